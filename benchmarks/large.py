@@ -175,8 +175,8 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
 
     from transduce.filling.diagnostics import Diagnosis
     from transduce.filling.engine import draw, fit_rows
-    from transduce.filling.fitted import FittedFill
     from transduce.filling.options import Options
+    from transduce.filling.result import FittedFill
     from transduce.filling.sources import FrameSource, Rows
     from transduce.tables.labels import LabelReading
 

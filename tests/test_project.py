@@ -248,7 +248,6 @@ def test_the_front_door_is_light(code):
         "transduce",
         "transduce.cli",
         "transduce.cli.app",
-        "transduce.cli.demo",
         "transduce.cli.terminal",
     }
     light |= {"transduce.core", "transduce.core.words", "transduce.core.computing"}

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from tests.wild import wild_table
 from transduce import fill
-from transduce.cli.app import app
-from transduce.cli.demo import TABLES, Outcome, compare_with_truth, demo_table
+from transduce.cli.app import TABLES, app
+from transduce.cli.commands import Outcome, compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars, tell
 from transduce.core.computing import show_progress, stage
 from transduce.datasets import load_houses
+from transduce.tables import delimited
 from transduce.tables import files as tables
-from transduce.tables import writing
 from transduce.tables.columns import rounded
 
 ROOT = Path(__file__).parents[2]
@@ -272,7 +272,7 @@ def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
         file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing, "append_columns", stop)
+    monkeypatch.setattr(delimited, "append_columns", stop)
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force")
     assert result.exit_code == 130
     assert Path("out.csv").read_text() == "old"

@@ -24,8 +24,8 @@ from transduce.methods.gaussian_process.process import InducedPosterior
 from transduce.model_selection.ask import FittedEstimator
 from transduce.tables.columns import rounded
 from transduce.tables.files import read as read_file
+from transduce.tables.files import write as write_file
 from transduce.tables.parts import open_parts, values_in_folders
-from transduce.tables.writing import write as write_file
 
 SETTINGS = {"method": "forest", "sample": 300, "random_state": 1}
 

@@ -23,10 +23,15 @@ from transduce.conformal import Chance, exchangeability_test
 from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, DESIGN, DRAWN
 from transduce.filling.options import Options
 from transduce.report import render_html, render_json, summarize
-from transduce.report.figures import figures
 from transduce.report.plain import clean, interval_text, name_of, number, plain, rough_percent
-from transduce.report.quality import class_quality, number_quality
-from transduce.report.rows import FilledClasses, context_columns, least_certain_first
+from transduce.report.render import figures
+from transduce.report.rows import (
+    FilledClasses,
+    class_quality,
+    context_columns,
+    least_certain_first,
+    number_quality,
+)
 from transduce.report.summary import today, versions
 
 NAMES = (

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import betabinom, kstest
 
 from tests.filling.test_fill import coverage
-from transduce.cli.demo import demo_table
+from transduce.cli.commands import demo_table
 
 N_MASKINGS = 100
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from transduce.tables.draws import PartScan, draw_keys, draw_roles, row_hashes, scan_part
+from transduce.filling.options import Options
+from transduce.filling.sources import PartScan, draw_keys, draw_roles, row_hashes, scan_rows
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def table():
 
 def drawn_rows(parts, seed=0, **numbers):
     """Return the rows drawn, as a sorted list of what is in them."""
-    scans = [scan_part(part, "y", part["y"].isna().to_numpy(), seed) for part in parts]
+    scans = [scan_rows(part, part["y"].isna().to_numpy(), "y", Options(random_state=seed)) for part in parts]
     roles = draw_roles(scans, **numbers)
     return [
         sorted(tuple(map(str, parts[part].iloc[row])) for part, row in places.tolist())
@@ -52,7 +53,10 @@ def test_draws_are_uniform():
     """Every third of the rows, by a column, is drawn in proportion (chi-square, two degrees of freedom)."""
     frame = pd.DataFrame({"a": np.arange(30_000.0), "y": np.nan})
     roles = draw_roles(
-        [scan_part(frame, "y", np.ones(30_000, dtype=bool), 5)], n_calibration=0, n_visible=0, n_sampled=6000
+        [scan_rows(frame, np.ones(30_000, dtype=bool), "y", Options(random_state=5))],
+        n_calibration=0,
+        n_visible=0,
+        n_sampled=6000,
     )
     counts = np.bincount(roles.sampled[:, 1] // 10_000, minlength=3)
     assert ((counts - 2000) ** 2 / 2000).sum() < chi2.ppf(0.9999, 2)

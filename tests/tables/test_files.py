@@ -16,8 +16,8 @@ import pytest
 from transduce.core.safe_files import check_free, whole_file, write_text
 from transduce.tables import files as tables
 from transduce.tables.delimited import decode, sniff_delimiter
+from transduce.tables.files import write
 from transduce.tables.numbers import find_numbers, number_text, typed
-from transduce.tables.writing import write
 
 NEW = pd.DataFrame({"y_filled": [1.5, 2.0], "y_status": ["given", "answered"]})
 

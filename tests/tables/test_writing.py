@@ -14,8 +14,7 @@ import pytest
 from transduce import fill
 from transduce.core.safe_files import check_free, whole_file
 from transduce.tables import files
-from transduce.tables.workbooks import LONGEST_TEXT
-from transduce.tables.writing import check_fits, write
+from transduce.tables.files import LONGEST_TEXT, check_fits, write
 
 LONG, MIDDLE = "12345678901234567890123", "9007199254740993"  # 23 digits; 2^53 + 1
 CSV = f"id,middle,gaps,text,=head,share\n{LONG},{MIDDLE},{MIDDLE},=1+1,a,0.1\n7,8,,+x,b,2.5\n"

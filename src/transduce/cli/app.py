@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperCommand
 
 import transduce
-from transduce.cli.demo import TABLES
 from transduce.cli.terminal import progress_bars, refusals, say
 from transduce.core.words import command_line, flag
 from transduce.filling import options as filling
@@ -26,9 +25,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-# ----------------------------------------------------------------------------------------- options of several commands
 
 
 class PanelCommand(TyperCommand):
@@ -49,7 +45,7 @@ class PanelCommand(TyperCommand):
 
 
 def _out(name: str, value: str) -> None:
-    from transduce.tables.writing import out_kind
+    from transduce.tables.files import out_kind
 
     out_kind(value, "csv")
 
@@ -391,6 +387,16 @@ def example(
         from transduce.cli import commands
 
         commands.write_example(out, force=force)
+
+
+# Bundled real tables: the column with holes, how many labels stay, and what the table is about.
+TABLES = {
+    "diabetes": ("progression", 150, "442 patients, ten measurements: how far the disease goes in a year"),
+    "houses": ("price", 150, "400 districts of California in 1990, eight measurements: what a house costs"),
+    "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
+    "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
+    "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
+}
 
 
 @app.command()

@@ -134,7 +134,7 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False, qu
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.report.quality import quality_of
+    from transduce.report.rows import quality_of
 
     quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:

@@ -7,11 +7,11 @@ from transduce.core import lazy_names
 if TYPE_CHECKING:
     from transduce.filling.engine import fill as fill
     from transduce.filling.engine import fit_fill as fit_fill
-    from transduce.filling.fitted import FittedFill as FittedFill
     from transduce.filling.folder import FilledFolder as FilledFolder
     from transduce.filling.folder import fill_folder as fill_folder
     from transduce.filling.result import FillResult as FillResult
     from transduce.filling.result import FillResults as FillResults
+    from transduce.filling.result import FittedFill as FittedFill
     from transduce.filling.saved import load as load
     from transduce.filling.saved import save as save
     from transduce.filling.sources import LocalRunner as LocalRunner
@@ -22,7 +22,7 @@ _HOMES = {
     "FillResult": "transduce.filling.result",
     "FillResults": "transduce.filling.result",
     "FilledFolder": "transduce.filling.folder",
-    "FittedFill": "transduce.filling.fitted",
+    "FittedFill": "transduce.filling.result",
     "LocalRunner": "transduce.filling.sources",
     "Runner": "transduce.filling.sources",
     "cluster_runner": "transduce.filling.sources",

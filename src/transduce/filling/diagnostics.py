@@ -35,7 +35,7 @@ from transduce.tables.features import Features
 from transduce.tables.labels import Target
 
 if TYPE_CHECKING:
-    from transduce.filling.fitted import TableFit
+    from transduce.filling.result import TableFit
 
 MOST_MAPPED = 20_000
 FEWEST_COMPARED = 20  # labels whose shares of classes are compared with those of unlabelled rows

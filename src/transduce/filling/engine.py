@@ -22,20 +22,17 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
-from transduce.filling.fitted import FittedFill, TableFit, estimator_rows
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
-from transduce.filling.result import FillResult, FillResults
-from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, is_dask
+from transduce.filling.result import FillResult, FillResults, FittedFill, TableFit, estimator_rows
+from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, draw, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
 from transduce.tables.columns import check_columns
-from transduce.tables.draws import PartScan, RowDraw, draw_roles
 from transduce.tables.features import Features, vectorize
 from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
 
-MOST_LABELS = 50_000  # more are not fitted to
 BATCH = 50_000
 
 
@@ -78,10 +75,9 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
     """Fill several columns: none tells anything of another, and options go to those that they suit."""
     if not targets or len(set(targets)) < len(targets):
         raise ValueError(f"target names columns to fill, each once; got {targets!r}.")
-    tasks = {
-        name: "" if is_dask(table) else FrameSource.read(table, name, options).labels.task for name in targets
-    }
-    results = {}
+    tasks, results = dict.fromkeys(targets, ""), {}
+    for name in targets if not is_dask(table) else ():
+        tasks[name] = FrameSource.read(table, name, options).labels.task
     for name in targets:
         others = [other for other in targets if other != name]
         elsewhere = set(tasks.values()) - {tasks[name]}
@@ -148,9 +144,6 @@ def fit_fill(
     fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read, limits).fitted
     assert fitted is not None
     return fitted
-
-
-# ---------------------------------------------------------------------------------------------- answers from elsewhere
 
 
 def fill_told(
@@ -242,9 +235,8 @@ def fit_rows(
     known = getattr(getattr(fit.model, "exchangeability_", None), "verdict", None)  # the guarantee says it
     said = [str(one.message) for one in caught if not issubclass(one.category, TooFewLabelsWarning)]
     said = [one for one in dict.fromkeys(said) if known is None or one != str(known)]
-    return replace(
-        fit, notes=[*target.notes, *features.notes, *_about_features(features), *plan.notes, *said]
-    )
+    noted = [*target.notes, *features.notes, *_about_features(features)]
+    return replace(fit, notes=[*noted, *plan.notes, *said])
 
 
 def _planned(
@@ -289,9 +281,8 @@ def _fit(
         compared = compared.named(features.origins)
     answer, values_model, order, shares = _values(model, plan, features, target, options)
     seconds = time.perf_counter() - began
-    return TableFit(
-        frame, target, features, X, plan, model, values_model, order, answer, compared, seconds, [], shares
-    )
+    about = (answer, compared, seconds, list[str](), shares)
+    return TableFit(frame, target, features, X, plan, model, values_model, order, *about)
 
 
 def _values(
@@ -356,27 +347,6 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     return not few
 
 
-def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
-    """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
-    n_labels = sum(int((~scan.missing).sum()) for scan in scans)
-    number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
-    if isinstance(options.design, Drawn):
-        drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
-        least = 2 * fewest_calibration(float(options.confidence))
-        if drawn < least:
-            raise ValueError(
-                f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample: half of "
-                f"them calibrate the sample and half all other rows, so it takes {least}."
-            )
-        number = drawn // 2
-    roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
-    if roles.n_unlabelled == 0:
-        raise ValueError(f"No cell of column {target!r} is empty, so there is nothing to fill.")
-    if roles.n_labelled == 0:
-        raise ValueError(f"All cells of column {target!r} are empty: some must have a label to learn from.")
-    return roles
-
-
 def fill_sample(source: Source, target: Any, options: Options, seen: Limits | None = None) -> FillResult:
     """Fit to a sample of a table, calibrate the fit for other rows, and show the sample; `seen` are all limits."""
     with stage("reading"):
@@ -393,13 +363,19 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
     holds_out = enough or isinstance(options.design, Drawn)
+    every = isinstance(options.design, ByClass) and options.design.shares is not None
+    classes: tuple[
+        Any, ...
+    ] = ()  # besides those here: where chance left one to the fit, or shares of all are given
+    if shown.task == "classification" and (len({*shown.known.tolist()}) < 2 or every):
+        classes = tuple(sorted({*kept.known.tolist()}, key=str))
     fit = fit_rows(
         replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown),
         replace(settled, guarantee="column" if holds_out or settled.own else "row"),
         prefer=source.prefer,
         folder=source.pictures,
         n_outside=n_outside,
-        classes=_other_classes(shown, kept, options),
+        classes=classes,
     )
     diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
@@ -409,14 +385,6 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
     result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis, counts)
     return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
-
-
-def _other_classes(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:
-    """Return the classes of labels kept from the fit where chance left it one, or where shares of all are given."""
-    every = isinstance(options.design, ByClass) and options.design.shares is not None
-    if shown.task != "classification" or (len({*shown.known.tolist()}) > 1 and not every):
-        return ()
-    return tuple(sorted({*kept.known.tolist()}, key=str))
 
 
 def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:

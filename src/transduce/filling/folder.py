@@ -20,9 +20,8 @@ import pandas as pd
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.filling.engine import fill_sample
-from transduce.filling.fitted import FittedFill
 from transduce.filling.options import Options
-from transduce.filling.result import FillResult
+from transduce.filling.result import FillResult, FittedFill
 from transduce.filling.sources import (
     LocalRunner,
     PartSource,
@@ -131,9 +130,6 @@ def _within(sampled: SampledColumns | None, start: int, length: int) -> SampledC
     return rows[mine] - start, new.iloc[mine]
 
 
-# --------------------------------------------------------------------------------------------------- the manifest
-
-
 @dataclass(eq=False)
 class _Manifest:
     """What is in the folder: of which table, with which settings, and which parts are complete."""
@@ -194,9 +190,6 @@ def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
     for frame in (result.new, fitted.new_columns(rows)):
         digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
-
-
-# ------------------------------------------------------------------------------------------------------ all of it
 
 
 def fill_folder(

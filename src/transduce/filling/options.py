@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
 from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, on_command_line, option
-from transduce.model_selection.methods import METHODS, Method
+from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
@@ -34,9 +34,6 @@ LARGE = "Large tables"
 COMPUTING = "Computing"
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 KINDS = {"regression": "numbers", "classification": "classes"}
-
-
-# ------------------------------------------------------------------------------------------------ kinds of values
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,6 @@ def read_method(method: Any) -> list[Any]:
     return parts
 
 
-def _method(name: str, value: Any) -> None:
-    read_method(value)
-
-
 def _name(name: str, value: Any) -> None:
     if not isinstance(value, str):
         such = "cuda" if name == "device" else "photos"
@@ -85,10 +78,8 @@ def _design(name: str, value: Any) -> None:
     from transduce.conformal.designs import Design
 
     if not isinstance(value, Design):
-        raise ValueError(
-            "labels says how the labels came about: Chance(), Drawn(column), Sampled(column), Grouped(column), "
-            f"ByClass() or Estimated(); got {value!r}."
-        )
+        some = "Chance(), Drawn(column), Sampled(column), Grouped(column), ByClass() or Estimated()"
+        raise ValueError(f"labels says how the labels came about: {some}; got {value!r}.")
 
 
 def _limits(name: str, value: Any) -> None:
@@ -115,12 +106,10 @@ JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
 FOLDER = Kind(str, "FOLDER", _name)
-METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", _method, words="str, estimator or list of these")
+METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", lambda name, value: read_method(value))
+METHOD = replace(METHOD, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
 LIMITS = Kind(list, "LIMIT", _limits, task="regression")
-
-
-# ------------------------------------------------------------------------------------------------------ the options
 
 
 @dataclass(frozen=True)
@@ -254,14 +243,18 @@ class Options:
         """Return options as they were given, or raise an error that says what to correct."""
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
-                raise TypeError(_not_an_option(name))
-        options = dict(given)
-        for name in {"ignore", "text"} & set(given):  # one text is no list, and is refused below
-            options[name] = given[name] if isinstance(given[name], str) else list(given[name])
-        missing = given.get("missing", ())
+                hint = f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                hint = (
+                    ": say how the labels came about, as in labels=Drawn('column')"
+                    if name in LABEL_FLAGS
+                    else hint
+                )
+                raise TypeError(f"fill has no option {name!r}{hint}.")
+        options, missing = dict(given), given.get("missing", ())
+        for name in {"ignore", "text", "limit"} & set(given):  # one column is no list, and is refused below
+            one = given[name] if name != "limit" else [given[name]]
+            options[name] = one if isinstance(given[name], str) else list(given[name])
         several = isinstance(missing, list | tuple | set | frozenset)
-        if "limit" in given:
-            options["limit"] = [given["limit"]] if isinstance(given["limit"], str) else list(given["limit"])
         options["missing"] = list(missing) if several else [missing]
         return cls(**options)
 
@@ -272,9 +265,8 @@ class Options:
             if one.kind.check is not None and not unset:
                 one.kind.check(name, value)
         if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
-            raise ValueError(
-                f"{option('minimum', self.minimum)} is not below {option('maximum', self.maximum)}."
-            )
+            low, high = option("minimum", self.minimum), option("maximum", self.maximum)
+            raise ValueError(f"{low} is not below {high}.")
 
     @property
     def design(self) -> Design:
@@ -306,19 +298,19 @@ class Options:
         design = self.design
         names = [*self.ignore, *self.text, *([] if self.id is None else [self.id]), *design.columns]
         if target in names:
-            raise ValueError(
-                f"{target!r} is the target: it cannot be ignored, read as text, or name or mark rows."
+            cannot = "it cannot be ignored, read as text, or name or mark rows"
+            raise ValueError(f"{target!r} is the target: {cannot}.")
+        if design.calibrates and self.guarantee == "row":
+            lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
+            raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
+        if (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
+            lacks = "probabilities, which the machine lacks: choose another method"
+            lacks = (
+                "labels that calibrate: choose another method than the machine"
+                if design.calibrates
+                else lacks
             )
-        said = _spelled_design(design) if design.calibrates else ""
-        if said and self.guarantee == "row":
-            raise ValueError(
-                f"{said} needs labels that calibrate, which guarantee 'row' does not have: leave out one of the two."
-            )
-        if not design.testable and not said and self.parts == ["confidence-machine"]:
-            said = _spelled_design(design)
-            raise ValueError(f"{said} needs probabilities, which the machine lacks: choose another method.")
-        if said and self.parts == ["confidence-machine"]:
-            raise ValueError(f"{said} needs labels that calibrate: choose another method than the machine.")
+            raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
         return [target, *names]
 
     def check_labels(self, target: Target) -> None:
@@ -337,10 +329,8 @@ class Options:
         for label in target.known.astype(float):
             if not low <= label <= high:
                 name = "minimum" if label < low else "maximum"
-                limit = option(name, getattr(self, name))
-                raise ValueError(
-                    f"{target.name!r} has the label {label:g}, beyond {limit}: correct one of them."
-                )
+                what = f"label {label:g}, beyond {option(name, getattr(self, name))}"
+                raise ValueError(f"{target.name!r} has the {what}: correct one of them.")
 
     @property
     def parts(self) -> list[Any]:
@@ -376,9 +366,11 @@ class Options:
 
     def for_task(self, task: str) -> Options:
         """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""
-        for part in self.parts:
-            if isinstance(part, str):
-                _check_named(METHODS[part], task)
+        for method in (METHODS[part] for part in self.parts if isinstance(part, str)):
+            if task not in method.tasks:
+                good = ", ".join(repr(other.name) for other in METHODS.values() if task in other.tasks)
+                said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
+                raise ValueError(f"{said}, and these labels are {KINDS[task]}: choose one of {good}.")
         settled = replace(self, task=task)
         if self.own:
             from transduce.model_selection import own_models
@@ -391,10 +383,8 @@ class Options:
         if self.device is not None and not any(
             isinstance(part, str) and part in there for part in self.parts
         ):
-            methods = ", ".join(there)
-            raise ValueError(
-                f"{option('device', self.device)} is for the methods {methods}: name one of them."
-            )
+            said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
+            raise ValueError(f"{said}: name one of them.")
         if not self.own:
             return settled
         if self.guarantee == "row":
@@ -420,9 +410,12 @@ class Options:
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
-        design = self.labels
+        design, method = self.labels, self.method
         words = None if design is None else {"design": type(design).__name__, **_changed(design)}
-        method = self.method if isinstance(self.method, str) else _code_of_method(self.method)
+        if not isinstance(method, str):
+            from transduce.model_selection import own_models
+
+            method = own_models.as_code(method)
         return vars(self) | {"method": method, "labels": words}
 
     @classmethod
@@ -435,21 +428,14 @@ class Options:
             found = found | {"labels": getattr(designs, words.pop("design"))(**words)}
         return cls.read(found, questions=True)
 
-    @property
-    def given_estimators(self) -> bool:
-        """Whether the method holds estimators themselves, which no command can name."""
-        return bool(self.own) and not isinstance(self.method, str)
-
     def as_call(self, target: Any, task: str, file: str = "", **more: Any) -> str:
         """Return the code that does it again, of a table in Python or in a file; `more` are flags of the command."""
-        words = {
-            name: f"{name}={_as_code(value)}" for name, value in replace(self, task=task).changed().items()
-        }
-        lines = []
+        changed, lines = replace(self, task=task).changed(), list[str]()
+        words = {name: f"{name}={_as_code(value)}" for name, value in changed.items()}
         if not isinstance(self.method, str):
             from transduce.model_selection import own_models
 
-            words["method"] = f"method={_code_of_method(self.method)}"
+            words["method"] = f"method={own_models.as_code(self.method)}"
             lines = own_models.import_lines(self.method)
         fit = [repr(target), *(words[name] for name in FIT if name in words)]
         asked = [words[name] for name in QUESTIONS if name in words]
@@ -535,31 +521,6 @@ class Questions(TypedDict, total=False):
 FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
 
 
-def _check_named(method: Method, task: str) -> None:
-    """Raise a ValueError if a method of ours does not suit the task."""
-    if task not in method.tasks:
-        good = [repr(other.name) for other in METHODS.values() if task in other.tasks]
-        raise ValueError(
-            f"Method {method.name!r} fills {KINDS[method.tasks[0]]}, and these labels are {KINDS[task]}: choose one of "
-            f"{', '.join(good)}."
-        )
-
-
-def _code_of_method(method: Any) -> str:
-    from transduce.model_selection import own_models
-
-    return own_models.as_code(method)
-
-
-def _not_an_option(name: str) -> str:
-    """Return that `fill` has no such option, and where it is."""
-    if name in OPTIONS:
-        return f"fill has no option {name!r}: ask the result, as in fill(...).ask({name}=...)."
-    if name in LABEL_FLAGS:
-        return f"fill has no option {name!r}: say how the labels came about, as in labels=Drawn('column')."
-    return f"fill has no option {name!r}."
-
-
 # ------------------------------------------------------------------------------------------- how the labels came about
 
 # The flags of the command line, which make a design. Those of the first four exclude each other.
@@ -604,10 +565,9 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
     kinds += [*by_class[:1], *(["shift"] if flags["shift"] != "auto" and by_class else [])]
     kinds += ["shift"] if flags["shift"] == "estimate" and not by_class else []
     if len(kinds) > 1:
-        one, other = map(option, kinds[:2])
-        raise ValueError(
-            f"{one} and {other} exclude each other, since labels came about in one way: leave out one of the two."
-        )
+        both = " and ".join(map(option, kinds[:2]))
+        why = "since labels came about in one way: leave out one of the two"
+        raise ValueError(f"{both} exclude each other, {why}.")
     modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
     for kind, (name, _) in _OF_ROWS.items():
         if name in given:
@@ -678,9 +638,6 @@ def _as_code(value: Any) -> str:
         return repr(value)
     words = [f"{name}={one!r}" for name, one in _changed(value).items()]
     return f"{type(value).__name__}({', '.join(words)})"
-
-
-# ------------------------------------------------------------------------------------------------ signatures and help
 
 
 def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:

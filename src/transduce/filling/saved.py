@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from transduce.core.guarantee import Limits
 from transduce.core.safe_files import whole_file
-from transduce.filling.engine import draw, fit_fill
-from transduce.filling.fitted import FittedFill
+from transduce.filling.engine import fit_fill
 from transduce.filling.options import Options
-from transduce.filling.sources import FrameSource
+from transduce.filling.result import FittedFill
+from transduce.filling.sources import FrameSource, draw
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
 from transduce.tables.pictures import PictureCells, holds_pictures

@@ -1,9 +1,9 @@
-"""Where the rows of a table are, in a frame, a Dask frame or files, and where work on their parts is run."""
+"""Where the rows of a table are, in a frame, a Dask frame or files, which are drawn, and where parts are worked on."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs import Drawn
+from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.options import Options
 from transduce.tables.columns import as_pandas, check_columns, check_names, with_new_columns
 from transduce.tables.delimited import ColumnCells
-from transduce.tables.draws import PartScan, RowDraw, scan_part
 from transduce.tables.files import Table
-from transduce.tables.labels import Target, missing_labels, read_marks, read_target
+from transduce.tables.labels import Target, limit_texts, missing_labels, read_marks, read_target
 from transduce.tables.numbers import without
+from transduce.tables.pictures import names_of
+from transduce.tables.vectors import read_vectors
 
 if TYPE_CHECKING:
-    from transduce.filling.fitted import FittedFill
-    from transduce.filling.result import FillResult
+    from transduce.filling.result import FillResult, FittedFill
 
+MOST_LABELS = 50_000  # more are not fitted to
 Work = Callable[[Any, Any], Any]
 SampledColumns = tuple[AnyArray, pd.DataFrame]  # rows of a part that the fit saw, and their new columns
 
@@ -43,8 +45,8 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Source:
-    """A table, wherever its rows are."""
+class _Source:
+    """What is known of a table, wherever its rows are."""
 
     name: str = ""  # where it came from, if that is known
     flags: dict[str, Any] = field(default_factory=dict)  # of the command line, to read it again
@@ -53,24 +55,9 @@ class Source:
     pictures: str = "."  # the folder below which pictures are
     roles: RowDraw | None = None  # which rows the fit saw, if not all
 
-    def scan(self, target: Any, options: Options) -> list[PartScan]:
-        """Return what a draw needs to know of each part."""
-        raise NotImplementedError
-
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
-        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
-        raise NotImplementedError
-
-    def with_columns(self, result: FillResult, table: Any = None) -> Any:
-        """Return the table, which may have new columns already, with those of the result after its own."""
-        raise NotImplementedError
-
-
-# ----------------------------------------------------------------------------------------------------- in memory
-
 
 @dataclass(frozen=True, eq=False)
-class FrameSource(Source):
+class FrameSource(_Source):
     """A table in memory: one part, whose labels are all known."""
 
     given: Any  # as it came: a pandas or polars frame
@@ -114,24 +101,29 @@ class FrameSource(Source):
 
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
-    """Return what a draw needs to know of some rows."""
+    """Return what a draw needs to know of some rows; the label counts where there is one."""
     design = options.design
     drawn = read_marks(frame, design.rows) if isinstance(design, Drawn) else None
-    seen = frame.drop(columns=[name for name in options.ignore if name in frame.columns])
-    return scan_part(seen, target, missing, options.random_state, drawn)
-
-
-# ------------------------------------------------------------------------------------------------------ in parts
+    seen = [name for name in frame.columns if name != target and name not in options.ignore]
+    hashes, known = row_hashes(frame[seen], options.random_state), ~missing
+    if known.any():
+        with np.errstate(over="ignore"):
+            hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
+    return PartScan(missing, hashes, drawn, limit_texts(frame[target]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PartSource(Source):
+class PartSource(_Source):
     """A table in parts, each of one or more frames that are read where the work is done."""
 
     parts: Sequence[Any]
 
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
+        raise NotImplementedError
+
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with those of the result after its own."""
         raise NotImplementedError
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
@@ -155,6 +147,9 @@ class PartSource(Source):
         n, rows = len(drawn) - len(roles.calibration), Rows(frame, labels)
         held = rows.at(np.arange(n, len(drawn)))
         return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
+
+
+Source = FrameSource | PartSource
 
 
 def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
@@ -202,9 +197,6 @@ def columns_of_part(fitted: FittedFill, frame: pd.DataFrame, sampled: SampledCol
             column[rows] = seen[name].astype(new[name].dtype).array
             new[name] = column
     return new
-
-
-# -------------------------------------------------------------------------------------------------- a Dask frame
 
 
 def is_dask(table: Any) -> bool:
@@ -288,9 +280,7 @@ class LocalRunner:
     [2, 4, 8]
     """
 
-    n_jobs: int | None = (
-        None  # processes at the same time, in joblib's way; None is 1, without one of its own
-    )
+    n_jobs: int | None = None  # processes at the same time, as joblib counts them; None is 1, in this process
 
     @property
     def n_here(self) -> int:
@@ -381,3 +371,131 @@ def cluster_runner(
         raise ConnectionError(said) from error
     with client:
         yield DaskRunner(client)
+
+
+# ------------------------------------------------------------------------- random draws of rows by what is in them
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(numbers: AnyArray) -> AnyArray:
+    """Return 64-bit numbers scattered over their whole range (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        z = numbers + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
+    """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
+    total = np.full(len(frame), _mixed(np.array([seed], dtype=np.uint64))[0])
+    for name in sorted(frame.columns, key=str):
+        with np.errstate(over="ignore"):
+            total = _mixed(total * np.uint64(31) + _cell_hashes(frame[name]))
+    return total
+
+
+def _cell_hashes(column: pd.Series) -> AnyArray:
+    types = pd.api.types
+    if column.dtype.kind in "mM":
+        zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
+        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
+    plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    if plain and not types.is_complex_dtype(column):
+        numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
+        return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
+    vectors = read_vectors(column)
+    if vectors is not None:
+        return vectors.hashes()
+    cells = names_of(column).astype(object)
+    try:
+        codes, levels = pd.factorize(cells)
+    except TypeError:  # lists and the like
+        codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
+    words = np.array([*map(str, levels), ""], dtype=object)
+    found = np.asarray(pd.util.hash_array(words), dtype=np.uint64)
+    found[-1] = 0  # of missing cells, whose code is -1
+    return found[codes]
+
+
+def draw_keys(hashes: AnyArray) -> AnyArray:
+    """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
+    copies = pd.Series(hashes).groupby(hashes, sort=False).cumcount().to_numpy(np.uint64)
+    with np.errstate(over="ignore"):
+        return _mixed(_mixed(hashes) + copies * _GOLDEN)
+
+
+@dataclass(frozen=True, eq=False)
+class PartScan:
+    """What is known of the rows of one part of a table after a first look."""
+
+    missing: Mask  # (n,) where the label is missing
+    hashes: AnyArray  # (n,) one for each row
+    drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
+    limits: Mapping[str, int] = field(default_factory=dict)  # labels that are limits, how often each occurs
+
+
+@dataclass(frozen=True, eq=False)
+class RowDraw:
+    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
+
+    visible: AnyArray  # (v, 2) labelled rows that the fit sees
+    calibration: AnyArray  # (c, 2) labelled rows that stay outside, and drawn ones without a label
+    sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
+    n_labelled: int  # in the whole table
+    n_unlabelled: int  # in the whole table
+
+
+def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
+    """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
+    n_labels = sum(int((~scan.missing).sum()) for scan in scans)
+    number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
+    if isinstance(options.design, Drawn):
+        drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
+        least = 2 * fewest_calibration(float(options.confidence))
+        if drawn < least:
+            raise ValueError(
+                f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample: half of "
+                f"them calibrate the sample and half all other rows, so it takes {least}."
+            )
+        number = drawn // 2
+    roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
+    if roles.n_unlabelled == 0:
+        raise ValueError(f"No cell of column {target!r} is empty, so there is nothing to fill.")
+    if roles.n_labelled == 0:
+        raise ValueError(f"All cells of column {target!r} are empty: some must have a label to learn from.")
+    return roles
+
+
+def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
+    # Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit
+    # sees all others: what became of a row plays no part in its role.
+    missing = np.concatenate([part.missing for part in parts])
+    hashes = np.concatenate([part.hashes for part in parts])
+    starts = np.cumsum([0, *(len(part.missing) for part in parts)])
+    labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
+    keys = np.zeros(len(missing), dtype=np.uint64)
+    for rows in (labelled, unlabelled):
+        keys[rows] = draw_keys(hashes[rows])
+    unmarked = all(part.drawn is None for part in parts)
+    marks = [part.missing & False if part.drawn is None else part.drawn for part in parts]
+    drawn = ~missing if unmarked else np.concatenate(marks)
+    held = _smallest(np.flatnonzero(drawn), keys, n_calibration)
+    shown = _smallest(np.setdiff1d(labelled, held), keys, n_visible)
+    empty = np.setdiff1d(np.flatnonzero(drawn & missing), held)
+    some = np.append(_smallest(np.flatnonzero(missing & ~drawn), keys, n_sampled), empty)
+
+    def places(rows: AnyArray) -> AnyArray:
+        part = np.searchsorted(starts, rows, side="right") - 1
+        return np.column_stack([part, rows - starts[part]])
+
+    return RowDraw(places(shown), places(held), places(some), len(labelled), len(unlabelled))
+
+
+def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
+    """Return the rows with the smallest keys, in the order of these. Shapes: rows (r,), keys (n,)."""
+    if number < len(rows):
+        rows = rows[np.argpartition(keys[rows], number)[:number]]
+    return rows[np.argsort(keys[rows], kind="stable")]

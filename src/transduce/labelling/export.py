@@ -27,7 +27,7 @@ from transduce.labelling.journal import Label
 from transduce.labelling.session import Exported, Session
 from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State, replay
 from transduce.tables import files
-from transduce.tables.writing import write
+from transduce.tables.files import write
 
 FOLDS = 5
 FOUND_BY = {"find": "found by searching", "learn": "chosen to teach"}

@@ -31,10 +31,9 @@ from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
 from transduce.tables.features import Features, NumberReading, vectorize
+from transduce.tables.files import Workbook, write
 from transduce.tables.labels import Target
 from transduce.tables.numbers import hole_words, number_text, sentinels, without
-from transduce.tables.workbooks import Workbook
-from transduce.tables.writing import write
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
 FIRST_ROWS = 8

@@ -37,8 +37,8 @@ from transduce.report.plain import finite, name_of
 from transduce.report.rows import least_certain_first
 from transduce.tables import files
 from transduce.tables.columns import rounded
+from transduce.tables.files import write
 from transduce.tables.numbers import number_text
-from transduce.tables.writing import write
 
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by

@@ -69,8 +69,10 @@ def decimals_for(values: Iterable[float | None]) -> int:
     return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9))
 
 
-def number(value: float | None, decimals: int | Moments = 2) -> str:
-    """Return a number for reading, or the date that it stands for."""
+def number(value: float | None, decimals: int | Moments = 2, unit: str = "") -> str:
+    """Return a number for reading, with its unit, or the date that it stands for."""
+    if unit:
+        return f"{number(value, decimals)} {unit}"
     if value is None:
         return "–"
     if not isinstance(decimals, int):
@@ -79,11 +81,6 @@ def number(value: float | None, decimals: int | Moments = 2) -> str:
         return f"{value:.4g}"
     shown = f"{value:,.{decimals}f}"
     return shown.lstrip("-") if not float(shown.replace(",", "")) else shown.replace("-", "−")
-
-
-def with_unit(text: str, unit: str) -> str:
-    """Return a number with its unit."""
-    return f"{text} {unit}" if unit else text
 
 
 def rough_percent(share: float) -> str:
@@ -100,12 +97,9 @@ def interval_text(pieces: list[list[float | None]] | None, decimals: int | Momen
     """Return a union of intervals for reading; None is an end that is infinite."""
     if pieces is None:
         return "–"
-    return ", or ".join(_piece(low, high, decimals) for low, high in pieces) or "none"
-
-
-def _piece(low: float | None, high: float | None, decimals: int | Moments) -> str:
-    if low is None:
-        return "any number" if high is None else f"{number(high, decimals)} or less"
-    if high is None:
-        return f"{number(low, decimals)} or more"
-    return f"{number(low, decimals)} to {number(high, decimals)}"
+    said = []
+    for low, high in pieces:
+        least, most = number(low, decimals), number(high, decimals)
+        upwards = "any number" if low is None else f"{least} or more"
+        said.append(upwards if high is None else f"{most} or less" if low is None else f"{least} to {most}")
+    return ", or ".join(said) or "none"

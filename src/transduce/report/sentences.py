@@ -6,27 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, Guarantee
+from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE
 from transduce.core.words import counted, percent
 from transduce.report.plain import name_of, number, rough_percent
-from transduce.report.quality import Quality
-from transduce.report.rows import FilledValues
+from transduce.report.rows import FilledValues, Quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from transduce.filling.result import FillResult
 
-_LOST = {
-    "tied": (
-        "is a tie between classes that are equally good",
-        "are ties between classes that are equally good",
-    ),
-    "rejected": ("is marked as rejected, being too unsure", "are marked as rejected, being too unsure"),
-    "unreached": (
-        "has no answer, because nothing connects it with a known value",
-        "have no answer, because nothing connects them with a known value",
-    ),
+_LOST = {  # of one row, of several, and how it goes on
+    "tied": ("is a tie", "are ties", "between classes that are equally good"),
+    "rejected": ("is", "are", "marked as rejected, being too unsure"),
+    "unreached": ("has no answer,", "have no answer,", "because nothing connects {} with a known value"),
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
@@ -74,22 +67,21 @@ def reply(facts: Facts) -> list[str]:
     if not counts["unlabelled"]:
         return ["There is nothing to fill."]
     rows = counted(counts["unlabelled"], "row")
-    lost = [counted(counts[kind], *words) for kind, words in _LOST.items() if counts[kind]]
+    lost = [
+        f"{counted(counts[kind], one, many)} {on.format('it' if counts[kind] == 1 else 'them')}"
+        for kind, (one, many, on) in _LOST.items()
+        if counts[kind]
+    ]
     first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
     if lost:
         n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
         first = f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
     if counts["below"] + counts["above"]:
-        words = [f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind]]
-        first += (
-            f" Where labels are limits, values beyond one are written as the limit: {' and '.join(words)}."
-        )
+        words = " and ".join(f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind])
+        first += f" Where labels are limits, values beyond one are written as the limit: {words}."
     if counts["unusual"]:
-        unusual = counted(counts["unusual"], "row")
-        verb = "is" if counts["unusual"] == 1 else "are"
-        first += (
-            f" {unusual} {verb} unusual: even the answered class rarely looks like that, and it is unsure."
-        )
+        unusual = counted(counts["unusual"], "row is", "rows are")
+        first += f" {unusual} unusual: even the answered class rarely looks like that, and it is unsure."
     if facts.shifted and facts.filled.guarantee.kind != "exact":
         kind = facts.filled.guarantee.kind
         left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
@@ -99,10 +91,8 @@ def reply(facts: Facts) -> list[str]:
 
 def column_guarantee(facts: Facts) -> str:
     """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
-    filled = facts.filled
-    what = (
-        "true values are outside their intervals" if facts.numbers else "true classes are outside their sets"
-    )
+    filled, things = facts.filled, ("values", "intervals") if facts.numbers else ("classes", "sets")
+    what = "true {} are outside their {}".format(*things)
     if not facts.counts["unlabelled"] or filled.guarantee.outside is not None:
         return ""
     if filled.miscoverage is not None or filled.guarantee.kind == "none":
@@ -169,14 +159,17 @@ def again(facts: Facts, version: str, made: str) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------------ who was labelled
-
-
 def who_was_labelled(facts: Facts) -> list[str]:
     """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
     filled, guarantee = facts.filled, facts.filled.guarantee
     told = filled.told
-    said = [*([] if told is None else [told.origins]), *_basis(guarantee)]
+    said = [] if told is None else [told.origins]
+    if DRAWN in guarantee.assumptions:
+        said.append("Rows drawn at random calibrate; it does not matter how the other labels were chosen.")
+    elif CHANCE in guarantee.assumptions:
+        said.append("It was taken for granted that chance alone decided which rows have a label.")
+    elif guarantee.assumptions:
+        said.append(f"It was taken for granted that {' and that '.join(guarantee.assumptions)}.")
     if guarantee.effective is not None:
         said.append(
             f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for the "
@@ -194,17 +187,6 @@ def who_was_labelled(facts: Facts) -> list[str]:
     if filled.sensitivity is not None and len(filled.sensitivity):
         said.append(_sensitivity(filled.sensitivity, len(filled.answer)))
     return said
-
-
-def _basis(guarantee: Guarantee) -> list[str]:
-    """Return on what the guarantee rests."""
-    if DRAWN in guarantee.assumptions:
-        return ["Rows drawn at random calibrate; it does not matter how the other labels were chosen."]
-    if CHANCE in guarantee.assumptions:
-        return ["It was taken for granted that chance alone decided which rows have a label."]
-    if guarantee.assumptions:
-        return [f"It was taken for granted that {' and that '.join(guarantee.assumptions)}."]
-    return []
 
 
 def _sensitivity(table: pd.DataFrame, n: int) -> str:
@@ -257,9 +239,8 @@ def to_do(facts: Facts) -> str:
     if guarantee.kind == "none":
         return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
     if guarantee.in_doubt:
-        return (
-            f"Label {draw}, and fill again with --random-labels: then the other labels may be chosen at will."
-        )
+        then = "then the other labels may be chosen at will"
+        return f"Label {draw}, and fill again with --random-labels: {then}."
     if facts.quality is not None and facts.quality.judged:
         return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
     look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]

@@ -17,8 +17,7 @@ from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.report import sentences
 from transduce.report.plain import clean, finite, name_of, plain
-from transduce.report.quality import evenly, quality_of
-from transduce.report.rows import context_columns, filled_values, row_records
+from transduce.report.rows import context_columns, evenly, filled_values, quality_of, row_records
 
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult
@@ -72,9 +71,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "members": _members(filled.members),
         "relevance": _relevance(filled),
         "map": _map(filled),
-        "columns": [
-            {**plain(one), "name": name_of(one["name"])} for one in filled.columns.to_dict("records")
-        ],
+        "columns": [plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")],
         "options": plain(filled.asked),
         "versions": versions(),
         "question": sentences.question(facts),

@@ -16,6 +16,7 @@ from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted
 from transduce.tables import numbers, pictures, vectors
+from transduce.tables.numbers import Moments
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -138,18 +139,17 @@ def _notes(columns: list[_Column]) -> list[str]:
 
 def _own_order(frame: pd.DataFrame) -> AnyArray:
     """Return an order of the rows by what is in them, so that the order in which they came does not matter."""
-    if not len(frame.columns):
+    cells: dict[int, AnyArray] = {}
+    for j, (_, column) in enumerate(frame.items()):
+        if is_number(column):  # the texts of numbers would take seconds in wide tables
+            cells[j] = as_floats(column)
+        elif (found := vectors.read_vectors(column)) is not None:
+            cells[j] = found.hashes()
+        else:
+            cells[j] = pictures.names_of(column).astype(str).to_numpy()
+    if not cells:
         return np.arange(len(frame))
-    cells = {j: _sortable(column) for j, (_, column) in enumerate(frame.items())}
     return np.argsort(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable")
-
-
-def _sortable(column: pd.Series) -> AnyArray:
-    """Return cells as something to be hashed: the texts of numbers would take seconds in wide tables."""
-    if is_number(column):
-        return as_floats(column)
-    found = vectors.read_vectors(column)
-    return pictures.names_of(column).astype(str).to_numpy() if found is None else found.hashes()
 
 
 # --------------------------------------------------------------------------------------------- what a column is
@@ -175,7 +175,9 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         return _vector(name, found, roles.seed)
     if name not in roles.text and pictures.holds_pictures(series):
         return _picture(name, series, pictures.PictureCells(roles.folder), rows)
-    texts, odd = as_texts(series), _other_object(series)
+    texts = as_texts(series)
+    first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
+    odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)  # such as a record
     if odd is not None and " at 0x" in str(odd):
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
@@ -184,12 +186,6 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
         column.notes = [f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."]
     return column
-
-
-def _other_object(series: pd.Series) -> Any:
-    """Return one of the first cells that is a record, a list of words or anything but text, number and date."""
-    first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
-    return next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)
 
 
 def _constant(name: Any, series: pd.Series) -> _Column | None:
@@ -207,7 +203,7 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     present = texts.dropna()
     if name in roles.text:
         return _Column(name, "text", "", n_missing, texts)
-    moments = numbers.Moments.of(texts, dates=False)
+    moments = Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
@@ -231,21 +227,21 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     if distinct == len(present) and distinct > 10:
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
     column = _Column(name, "category", "", n_missing, texts)
-    mostly = present.str.contains(r"\d").mean() >= numbers.NEARLY  # such as ranges
-    if distinct > MOST_LEVELS and mostly and len(odd_cells):
-        some = f"{len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r}"
-        column.notes.append(
-            f"{name!r}: {some}, are not numbers of one kind, and all were read by their letters."
+    if distinct <= MOST_LEVELS:
+        levels = tuple(sorted(set(present)))
+        reading = column.reading = LevelsReading(levels, bool(n_missing))
+        column.parts, column.treatment = (
+            reading.parts(name, texts),
+            f"{len(levels)} categories, one feature each",
         )
+    elif len(odd_cells) and present.str.contains(r"\d").mean() >= numbers.NEARLY:  # such as ranges
+        some = f"{len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r}"
+        column.notes = [f"{name!r}: {some}, are not numbers of one kind, and all were read by their letters."]
     return column
 
 
 def _number_in_text(
-    name: Any,
-    texts: pd.Series,
-    found: numbers.NumberCells,
-    rows: AnyArray,
-    moments: numbers.Moments | None = None,
+    name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray, moments: Moments | None = None
 ) -> _Column:
     """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
     what = f"text read as numbers in {found.unit}".removesuffix(" in ")
@@ -363,25 +359,12 @@ def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: A
     return _Column(name, "picture", treatment, int(missing.sum()), parts=parts, notes=notes, reading=reading)
 
 
-# ------------------------------------------------------------------------------------------------- encoding
-
-
-def _encode(columns: list[_Column]) -> TableReading | None:
-    """Turn categories and dates into features: a few categories here, the others and dates with skrub."""
-    others = {}
-    for j, column in enumerate(columns):
-        if column.kind == "category" and column.cells.nunique() <= MOST_LEVELS:
-            levels = tuple(sorted(set(column.cells.dropna())))
-            column.reading = LevelsReading(levels, bool(column.cells.isna().any()))
-            column.parts = column.reading.parts(column.name, column.cells)
-            column.treatment = f"{len(levels)} categories, one feature each"
-        elif column.kind in ("date", "category"):
-            others[f"c{j}"] = column
-    return _encode_with_skrub(others) if others else None
-
-
-def _encode_with_skrub(columns: dict[str, _Column]) -> TableReading:
-    """Turn dates, and categories of which there are many, into features, and return how."""
+def _encode(every: list[_Column]) -> TableReading | None:
+    """Turn dates, and categories of which there are many, into features with skrub, and return how."""
+    others = [c.kind == "date" or (c.kind == "category" and c.reading is None) for c in every]
+    columns = {f"c{j}": column for j, column in enumerate(every) if others[j]}
+    if not columns:
+        return None
     from skrub import StringEncoder, TableVectorizer
 
     table = pd.DataFrame({k: c.cells if c.kind == "date" else marked(c.cells) for k, c in columns.items()})
@@ -477,7 +460,7 @@ class NumberReading:
     marks: tuple[float, ...] = ()  # values that stand for a missing cell
     decimal: str = "point"  # decimal sign of numbers in text
     unit: str = ""  # what is written beside them
-    moments: numbers.Moments | None = None  # how times and durations in text are read
+    moments: Moments | None = None  # how times and durations in text are read
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, and what is missing, below or above its value."""
@@ -585,9 +568,6 @@ def marked(texts: pd.Series) -> pd.Series:
     return ("=" + texts).astype("string")
 
 
-# -------------------------------------------------------------------------------------------- the scale of features
-
-
 class Scale(NamedTuple):
     """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
 
@@ -639,9 +619,6 @@ def _without_far(values: Array) -> Array:
         return values
     usual = float(np.quantile(apart, 1.0 - MOST_FAR, method="lower"))
     return values[distance <= FAR * usual]
-
-
-# --------------------------------------------------------------------------------------------- rows that come later
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,11 @@
-"""Tables in files: reading the usual kinds; `transduce.tables.writing` writes new columns beside the old ones."""
+"""Tables in files: reading the usual kinds, and writing new columns beside the old ones, which stay as they are."""
 
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import gzip
+import importlib
 import io
 import json
 import os
@@ -11,23 +13,26 @@ import re
 import sys
 import zipfile
 import zlib
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from transduce.core.safe_files import whole_file
 from transduce.core.words import counted, option
+from transduce.tables import delimited
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import ColumnCells, Delimited, decimal_sign, decode, fields_of, read_delimited
+from transduce.tables.delimited import ColumnCells, Delimited
 from transduce.tables.vectors import to_pandas
-from transduce.tables.workbooks import Workbook, read_workbook
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
 _ENDINGS |= {"json lines": ".jsonl .ndjson", "json": ".json", "feather": ".feather"}
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
-PACKED = (".gz", ".zip")
+PACKED, JSON = (".gz", ".zip"), ("json", "json lines")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
 _PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
 _BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
@@ -54,7 +59,7 @@ class Table:
             return ColumnCells()
         place = list(self.frame.columns).index(column)
         found = self.source.cells.get(column, ColumnCells(prefer=self.prefer))
-        return replace(found, texts=lambda: fields_of(self.source, [place])[place])
+        return replace(found, texts=lambda: delimited.fields_of(self.source, [place])[place])
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""
@@ -94,7 +99,9 @@ class Table:
     @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
+        return (
+            delimited.decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
+        )
 
 
 def _uncomputed(name: Any, count: int) -> str:
@@ -158,9 +165,16 @@ def check_memory(path: str | Path, *, free: int | None = None) -> None:
 
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
-    r"""Read a table."""
-    name = "standard input" if str(path) == "-" else str(path)
-    content = sys.stdin.buffer.read() if str(path) == "-" else _content(Path(path), force)
+    """Read a table."""
+    name, path = "standard input" if str(path) == "-" else str(path), Path(path)
+    if str(path) != "-":
+        if not path.exists():
+            raise FileNotFoundError(f"There is no file {path}.")
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: name the table in it.")
+        if not force:
+            check_memory(path)
+    content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     try:
         kind, content = _unpack(content, kind_of(path)[0])
         table = Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
@@ -171,16 +185,6 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
         raise ValueError(f"{name} cannot be read: {said}.") from error
     check_once(table.frame.columns, name)
     return table
-
-
-def _content(path: Path, force: bool) -> bytes:
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name the table in it.")
-    if not force:
-        check_memory(path)
-    return path.read_bytes()
 
 
 def _sentence(error: Exception) -> str:
@@ -210,7 +214,7 @@ def _unpack(content: bytes, kind: str | None) -> tuple[str, bytes]:
     if not content.strip():
         raise ValueError("is empty: there is no table in it")
     first = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if kind in ("json lines", "json", None):
+    if kind is None or kind in JSON:
         kind = {b"{": "json lines", b"[": "json"}.get(first, "json lines" if kind else "csv")
     return kind, content
 
@@ -221,27 +225,25 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
         raise ValueError(f"is not an Excel file: leave out {option('sheet')}")
     source: Any
     if kind in ("parquet", "feather"):
-        frame, source = _read_arrow(content, kind)
+        from pyarrow import feather, parquet
+
+        try:
+            source = (parquet if kind == "parquet" else feather).read_table(pa.BufferReader(content))
+        except pa.ArrowException as error:
+            raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
+        frame = to_pandas(source)
     elif kind == "excel":
         frame, source = read_workbook(content, sheet)
-    elif kind in ("json lines", "json"):
-        rows, source = (_array_entries if kind == "json" else _line_entries)(decode(content)[0])
+    elif kind == "json lines":
+        source = [line for line in delimited.decode(content)[0].split("\n") if line.strip()]
+        frame = pd.DataFrame([json_object(line, number) for number, line in enumerate(source, start=1)])
+    elif kind == "json":
+        rows, source = _array_entries(delimited.decode(content)[0])
         frame = pd.DataFrame(rows)
     else:
-        frame, source = read_delimited(content, "\t" if kind == "tsv" else None)
+        frame, source = delimited.read_delimited(content, "\t" if kind == "tsv" else None)
         kind = "tsv" if source.delimiter == "\t" else "csv"
     return frame, kind, source
-
-
-def _read_arrow(content: bytes, kind: str) -> tuple[pd.DataFrame, Any]:
-    from pyarrow import feather, parquet
-
-    reader = parquet.read_table if kind == "parquet" else feather.read_table
-    try:
-        table = reader(pa.BufferReader(content))
-    except pa.ArrowException as error:
-        raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
-    return to_pandas(table), table
 
 
 def with_columns(table: pa.Table, new: pd.DataFrame) -> pa.Table:
@@ -256,12 +258,6 @@ def stored_index(schema: Any) -> tuple[str, ...]:
     """Return the columns of an Arrow schema that are the index of a pandas frame: names of rows, not features."""
     names = (schema.pandas_metadata or {}).get("index_columns", ())
     return tuple(name for name in names if isinstance(name, str) and name in schema.names)
-
-
-def _line_entries(text: str) -> tuple[list[Any], list[str]]:
-    """Return the objects of JSON lines, and the text of each."""
-    texts = [line for line in text.split("\n") if line.strip()]
-    return [json_object(line, number) for number, line in enumerate(texts, start=1)], texts
 
 
 def json_object(line: str, number: int) -> dict[str, Any]:
@@ -298,3 +294,276 @@ def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     if not rows:
         raise ValueError("is empty: there is no table in it")
     return rows, texts
+
+
+MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+@dataclass(frozen=True, eq=False)
+class Workbook:
+    """A workbook as it was given."""
+
+    book: Any
+    sheet: str  # the sheet that was read
+    others: dict[str, list[str]] = field(default_factory=dict)  # the first row of every other sheet
+    uncomputed: dict[str, int] = field(default_factory=dict)
+
+
+def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFrame, Workbook]:
+    """Return one sheet as a table, the first unless another is named by name or number, and the workbook."""
+    openpyxl = _openpyxl("is an Excel file, which needs openpyxl: {}, or save it as CSV")
+    book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=b"xl/vbaProject.bin" in content)
+    stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
+    sheets = [sheet.title for sheet in stored.worksheets]
+    name = _sheet(sheets, wanted)
+    rows = _rows(stored[name])
+    others = {title: _names(next(iter(stored[title].values), ())) for title in sheets if title != name}
+    if not rows:
+        full = [title for title in others if _rows(stored[title])]
+        hint = f"; name another, such as {option('sheet', full[0])}" if full else ""
+        raise ValueError(f"has no table in its sheet {name!r}{hint}")
+    names = _names(rows[0])
+    frame = pd.DataFrame(rows[1:], columns=names, dtype=object).infer_objects()
+    cells = book[name].iter_rows(min_row=2, max_row=len(rows), max_col=len(names))
+    uncomputed = Counter(  # formulas without a stored value
+        name
+        for formulas, values in zip(cells, rows[1:], strict=False)
+        for cell, value, name in zip(formulas, values, names, strict=False)
+        if cell.data_type == "f" and value is None
+    )
+    return frame, Workbook(book, name, others, dict(uncomputed))
+
+
+def _openpyxl(needed: str) -> Any:
+    try:
+        return importlib.import_module("openpyxl")
+    except ImportError as error:
+        raise ValueError(needed.format("pip install 'transduce[excel]'")) from error
+
+
+def _sheet(sheets: list[str], wanted: str | None) -> str:
+    if wanted is None:
+        return sheets[0]
+    if wanted in sheets:
+        return wanted
+    if wanted.isdigit() and 1 <= int(wanted) <= len(sheets):
+        return sheets[int(wanted) - 1]
+    raise ValueError(f"has no sheet {wanted!r}, but {', '.join(map(repr, sheets[:8]))}")
+
+
+def _names(cells: Any) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+def _rows(sheet: Any) -> list[list[Any]]:
+    """Return the cells of a sheet without empty rows below and empty columns beside them."""
+    rows = [list(row) for row in sheet.values]
+    while rows and all(cell is None for cell in rows[-1]):
+        rows.pop()
+    while rows and rows[0] and all(row[-1] is None for row in rows):
+        rows = [row[:-1] for row in rows]
+    return rows
+
+
+def check_fits(path: str | Path, table: Table, more: int = 10) -> None:
+    """Raise a ValueError if a file of this kind cannot hold the table and so many more columns."""
+    if out_kind(path, table.kind)[0] != "excel":
+        return
+    frame = table.frame
+    columns = [frame[name] for name in frame.columns if frame[name].dtype.kind == "O"]
+    long = [c.name for c in columns if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in c)]
+    most = f"column {long[0]!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters" if long else ""
+    if len(frame) + 1 > MOST_ROWS or frame.shape[1] + more > MOST_COLUMNS:
+        most = f"the table: a sheet has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns"
+    if most:
+        raise ValueError(f"{path} cannot hold {most}. Write .csv or .parquet.")
+
+
+def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame, width: int) -> None:
+    """Write a frame beside the first `width` columns of a sheet, or into a new workbook."""
+    openpyxl = _openpyxl("Writing Excel needs openpyxl: {}, or write CSV.")
+    book = openpyxl.Workbook() if source is None else source.book
+    sheet = book.worksheets[0] if source is None else book[source.sheet]
+    for j, name in enumerate(frame.columns, start=width + 1):
+        _put(sheet.cell(row=1, column=j), str(name))
+        for i, value in enumerate(frame[name].tolist(), start=2):
+            _put(sheet.cell(row=i, column=j), value)
+    book.save(file)
+
+
+def _put(cell: Any, value: Any) -> None:
+    """Put a value into a cell; text that looks like a formula stays text."""
+    cell.value = value = _fitting(value)
+    if isinstance(value, str):
+        cell.data_type = "s"
+        if value[:1] in ("=", "+", "-", "@"):
+            cell.quotePrefix = True
+
+
+def _fitting(value: Any) -> Any:
+    """Return a value as a sheet can hold it; as text what it cannot: long whole numbers, time zones, infinities."""
+    value = plain_cell(value)
+    if isinstance(value, str):
+        return _UNFIT.sub("�", value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
+        return str(value)
+    if isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None:
+        return value.isoformat()
+    if isinstance(value, dt.datetime) and value.year < 1900:
+        return value.isoformat()
+    fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
+    return value if fits else _UNFIT.sub("�", str(value))
+
+
+def plain_cell(value: Any) -> Any:
+    """Return a value as a cell of a sheet or a JSON object takes it: None if missing, infinities as text."""
+    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, float) and np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
+    if isinstance(value, pd.Timedelta):
+        return value.to_pytimedelta()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+_WHOLE = re.compile(r"[-+]?\d+")
+_LONGEST = 18  # digits that an integer of 64 bits surely holds
+
+
+def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
+    """Write a table with new columns after its own, in one piece."""
+    kind, packed = out_kind(path, table.kind)
+    with whole_file(path, force=force) as file:
+        if not packed and kind not in ("feather", "excel"):
+            _write(file, kind, table, new)
+            return
+        buffer = io.BytesIO()
+        _write(buffer, kind, table, new)
+        if packed == ".zip":
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(Path(path).stem, buffer.getvalue())
+        else:
+            file.write(gzip.compress(buffer.getvalue(), mtime=0) if packed else buffer.getvalue())
+
+
+def out_kind(path: str | Path, default: str) -> tuple[str, str]:
+    """Return kind and packing of a file to be written; a ValueError if its name says nothing."""
+    if str(path) == "-":
+        return default, ""
+    kind, packed = kind_of(path)
+    if kind is None:
+        endings = f"{', '.join(KINDS)} (.gz or .zip)"
+        raise ValueError(f"{path} has an unknown format: let its name end in {endings}.")
+    return kind, packed
+
+
+def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
+    source, same = table.source, kind == table.kind
+    if kind in ("csv", "tsv"):
+        # A file called .csv or .txt with tabulators between its fields keeps them.
+        delimiter = "\t" if kind == "tsv" else ","
+        if isinstance(source, Delimited) and (same or kind_of(table.name)[0] == kind):
+            delimited.append_columns(source, new, file)
+        elif isinstance(source, Delimited):
+            delimited.rewrite_columns(source, new, file, delimiter)
+        else:
+            delimited.write_delimited(_joined(table, new), file, delimiter)
+    elif kind in ("parquet", "feather"):
+        _write_arrow(file, kind, table, new)
+    elif kind == "excel":
+        book = source if same else None
+        write_workbook(file, book, new if same else _joined(table, new), table.frame.shape[1] if same else 0)
+    else:  # one object a row, with the given text of its old part where there is one
+        rows = _json_rows(new if table.kind in JSON else _joined(table, new))
+        rows = list(map(extended_object, source, rows)) if table.kind in JSON else rows
+        text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
+        file.write(text.encode())
+
+
+def _joined(table: Table, new: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([exact(table).reset_index(drop=True), new.reset_index(drop=True)], axis=1)
+
+
+def exact(table: Table) -> pd.DataFrame:
+    """Give a table's columns for another format: whole numbers with all their digits, as text if they are too long."""
+    source = table.source
+    if isinstance(source, Delimited):
+        return _exact_delimited(table.frame, source)
+    if table.kind in JSON:
+        rows = [json.loads(text) for text in source]
+        return pd.DataFrame({name: _objects([row.get(name) for row in rows]) for name in table.frame.columns})
+    if table.kind in ("parquet", "feather"):
+        return pd.DataFrame(source.to_pandas(ignore_metadata=True, integer_object_nulls=True))
+    if source is not None:
+        return table.frame
+    frame = table.frame  # whose whole numbers with gaps are floats
+    gaps = [name for name in frame.columns if _all_whole(frame[name]) and frame[name].isna().any()]
+    return frame.astype({name: "Int64" for name in gaps if frame[name].abs().max() < 2**53})
+
+
+def _objects(values: list[Any]) -> pd.Series:
+    """Return a column; whole numbers with gaps as such."""
+    present = [value for value in values if value is not None]
+    if present and all(type(value) is int for value in present):
+        fits = all(-(2**63) <= value < 2**63 for value in present)
+        return pd.Series(values, dtype="Int64" if fits else object)
+    return pd.Series(values, dtype=object).infer_objects()
+
+
+def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
+    """Return columns of floats that were written as whole numbers as such."""
+    columns = {name: frame[name] for name in frame.columns}
+    texts = delimited.fields_of(source, [j for j, name in enumerate(columns) if _all_whole(columns[name])])
+    for j, fields in texts.items():
+        known = frame.iloc[:, j].notna()
+        words = [text.strip() if good else None for text, good in zip(fields, known, strict=True)]
+        present = [word for word in words if word is not None]
+        if all(map(_WHOLE.fullmatch, present)):
+            short = max(map(len, present)) <= _LONGEST
+            values = [None if word is None else int(word) if short else word for word in words]
+            columns[frame.columns[j]] = pd.Series(values, dtype="Int64" if short else object)
+    return pd.DataFrame(columns)
+
+
+def _all_whole(column: pd.Series) -> bool:
+    """Return whether a column of floats holds whole numbers alone."""
+    if column.dtype.kind != "f":
+        return False
+    known = column.to_numpy()[np.isfinite(column.to_numpy())]
+    return bool(len(known) and np.all(known == np.round(known)))
+
+
+def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
+    from pyarrow import feather, parquet
+
+    source = table.source
+    if not isinstance(source, pa.Table):
+        source = pa.Table.from_pandas(_one_type(exact(table)), preserve_index=False)
+    if kind == "parquet":
+        parquet.write_table(with_columns(source, new), file)
+    else:
+        feather.write_feather(with_columns(source, new), file, compression="uncompressed")
+
+
+def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which columns of several types are text."""
+    columns = {name: frame[name] for name in frame.columns}
+    for name, column in columns.items():
+        present = (
+            [value for value in column if plain_cell(value) is not None] if column.dtype == object else []
+        )
+        types = {type(value) for value in present}
+        if len(types) > 1 or (types == {int} and any(abs(value) >= 2**63 for value in present)):
+            columns[name] = column.map(lambda value: None if plain_cell(value) is None else str(value))
+    return pd.DataFrame(columns)
+
+
+def _json_rows(frame: pd.DataFrame) -> list[str]:
+    columns = [[plain_cell(value) for value in frame[name].tolist()] for name in frame.columns]
+    rows = [dict(zip(map(str, frame.columns), row, strict=True)) for row in zip(*columns, strict=True)]
+    return [json.dumps(row, ensure_ascii=False, default=str) for row in rows]

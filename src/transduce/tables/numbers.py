@@ -26,6 +26,7 @@ HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
+_SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}  # in the order in which they are tried
 _BREAK = {decimal: re.compile(group) for decimal, group in _GROUP.items()}
 _NUMBER = {
     decimal: re.compile(rf"[-+]?([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
@@ -85,17 +86,13 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     unit = str(known.mode().iloc[0]) if len(known) else ""
     pairs = zip(amounts, units, strict=True)
     numbers = [amount["number"].strip() if amount and own == unit else "" for amount, own in pairs]
-    readings = {sign: [_read(number, sign) for number in numbers] for sign in _signs(prefer)}
+    readings = {sign: [_read(number, sign) for number in numbers] for sign in _SIGNS[prefer]}
     best = max(readings, key=lambda sign: int(np.sum(~np.isnan(readings[sign]))))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
         both = zip(present, readings[best], strict=True)
         readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in both]
     found.values[~missing] = readings[best]
     return replace(found, decimal=best, unit=unit)
-
-
-def _signs(first: str) -> tuple[str, str]:
-    return ("point", "comma") if first == "point" else ("comma", "point")
 
 
 def _unit(amount: re.Match[str] | None) -> str | None:
@@ -191,7 +188,7 @@ def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
     marked = _MARK.fullmatch(text)
     words = [text, marked["number"]] if marked else [text]
     units = dict.fromkeys((unit, ""))
-    readings = (number_of(word, sign, own) for word in words for sign in _signs(decimal) for own in units)
+    readings = (number_of(word, sign, own) for word in words for sign in _SIGNS[decimal] for own in units)
     return next((value for value in readings if np.isfinite(value)), np.nan), 0
 
 
@@ -204,16 +201,11 @@ def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     if len(others) < 3:
         return {}
     spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
-    far = [j for j in suspects if _is_far(levels[j], others, gap * spread)]
-    return {float(levels[j]): int(counts[j]) for j in far}
-
-
-def _is_far(value: float, others: Array, gap: float) -> bool:
-    """Return whether a value is beyond all others by more than a gap, or the only negative one."""
-    if others[0] <= value <= others[-1]:
-        return False
-    nearest = min(abs(value - others[0]), abs(value - others[-1]))
-    return bool(nearest > gap or (value <= -99.0 and others[0] >= 0.0))
+    values = levels[suspects]  # beyond all others by more than a gap, or the only negative ones
+    nearest = np.minimum(abs(values - others[0]), abs(values - others[-1]))
+    far = (nearest > gap * spread) | ((values <= -99.0) & (others[0] >= 0.0))
+    far &= (values < others[0]) | (values > others[-1])
+    return {float(levels[j]): int(counts[j]) for j in np.array(suspects, dtype=int)[far]}
 
 
 def as_label(label: Any) -> Any:
@@ -243,7 +235,23 @@ def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
         return frame
     texts = {str(word).strip().lower() for word in words}
     numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
-    columns = [_without(frame.iloc[:, j], texts, numbers) for j in range(frame.shape[1])]
+
+    def is_one(cell: Any) -> bool:
+        if isinstance(cell, str):
+            word = cell.strip().lower()
+            return word in texts or bool(numbers and number_of(word, "point") in numbers)
+        return isinstance(cell, int | float) and not isinstance(cell, bool) and cell in numbers
+
+    def emptied(column: pd.Series) -> pd.Series:
+        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+            empty = column.isin(numbers)
+        elif isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O":  # lists
+            return column
+        else:
+            empty = column.astype(object).map(is_one).astype(bool)
+        return column.mask(empty) if empty.any() else column
+
+    columns = [emptied(frame.iloc[:, j]) for j in range(frame.shape[1])]
     return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
 
 
@@ -257,26 +265,6 @@ def _plain(column: pd.Series) -> pd.Series:
     if isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, odd):
         return column.cat.rename_categories(kind.categories.astype(str))
     return column.astype(str).astype(object).mask(column.isna(), None) if isinstance(kind, odd) else column
-
-
-def _without(column: pd.Series, texts: set[str], numbers: list[float]) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        empty = column.isin(numbers)
-    elif isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O":  # lists
-        return column
-    else:
-        empty = column.astype(object).map(lambda cell: _is_one(cell, texts, numbers)).astype(bool)
-    return column.mask(empty) if empty.any() else column
-
-
-def _is_one(cell: Any, texts: set[str], numbers: list[float]) -> bool:
-    if isinstance(cell, str):
-        word = cell.strip().lower()
-        return word in texts or bool(numbers and number_of(word, "point") in numbers)
-    return isinstance(cell, int | float) and not isinstance(cell, bool) and cell in numbers
-
-
-# ------------------------------------------------------------------------------------------------------- notes
 
 
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
@@ -320,9 +308,7 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
     return notes
 
 
-def value_notes(
-    name: Any, values: Array, marks: dict[float, int], rows: AnyArray, *, empty: bool
-) -> list[str]:
+def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool) -> list[str]:
     """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
     others = np.where(np.isin(values, list(marks)), np.nan, values)
     if not marks:
@@ -353,11 +339,10 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
         return []
     places = known[farthest[: apart[-1]]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
-    one, many = (
-        "number is far from all others and was taken as it is",
-        "numbers are far from all others and were",
-    )
-    return [f"{name!r}: {counted(len(places), one, f'{many} taken as they are')}: {cells}."]
+    taken = "number is far from all others and was taken as it is"
+    if len(places) > 1:
+        taken = "numbers are far from all others and were taken as they are"
+    return [f"{name!r}: {len(places):,} {taken}: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:

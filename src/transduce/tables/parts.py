@@ -236,9 +236,6 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
     return pa.schema([fields[name].with_nullable(True) for name in first.names])
 
 
-# ------------------------------------------------------------------------------------------------------- texts
-
-
 def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], TextStyle]:
     """Return texts kept as Parquet, cell by cell as they were written, and their style."""
     styles, kept = [], []

@@ -91,9 +91,6 @@ def names_of(column: pd.Series) -> pd.Series:
     return column.map(name_of, na_action="ignore") if holds_pictures(column) else column
 
 
-# ------------------------------------------------------------------------------------------------------- one picture
-
-
 def file_below(folder: str | Path, name: str) -> Path | str:
     """Return the file that a name stands for, links followed, or why it is not opened."""
     if "://" in name:
@@ -189,9 +186,6 @@ def opaque(image: Any) -> Any:
     return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 
 
-# ------------------------------------------------------------------------------------------------- features of many
-
-
 def picture_features(copies: AnyArray) -> AnyArray:
     """Return the features of small copies, in groups. Shapes: copies (n, SIDE, SIDE, 3); returns (n, LENGTH)."""
     n, colours = len(copies), copies.astype(np.float32) / np.float32(255.0)
@@ -248,9 +242,6 @@ def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
         yield from (np.sqrt(np.sum(sizes >= FEWEST_PIXELS)), np.sqrt(inside.mean()))
     out = colours[apart >= 0.5 * max(apart.max(), 0.1)]
     yield from (out.mean(axis=0) - border if len(out) else np.zeros(3))
-
-
-# ---------------------------------------------------------------------------------------------------------- columns
 
 
 @dataclass(frozen=True)

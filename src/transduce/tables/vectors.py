@@ -88,9 +88,6 @@ class Vectors:
         return found
 
 
-# ------------------------------------------------------------------------------------------------ from any column
-
-
 def read_vectors(series: pd.Series) -> Vectors | None:
     """Return the lists of numbers in a column; None if it holds anything else, or no number at all."""
     found = _read(series)
@@ -212,9 +209,6 @@ def in_short(cell: Any) -> str | None:
         return None
     first = ", ".join(f"{number:.4g}" for number in found.numbers[:SHOWN])
     return f"[{first}, …], {len(found.numbers):,} numbers"
-
-
-# ------------------------------------------------------------------------------------------------------- features
 
 
 @dataclass(frozen=True, eq=False)
