@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -76,6 +76,25 @@ def render_html(summary: dict[str, Any]) -> str:
         Of `summarize`, or of `render_json` read back; the same one gives the same page. Everything from the table is
         escaped, and the page tells browsers to run no script except its own and to load nothing.
     """
+    folder = files("transduce.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(
+        s=summary,
+        figures={
+            name: (drawing.title, Markup(draw(name, drawing.paint, drawing.size)), drawing.text)
+            for name, drawing in figures(summary).items()
+        },
+        rows=summary["rows"][:MOST_ROWS],
+        digits=digits_of(summary),
+        style=Markup(style),
+        script=Markup(script),
+        policy=POLICY.format(f"sha256-{digest}"),
+    )
+
+
+@cache
+def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     usual: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
@@ -91,21 +110,7 @@ def render_html(summary: dict[str, Any]) -> str:
         short=clean,
         unbroken=lambda text: text.replace(" %", "\u00a0%"),  # the sign stays on the line of its number
     )
-    folder = files("transduce.report") / "templates"
-    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
-        s=summary,
-        figures={
-            name: (drawing.title, Markup(draw(name, drawing.paint, drawing.size)), drawing.text)
-            for name, drawing in figures(summary).items()
-        },
-        rows=summary["rows"][:MOST_ROWS],
-        digits=digits_of(summary),
-        style=Markup(style),
-        script=Markup(script),
-        policy=POLICY.format(f"sha256-{digest}"),
-    )
+    return environment.get_template("report.html.j2")
 
 
 # --------------------------------------------------------------------------------------------------------- plots
@@ -123,6 +128,10 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
         warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")
         figure = Figure(figsize=size, layout="constrained")
         paint(figure.subplots())
+        engine = figure.get_layout_engine()
+        assert engine is not None
+        engine.execute(figure)
+        figure.set_layout_engine("none")  # else savefig draws everything twice
         buffer = BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return embed(buffer.getvalue(), name)

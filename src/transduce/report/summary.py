@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 from dataclasses import asdict, replace
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,7 @@ def today() -> str:
     return (day or datetime.datetime.now(datetime.UTC)).date().isoformat()
 
 
+@cache
 def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """Return the versions that a report depends on."""
     numbers = {"python": platform.python_version()}

@@ -537,11 +537,17 @@ def _style(texts: pd.Series, dates: bool) -> str:
         return _DIGITS if dates else ""
     some, shares = texts.drop_duplicates().head(9), {}
     end = some.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
+    marks = set(some.map(_marks))
     for style in (f"{day}{time}{end}" for day in _DAYS.split("|") for time in _TIMES):
-        if pd.to_datetime(some, format=style, errors="coerce").notna().any():
+        if _marks(style) in marks and pd.to_datetime(some, format=style, errors="coerce").notna().any():
             shares[style] = pd.to_datetime(texts, format=style, errors="coerce").notna().mean()
     style = max(shares, key=lambda one: shares[one], default="")  # of equal ones the first
     return style if shares.get(style, 0.0) >= NEARLY else ""
+
+
+def _marks(text: str) -> str:
+    """Return what stands between the words and numbers of a text, or of a style."""
+    return re.sub(r"\s+", " ", re.sub(r"%.|\w", "", text)).strip()
 
 
 def _step(moments: pd.Series) -> str:
