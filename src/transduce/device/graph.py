@@ -228,9 +228,8 @@ def build_device_graph(rows: Any, settings: Any, random: Random) -> DeviceGraph:
     scale = None if metric == "cosine" else median_scale(neighbors)
     with stage("graph"):
         graph, n_random = assemble(neighbors.ids, similarities(neighbors, scale), order, random)
-    graph.diagnostics.update(
-        n_neighbors=k, metric=metric, method=method, recall=share, n_random=n_random, scale=scale
-    )
+    graph.diagnostics.update(n_neighbors=k, metric=metric, method=method, recall=share)
+    graph.diagnostics.update(n_random=n_random, scale=scale)
     return graph
 
 

@@ -31,7 +31,7 @@ def cross_kernel(X: Any, Z: Any, relevance: Array) -> Any:
     # Rounding makes a hair more than 0 of two equal rows; only of far-off rows is that worth a look at every number.
     parts = (own,) if X is Z else (own, other)
     far = max(float(xp.max(part)) if part.shape[0] else 0.0 for part in parts) > 1e4
-    return linalg.exp_not_positive(exponents) if far else linalg.exp(exponents)
+    return linalg.exp(exponents, clip=far)
 
 
 def kernel_times(X: Any, points: Any, relevance: Array, coefficients: Any) -> Any:

@@ -23,17 +23,12 @@ IMPROPER = (
 )
 
 
-def exp(A: Any) -> Any:
-    """Return ``exp(A)``; the array may be the same, changed."""
-    return A.exp_() if arrays.library_of(A) == "torch" else arrays.namespace(A).exp(A)
-
-
-def exp_not_positive(A: Any) -> Any:
-    """Return ``exp(min(A, 0))``; the array may be the same, changed."""
+def exp(A: Any, *, clip: bool = False) -> Any:
+    """Return ``exp(A)``, or ``exp(min(A, 0))``; the array may be the same, changed."""
     if arrays.library_of(A) == "torch":
-        return A.clamp_(max=0.0).exp_()
+        return (A.clamp_(max=0.0) if clip else A).exp_()
     xp = arrays.namespace(A)
-    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
+    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)) if clip else A)
 
 
 def times(A: Any, B: Any) -> Any:
@@ -154,17 +149,12 @@ def conjugate_gradients(
 def inverse_diagonal(factor: Array) -> Array:
     """Return ``diag((L L')^-1)`` from the lower Cholesky factor ``L``. Shapes: factor (n, n); returns (n,)."""
     if arrays.is_foreign(factor):
-        return arrays.column_squares(triangular_inverse(factor))
+        n = factor.shape[0]
+        return arrays.column_squares(_block_inverses(factor, 1)[0, ...][:n, :n])
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
         raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")
     return arrays.column_squares(inverse)
-
-
-def triangular_inverse(factor: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, by blocks: nearly all of it matrix products."""
-    n = factor.shape[0]
-    return _block_inverses(factor, 1)[0, ...][:n, :n]
 
 
 def _block_inverses(factor: Any, n_blocks: int) -> Any:

@@ -168,7 +168,7 @@ def counts_by_class(
 
 
 def _count(xp: Any, hit: Any) -> Any:
-    return xp.sum(xp.astype(hit, xp.int64), axis=1)
+    return xp.sum(arrays.as_double(hit), axis=1)
 
 
 def kth_largest(values: Any, k: int) -> Any:

@@ -121,9 +121,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         else:
             members = name_members("estimators", self.estimators)
         settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)
-        self._fit = fitted = fit_blend(
-            members, problem, settings, random, self.__dict__.pop("_earlier", None)
-        )
+        earlier = self.__dict__.pop("_earlier", None)
+        self._fit = fitted = fit_blend(members, problem, settings, random, earlier)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:
@@ -159,9 +158,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
             validation.check_given(self, y)
             validate_data(self, read_table(X), skip_check_array=True)
             if len({bool(get_tags(member).input_tags.pairwise) for member in given}) > 1:
-                raise ValueError(
-                    "Some members take a precomputed kernel, others features: give members of one kind."
-                )
+                mixed = "Some members take a precomputed kernel, others features"
+                raise ValueError(f"{mixed}: give members of one kind.")
             members, missing = list(given), self.missing_label
             problem = read_problem(X, y, task=self.task, estimators=members, missing_label=missing)
         self.task_ = problem.task

@@ -24,14 +24,7 @@ from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.ensemble.weights import (
-    Calibration,
-    ErrorSize,
-    OutOfFold,
-    mix,
-    shrunk_weights,
-    stack,
-)
+from transduce.ensemble.weights import Calibration, ErrorSize, OutOfFold, mix, shrunk_weights, stack
 from transduce.model_selection.ask import (
     FittedEstimator,
     Problem,
@@ -98,8 +91,9 @@ def time_limit(seconds: float) -> Iterator[None]:
             if over.wait(0.1):
                 return
         with lock:
-            if not over.is_set():
-                _raise_in(thread)
+            if not over.is_set():  # raise the error in the thread, at its next line of Python
+                error = ctypes.py_object(OutOfTimeError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
 
     timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
     timer.daemon = True
@@ -120,11 +114,6 @@ def _compiles(thread: int) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _raise_in(thread: int) -> None:
-    """Raise the error in a thread, at its next line of Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTimeError))
 
 
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
@@ -172,8 +161,8 @@ class BlendFit:
     replies: dict[str, Reply]  # what each member answers at the unlabelled rows
     calibrations: list[Calibration]  # how each member's scores become shares
     weights: Array  # (k,)
-    centre: float  # mean and spread of the labels; 0 and 1 for classes. Means are computed in these units
-    unit: float  # mean and spread of the labels; 0 and 1 for classes. Means are computed in these units
+    centre: float  # mean of the labels; 0 for classes
+    unit: float  # spread of the labels; 1 for classes. Means are computed in these units
     out_of_fold: pd.DataFrame | None = None  # out-of-fold answers of the members and the blend
     error_size: ErrorSize | None = None  # standard errors of numbers, in units of the labels
     power: float = 1.0  # of the blend's shares of the classes, which makes them probabilities

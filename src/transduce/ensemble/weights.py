@@ -149,8 +149,8 @@ class ErrorSize:
     """The standard error of a blend as a function of its value and its members' spread at a row."""
 
     coefficients: Array  # (3,) of the logarithm of the size
-    centres: Array  # (2,) means and standard deviations of value and logarithm of the spread at the labels
-    units: Array  # (2,) means and standard deviations of value and logarithm of the spread at the labels
+    centres: Array  # (2,) means of value and logarithm of the spread at the labels
+    units: Array  # (2,) their standard deviations
     typical: float  # root mean square spread
     factor: float  # makes a standard error of the size
 

@@ -228,14 +228,6 @@ def own_missing_label(missing_label: Any, estimators: Any) -> Any:
     return next((label for label in (missing_label, *own) if label is not None), None)
 
 
-def _told_task(estimator: Any, task: str) -> Any:
-    """Return the estimator, told the task if it would guess it from labels some of which are hidden."""
-    last = last_step(estimator)
-    if isinstance(getattr(last, "task", None), str) and last.task == "auto":
-        last.set_params(task=task)
-    return estimator
-
-
 def failure(message: str, error: Exception) -> Exception:
     """Return an error to raise in place of another one, a TypeError for a TypeError."""
     return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
@@ -435,7 +427,10 @@ def ask(
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
         model, transduces = DummyClassifier(), False
     else:
-        model = _told_task(clone(estimator), problem.task)
+        model = clone(estimator)
+        last = last_step(model)
+        if isinstance(getattr(last, "task", None), str) and last.task == "auto":
+            last.set_params(task=problem.task)  # which it would guess from labels some of which are hidden
         if after is not None and hasattr(model, "continue_from") and len(after.order) == problem.n_rows:
             places = after.order if order is None else np.argsort(order)[after.order]
             model.continue_from(after.estimator, places)

@@ -14,9 +14,8 @@ MOST_ROWS = 1500  # beyond, transductive ridge has centres at some rows only
 CENTRES = 500
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
 MOST_EXACT = 3000  # labels from which the Gaussian process answers exactly, its default
-MANY_LABELS = (
-    200  # from so many on boosted trees join and, for numbers, extremely randomised trees replace the forest
-)
+# From so many on boosted trees join and, for numbers, extremely randomised trees replace the forest.
+MANY_LABELS = 200
 ALWAYS, MANY, FEWER = (0.0, float("inf")), (MANY_LABELS, float("inf")), (0.0, MANY_LABELS)
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
@@ -192,9 +191,8 @@ def _random_forest(case: Case) -> Any:
 
     common = {"max_samples": case.drawn, "random_state": case.random_state}
     if case.task == CLASSES:
-        return ForestClassifier(
-            TREES, max_features="sqrt", min_samples_leaf=1 if case.few else LEAF, **common
-        )
+        leaf = 1 if case.few else LEAF
+        return ForestClassifier(TREES, max_features="sqrt", min_samples_leaf=leaf, **common)
     return ForestRegressor(TREES, max_features=MOST_FEATURES if case.wide else 1.0, **common)
 
 
@@ -362,9 +360,8 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
     """Return methods that suit a table, all or those of a blend, by name, and for those that do not, why."""
     members, left_out = {}, {}
     for name, method in MEMBERS.items():
-        least, below = (
-            ALWAYS if compare and case.task in method.tasks else method.blended.get(case.task, (1, 0))
-        )
+        compared = compare and case.task in method.tasks
+        least, below = ALWAYS if compared else method.blended.get(case.task, (1, 0))
         if not max(least, method.least_labels) <= case.labels < below:
             continue
         if case.labels > method.most_labels:

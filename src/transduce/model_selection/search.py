@@ -148,10 +148,8 @@ class TransductiveSearchCV(Transducer):
         if self.refit is False or callable(self.refit):
             return
         if self.multimetric_ and (not isinstance(self.refit, str) or self.refit not in scorers):
-            names = ", ".join(map(repr, scorers))
-            raise ValueError(
-                f"With several scores refit must be one of {names}, or False; got {self.refit!r}."
-            )
+            names = f"one of {', '.join(map(repr, scorers))}, or False"
+            raise ValueError(f"With several scores refit must be {names}; got {self.refit!r}.")
         if not self.multimetric_ and not isinstance(self.refit, bool | str | np.bool_):
             raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
 

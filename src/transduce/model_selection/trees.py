@@ -22,9 +22,7 @@ from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
 
 MOST_BINS = 256
-LESS = (
-    1.0 - 1e-12
-)  # a score counts as higher if it is so by more than rounding: of equal ones the first is taken
+LESS = 1.0 - 1e-12  # a score is higher if it is so by more than rounding: of equal ones the first is taken
 FEW_BINS = 24  # up to so many in a node are sorted; of more all bins are looked through
 ROWS = 1024  # whose bins stay in the processor's cache
 Fold = tuple[AnyArray, AnyArray]  # visible and hidden labels
@@ -307,7 +305,7 @@ class GrownTrees:
     starts: AnyArray  # (t + 1,) of the splits of every tree
     values: Array  # (s + t, k) of the leaves
     columns: AnyArray | None = (
-        None  # (t,) which output each tree adds to; None for trees of many leaves, which add to all
+        None  # (t,) the output each tree adds to; None for trees of many leaves: to all
     )
     below: AnyArray | None = None  # (s, 2) the splits below each, for trees of many leaves
 
@@ -354,10 +352,9 @@ class _TreeEstimator(BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees, for labels (n,) of rows (n, d)."""
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, order="C", y_numeric=not hasattr(self, "predict_proba")
-        )
-        if hasattr(self, "predict_proba"):
+        classes = hasattr(self, "predict_proba")
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=not classes)
+        if classes:
             check_classification_targets(y)
             self.classes_, y = np.unique(y, return_inverse=True)
         self._labels = _Labels.of(y, getattr(self, "classes_", None))
@@ -385,10 +382,8 @@ class _TreeEstimator(BaseEstimator):
 
     def _settings(self, tried: Any, penalty: float, random_cuts: bool, any_gain: bool) -> tuple[Any, ...]:
         d = len(self._rows.edges)
-        tried = (
-            int(np.sqrt(d)) if tried == "sqrt" else int(np.ceil(tried * d)) if tried <= 1.0 else int(tried)
-        )
-        return self.min_samples_leaf, min(max(tried, 1), d), penalty, random_cuts, any_gain
+        count = np.sqrt(d) if tried == "sqrt" else np.ceil(tried * d) if tried <= 1.0 else tried
+        return self.min_samples_leaf, min(max(int(count), 1), d), penalty, random_cuts, any_gain
 
 
 @dataclass(eq=False, repr=False)
@@ -412,11 +407,8 @@ class _Boosted(_TreeEstimator):
         if not numbers:
             base = np.log(np.clip(base, 0.5 / len(rows), 1.0 - 0.5 / len(rows)))
             base -= np.log1p(-np.exp(base)) if k == 1 else 0.0
-        raw, sums, state = (
-            np.repeat(base[:, None], n, axis=1),
-            np.ones((n, 2)),
-            np.array([self._seed], dtype=np.uint64),
-        )
+        raw, sums = np.repeat(base[:, None], n, axis=1), np.ones((n, 2))
+        state = np.array([self._seed], dtype=np.uint64)
         settings = self._settings(self.max_features, self.l2_regularization, False, False)
         grown = []
         for _ in range(self.n_estimators):

@@ -15,9 +15,10 @@ from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, every_other
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
-from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
 from transduce.methods.confidence_machine.machine import (
+    DualRidge,
     Machine,
+    PrimalRidge,
     count_classes,
     count_labels,
     find_regions,

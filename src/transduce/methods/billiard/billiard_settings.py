@@ -117,10 +117,8 @@ class LabelledRows(NamedTuple):
                 return np.inf
             for game in games:
                 game.play(CV_BOUNCES)
-            voter, n_hidden = (
-                geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden]),
-                int(hidden.sum()),
-            )
+            n_hidden = int(hidden.sum())
+            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
             tallies = count_votes(games, n_hidden, [(slice(None), voter)], LAST, None)
             right = probabilities(tallies)[0][np.arange(n_hidden), self.codes[hidden]]
             total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))

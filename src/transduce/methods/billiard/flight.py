@@ -33,8 +33,8 @@ class EmptyVersionSpaceError(ValueError):
 class Segment(NamedTuple):
     """A flight of many bounces from a known position and velocity."""
 
-    position: Array  # (l,) coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors
-    velocity: Array  # (l,) coefficients of ``w(0)`` and ``v(0)`` on the rows' unit vectors
+    position: Array  # (l,) coefficients of ``w(0)`` on the rows' unit vectors
+    velocity: Array  # (l,) likewise of ``v(0)``
     walls: AnyArray  # (k,) rows at which the ball was reflected
     kicks: Array  # (k,)
     times: Array  # (k,)
@@ -49,9 +49,8 @@ class Segment(NamedTuple):
         ends = np.cumsum(self.times)
         upto = np.searchsorted(ends, moments, side="right")
         kicks = self.kicks * np.cos(ends), self.kicks * np.sin(ends)
-        return _follow(
-            self.position, self.velocity, self.walls, kicks, (np.cos(moments), np.sin(moments)), upto
-        )
+        turns = np.cos(moments), np.sin(moments)
+        return _follow(self.position, self.velocity, self.walls, kicks, turns, upto)
 
     def mean(self) -> Array:
         """Return coefficients of the mean position along the flight, shape (l,)."""
@@ -234,9 +233,8 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[Any
         fly(space.G, space.signs, a, b, *trace)
         traces.append(trace)
         length += float(trace[2].sum())
-        size = int(
-            np.clip(1.1 * (reach / length - 1.0) * sum(len(part[0]) for part in traces), 32, MOST_AT_ONCE)
-        )
+        done = sum(len(part[0]) for part in traces)
+        size = int(np.clip(1.1 * (reach / length - 1.0) * done, 32, MOST_AT_ONCE))
     walls, kicks, times = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     ends = np.cumsum(times)
     last = int(np.searchsorted(ends, reach))

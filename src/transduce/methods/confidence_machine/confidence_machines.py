@@ -235,9 +235,8 @@ def _build_tuned(
 ) -> TunedMachine:
     """Return the machine that chooses its setting; note if the features set widths or trees."""
     if arrays.is_foreign(rows):
-        raise ValueError(
-            "settings are chosen on numpy arrays only: pass X as one, or set kernel, width and ridge."
-        )
+        instead = "pass X as one, or set kernel, width and ridge"
+        raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
     choices = settings.menu
     if choices is None or isinstance(choices, str):
         choices = given_menu(rows[:, -1]) if settings.fixed.precomputed else default_menu(rows)
@@ -264,8 +263,7 @@ def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) ->
     """Return the p-value of one candidate label for each row (m,); ties count with weight `tau` (m,)."""
     if isinstance(machine, TunedMachine):
         return label_p_values(machine, rows, labels, tau)
-    above, tied = (_numbers(count, rows) for count in count_labels(machine, rows, labels))
-    return p_values(above, tied, machine.n_labelled, arrays.beside(tau, rows))
+    return p_values(*count_labels(machine, rows, labels), machine.n_labelled, arrays.beside(tau, rows))
 
 
 def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
@@ -273,18 +271,12 @@ def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array)
     if isinstance(machine, TunedMachine):
         return class_p_values(machine, rows, codes, tau)
     overall, within, scores = count_classes(machine, rows, codes)
-    overall, within = _numbers(overall, rows), _numbers(within, rows)
-    each, sizes = arrays.beside(tau[:, None], rows), _numbers(np.bincount(codes), rows)
+    each, sizes = arrays.beside(tau[:, None], rows), arrays.beside(np.bincount(codes), rows, "float64")
     return ClassPValues(
         p_values(overall[0, ...], overall[1, ...], len(codes), each),
         p_values(within[0, ...], within[1, ...], sizes, each),
         scores,
     )
-
-
-def _numbers(counts: AnyArray, rows: Array) -> Array:
-    """Return counts in double precision, where the rows live."""
-    return arrays.beside(counts, rows, "float64")
 
 
 def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:
@@ -426,9 +418,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         rows = self._new_rows(X)
         machine = self._fitted.machine
         if not isinstance(machine, TunedMachine):
-            raise ValueError(
-                "One setting has no envelope: pass settings='leave-one-out' or a list of Setting."
-            )
+            instead = "pass settings='leave-one-out' or a list of Setting"
+            raise ValueError(f"One setting has no envelope: {instead}.")
         if len(rows) != 1:
             raise ValueError(f"Give one row, with shape (1, d); got {len(rows)} rows.")
         rank = nonconformity_rank(self._level(confidence), machine.n_labelled)

@@ -1,22 +1,37 @@
-"""Ridge regression held against unlabelled rows, chunk by chunk: regions, and the counts behind p-values."""
+"""Ridge regression held against unlabelled rows, chunk by chunk: regions, and the counts behind p-values.
+
+Notation (shapes in ``docs/notation.md``): ``l`` labelled rows, ``m`` unlabelled rows, ``K`` a kernel matrix and
+``G = (K + ridge I)^-1`` on the labelled rows. Bordering these with one unlabelled row whose kernel column is ``k``
+gives the inverse::
+
+    H = [[G + g g' / s,  -g / s],       g = G k                     "weights"
+         [   -g' / s  ,   1 / s]]       s = k(x, x) + ridge - k'G k  "pivot"
+
+``g`` are the weights of the labels in the prediction at the unlabelled row (``g'y``), and ``ridge H z`` are the
+residuals of ridge regression on a completed label vector ``z``. With an unpenalised intercept the same picture holds
+with ``G - u u' / (1'u)`` for ``G`` (``u = G 1``) and weights and pivot changed to match: it is the bordered inverse
+``H`` minus its own rank-one term ``h h' / (1'h)``, ``h = H 1``.
+"""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from transduce.core import arrays
 from transduce.core.answer import Regions
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.device import linalg, memory
 from transduce.device import lines as device_lines
-from transduce.device import memory
 from transduce.device.kernels import Kernel
-from transduce.methods.confidence_machine.bordered_ridge import Border, DualRidge, PrimalRidge
+from transduce.device.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
 from transduce.methods.confidence_machine.residual_lines import (
     SIDE,
     LabelledOrder,
@@ -31,6 +46,213 @@ from transduce.methods.confidence_machine.residual_lines import (
 )
 
 log = logging.getLogger(__name__)
+
+
+class Border(NamedTuple):
+    """What one more row brings to a ridge regression, for each of `m` rows taken one at a time."""
+
+    prediction: Array  # (m,) or (m, c) inductive ridge prediction, a column for each of `c` label columns
+    pivot: Array  # (m,) ``s``, the Schur complement of the labelled block; at least ``ridge``
+    weights: Array  # (m, l) ``g``, the weights of the labels in the prediction
+
+
+def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> float:
+    """Return the distance within which two residuals are one and the same up to rounding."""
+    # Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
+    # ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
+    xp = arrays.namespace(y)
+    spread, level = (float(xp.max(xp.abs(part))) if part.shape[0] else 0.0 for part in (centred, y))
+    return min(4 * EPSILON * (1 + norm / ridge), 1e-9) * spread + 4 * EPSILON * level
+
+
+def _factorise(A: Array, ridge: float) -> tuple[Array, float]:
+    """Return the factor of a matrix that `ridge` should have made positive definite, and the jitter."""
+    try:
+        factor, jitter = guarded_cholesky(A)
+    except np.linalg.LinAlgError:
+        raise ValueError(IMPROPER.format(ridge)) from None
+    if jitter > 0.0:
+        warn_raised(ridge, jitter)
+    return factor, jitter
+
+
+def warn_raised(ridge: float, jitter: float) -> None:
+    """Warn that rounding made it necessary to raise the ridge."""
+    warnings.warn(
+        f"ridge={ridge:g} is too small for these rows in double precision and was raised by "
+        f"{jitter:.1e}; the guarantee is then approximate. A larger ridge avoids this.",
+        stacklevel=3,
+    )
+
+
+def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
+    """Return the pivots, at least `ridge` as theory has it where only rounding says otherwise."""
+    xp = arrays.namespace(pivot)
+    rounding = 1e-8 * (xp.abs(k_aa) + ridge)
+    pivot = xp.where((pivot < ridge) & (pivot > ridge - rounding), xp.full_like(pivot, ridge), pivot)
+    if bool(xp.any(pivot <= 0.0)):
+        raise ValueError(IMPROPER.format(ridge))
+    return pivot
+
+
+@dataclass(frozen=True)
+class DualRidge:
+    """Kernel ridge regression on the labelled rows (``l^3 / 3`` operations), to be bordered (``2 l^2`` for a row)."""
+
+    factor: Array
+    residuals: Array  # (l,) or (l, c) ``G y``: the residuals divided by `ridge`
+    ones: Array | None
+    centre: Array | float
+    ridge: float  # what was added to the kernel's diagonal, jitter included
+    jitter: float  # the part of `ridge` that rounding made necessary; 0.0 as a rule
+    slack: float  # differences between residuals below this are rounding
+
+    @classmethod
+    def fit(cls, K: Array, y: Array, *, ridge: float, fit_intercept: bool) -> DualRidge:
+        """Factorise ``K + ridge I`` and compute the residuals of `y`."""
+        xp = arrays.namespace(K)
+        factor, jitter = _factorise(arrays.shifted(K, ridge), ridge)
+        # With an intercept residuals do not move when labels do, and small labels round better.
+        centre = xp.mean(y, axis=0) if fit_intercept else 0.0
+        residuals = _cholesky_solve(factor, y - centre)
+        ones = _cholesky_solve(factor, arrays.zeros((K.shape[0],), K) + 1.0) if fit_intercept else None
+        if ones is not None:
+            shift = xp.sum(residuals, axis=0) / xp.sum(ones)
+            centre = centre + shift
+            residuals = residuals - (ones * shift if y.ndim == 1 else ones[:, None] * shift)
+        slack = _rounding_slack(linalg.length(K), ridge, y, y - centre)
+        return cls(factor, residuals, ones, centre, ridge + jitter, jitter, slack)
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of ``G`` (of ``G - u u' / 1'u`` with an intercept), shape (l,)."""
+        diagonal = inverse_diagonal(self.factor)
+        if self.ones is None:
+            return diagonal
+        return _not_negative(diagonal - self.ones**2 / arrays.namespace(diagonal).sum(self.ones))
+
+    def predict(self, K_al: Array) -> Array:
+        """Return the inductive prediction from kernel rows (m, l); needs nothing but them."""
+        return K_al @ self.residuals + self.centre
+
+    def border(self, K_al: Array, k_aa: Array) -> Border:
+        """Return prediction, pivot and weights for kernel rows (m, l) and the rows' own kernel values (m,)."""
+        xp = arrays.namespace(K_al)
+        half = linalg.triangular_solve(self.factor, K_al.T)
+        pivot = _checked_pivot(k_aa + self.ridge - arrays.column_squares(half), k_aa, self.ridge)
+        weights = linalg.triangular_solve(self.factor, half, transposed=True).T
+        if self.ones is not None:
+            # g + u e / U and s + e^2 / U with e = 1 - 1'g and U = 1'u: the intercept's rank-one term.
+            missing, total = 1.0 - xp.sum(weights, axis=1), xp.sum(self.ones)
+            weights = weights + (missing / total)[:, None] * self.ones[None, :]
+            pivot = pivot + missing**2 / total
+        return Border(self.predict(K_al), pivot, arrays.contiguous(weights))
+
+
+def _cholesky_solve(factor: Array, b: Array) -> Array:
+    return linalg.triangular_solve(factor, linalg.triangular_solve(factor, b), transposed=True)
+
+
+def _row_products(A: Array, B: Array) -> Array:
+    return arrays.row_products(A, B) if arrays.is_foreign(A) else _compiled_products(A, B)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _compiled_products(A: Array, B: Array) -> Array:
+    """Return the inner product of each row of A with that of B, three times as fast as `einsum` does."""
+    products = np.empty(len(A))
+    for i in range(len(A)):
+        total = 0.0
+        for c in range(A.shape[1]):
+            total += A[i, c] * B[i, c]
+        products[i] = total
+    return products
+
+
+def _not_negative(values: Any) -> Any:
+    xp = arrays.namespace(values)
+    return xp.maximum(values, xp.zeros_like(values))
+
+
+class Direction(NamedTuple):
+    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
+
+    prediction: Array  # (m,) or (m, c)
+    pivot: Array  # (m,)
+    z: Array  # (m, d) ``M^-1 x`` of the centred unlabelled rows
+
+
+@dataclass(frozen=True)
+class PrimalRidge:
+    """Linear ridge regression on the labelled rows (``2 l d^2`` operations), to be bordered (``2 d^2`` for a row)."""
+
+    X: Array  # (l, d) the labelled rows, centred on their mean if there is an intercept
+    mean: Array | float
+    inverse: Array
+    coefficients: Array
+    centre: Array | float
+    residuals: Array  # (l,) or (l, c) ``G y``: the residuals divided by `ridge`
+    offset: float  # share of the intercept in each weight: ``1 / l``, or 0
+    ridge: float  # as in `DualRidge`
+    jitter: float  # as in `DualRidge`
+    slack: float  # as in `DualRidge`
+
+    @classmethod
+    def fit(cls, X: Array, y: Array, *, ridge: float, fit_intercept: bool) -> PrimalRidge:
+        """Factorise ``X'X + ridge I`` and compute the residuals of `y`."""
+        xp = arrays.namespace(X)
+        offset = 1.0 / X.shape[0] if fit_intercept else 0.0
+        mean = (arrays.zeros((X.shape[0],), X) + offset) @ X if fit_intercept else 0.0
+        centre = xp.mean(y, axis=0) if fit_intercept else 0.0
+        X, centred = (X - mean, y - centre) if fit_intercept else (X, y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = X.T @ X
+        if not bool(xp.all(xp.isfinite(gram))):
+            raise ValueError("The features are too large to be squared: scale them (standardize=True).")
+        gram = arrays.shifted(gram, ridge)
+        factor, jitter = _factorise(gram, ridge)
+        # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
+        # costs milliseconds where the work itself costs microseconds.
+        half = xp.linalg.inv(factor)
+        inverse = half.T @ half
+        coefficients = inverse @ (X.T @ centred)
+        residuals = (centred - X @ coefficients) / (ridge + jitter)
+        slack = _rounding_slack(linalg.length(gram), ridge, y, centred)
+        return cls(X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack)
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
+        return _not_negative(1.0 - self.leverages(self.X)) / self.ridge
+
+    def leverages(self, X: Array) -> Array:
+        """Return ``1 - ridge G_ii`` of labelled rows (k, d), centred as `X` is."""
+        leverage = arrays.zeros((X.shape[0],), X)
+        # Blocks that stay near the processor, or fill a device.
+        size = max(256, int(memory.work_bytes(X, 160_000.0) // (8 * X.shape[1])))
+        for part in arrays.blocks(X.shape[0], size):
+            leverage[part] = _row_products(X[part, :] @ self.inverse, X[part, :])
+        return leverage + self.offset
+
+    def leverage_bounds(self) -> tuple[Array, float]:
+        """Return what no leverage of a labelled row exceeds (l,), by norms of a row and of a matrix; and their mean."""
+        largest = float(np.abs(self.inverse).sum(axis=1).max())
+        mean = (self.X.shape[1] - self.ridge * float(np.trace(self.inverse))) / len(self.X)
+        return self.offset + largest * _row_products(self.X, self.X), self.offset + mean
+
+    def predict(self, X_a: Array) -> Array:
+        """Return the inductive prediction at rows (m, d)."""
+        return (X_a - self.mean) @ self.coefficients + self.centre
+
+    def directions(self, X_a: Array) -> Direction:
+        """Return prediction, pivot and direction for unlabelled rows (m, d)."""
+        centred = X_a if self.offset == 0.0 else X_a - self.mean
+        z = centred @ self.inverse
+        leverage = self.offset + _row_products(z, centred)
+        prediction = centred @ self.coefficients + self.centre
+        return Direction(prediction, self.ridge * (1.0 + leverage), z)
+
+    def weights(self, z: Array) -> Array:
+        """Return the weights (m, l) that belong to directions (m, d)."""
+        return z @ self.X.T + self.offset
 
 
 @dataclass(frozen=True)
@@ -159,11 +381,8 @@ class Machine:
     def chunks(self, n: int, width: int) -> list[slice]:
         """Return slices of `n` unlabelled rows whose working arrays, `width` numbers a row, fit the memory budget."""
         # At most five such arrays live at once; on a device ten, and as much memory as it has to spare.
-        each, budget = (
-            (10, memory.work_bytes(self.diagonal, self.max_bytes)) if self.foreign else (5, self.max_bytes)
-        )
-        size = max(1, int(budget // (each * 8 * width)))
-        return arrays.blocks(n, size)
+        each, budget = 10 if self.foreign else 5, memory.work_bytes(self.diagonal, self.max_bytes)
+        return arrays.blocks(n, max(1, int(budget // (each * 8 * width))))
 
 
 def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:
@@ -232,7 +451,7 @@ def _is_missing(ends: Array) -> Mask:
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
     """Return how many labelled rows are more nonconforming than each row with its label, and how many tie, (m,)."""
     count = device_lines.counts if machine.foreign else count_nonconforming
-    labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows, "int64")
+    labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows)
     for part, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
         above, tied = count(rho, beta, labels[part] - prediction, machine.fit.slack)
         counts[0, part], counts[1, part] = above, tied
@@ -245,7 +464,7 @@ def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyAr
     inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
     own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)
     shape = (2, rows.shape[0], residuals.shape[1])
-    overall, within = (arrays.zeros(shape, rows, "int64") for _ in range(2))
+    overall, within = (arrays.zeros(shape, rows) for _ in range(2))
     predictions = arrays.zeros(shape[1:], rows)
     count: Any = device_lines.counts_by_class if machine.foreign else count_nonconforming_by_class
     members = inside if machine.foreign else codes

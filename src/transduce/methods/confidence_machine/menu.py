@@ -247,16 +247,12 @@ class Menu:
             for setting in settings
         ]
         distinct = list(dict.fromkeys(keys))
-        kernels = tuple(
-            MenuKernel(
-                tuple(
-                    (trees if trees and name == "trees" else Kernel(name, *form), float(w))
-                    for name, w in parts
-                )
-            )
-            for parts, *form in distinct
-        )
-        return cls(settings, kernels, np.array([distinct.index(key) for key in keys]))
+
+        def kernel(name: Any, form: list[Any]) -> Kernel | TreeKernel:
+            return trees if trees and name == "trees" else Kernel(name, *form)
+
+        parts = [tuple((kernel(name, form), float(w)) for name, w in parts) for parts, *form in distinct]
+        return cls(settings, tuple(map(MenuKernel, parts)), np.array([distinct.index(key) for key in keys]))
 
     def __len__(self) -> int:
         return len(self.settings)

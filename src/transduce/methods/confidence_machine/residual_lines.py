@@ -1,7 +1,7 @@
 """Labels at which one row's residual is not nonconforming among the others': exact, compiled.
 
 Complete a sample with label ``prediction + t`` at one unlabelled row. After scaling, that row's residual is
-``t`` and every labelled row's is a line, ``rho_i - beta_i t``, where (see `bordered_ridge`)::
+``t`` and every labelled row's is a line, ``rho_i - beta_i t``, where (see `machine`)::
 
     rho_i = s r_i / w_i,   beta_i = g_i / w_i,   w_i = (s G_ii + g_i^2) ** power
 

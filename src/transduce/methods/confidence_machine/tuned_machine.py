@@ -17,7 +17,7 @@ from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
 from transduce.device.linalg import EPSILON
-from transduce.methods.confidence_machine.bordered_ridge import _checked_pivot, _rounding_slack, warn_raised
+from transduce.methods.confidence_machine.machine import _checked_pivot, _rounding_slack, warn_raised
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.residual_lines import SIDE
 from transduce.methods.confidence_machine.tuned_regions import (
@@ -30,11 +30,6 @@ from transduce.methods.confidence_machine.tuned_regions import (
     tuned_p_values,
     tuned_regions,
     tuned_values,
-)
-
-_IMPROPER = (
-    "The kernel matrix of the setting {!s} is not positive definite: the kernel is not a proper one for these rows. "
-    "Use another kernel, or a larger ridge."
 )
 
 
@@ -137,7 +132,10 @@ def _jitter(values: Array, setting: Setting) -> float:
     if smallest >= needed:
         return 0.0
     if smallest < -1e-6 * largest:
-        raise ValueError(_IMPROPER.format(setting))
+        raise ValueError(
+            f"The kernel matrix of the setting {setting!s} is not positive definite: the kernel is not a proper one "
+            "for these rows. Use another kernel, or a larger ridge."
+        )
     warn_raised(setting.ridge, needed - smallest)
     return needed - smallest
 
@@ -295,8 +293,8 @@ class RowEnvelope:
 
     names: tuple[str, ...]  # the settings
     curves: Array  # (S, 4)
-    starts: Array  # (k,) where each piece of the lower envelope starts, and whose it is
-    owners: AnyArray  # (k,) where each piece of the lower envelope starts, and whose it is
+    starts: Array  # (k,) where each piece of the lower envelope starts
+    owners: AnyArray  # (k,) whose it is
     region: Array  # (n_pieces, 2)
     value: float
 

@@ -1,6 +1,6 @@
 """Regions and p-values with the setting chosen anew for every candidate label: exact, compiled.
 
-Complete a sample with label ``v`` at one unlabelled row. For one setting (see `bordered_ridge` for the notation,
+Complete a sample with label ``v`` at one unlabelled row. For one setting (see `machine` for the notation,
 ``t = v - prediction``) the leave-one-out residuals are ``(s r_i - g_i t) / (s G_ii + g_i^2)`` at the labelled rows and
 ``t`` at the row itself, with an unpenalised intercept too. So the sum of their squares is a parabola in ``v``::
 

@@ -412,10 +412,8 @@ def find_parameters(
     search = Search.at(objective.X, objective.y_l, common=common, **limits)
     log.info("parameters without matching")
     n_restarts = n_restarts if start is None else 0
-    starts = [
-        search.start if start is None else start,
-        *search.restarts(objective, n_restarts, random, n_jobs),
-    ]
+    first = search.start if start is None else start
+    starts = [first, *search.restarts(objective, n_restarts, random, n_jobs)]
     plain, ends = search.best(objective, starts, n_jobs)
     choice = choose_matching(objective, settings, search, plain.log_parameters)
     log.info(choice.why)

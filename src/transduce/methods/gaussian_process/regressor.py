@@ -21,16 +21,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.device.linalg import guarded_cholesky
-from transduce.methods.gaussian_process import process
-from transduce.methods.gaussian_process.parameters import (
-    Descent,
-    FoundParameters,
-    announce_cost,
-    answers_in_folds,
-    find_parameters,
-    read_settings,
-    warn_of_parameters,
-)
+from transduce.methods.gaussian_process import parameters, process
 
 REASONS = (
     "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
@@ -80,13 +71,13 @@ class FittedProcess:
     plain: tuple[Array, Array]  # (m,)
     matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
     q: process.Match | None  # the matched distribution
-    chosen: FoundParameters  # the parameters, and how they were found
+    chosen: parameters.FoundParameters  # the parameters, and how they were found
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
 
     @classmethod
     def of(
         cls,
-        chosen: FoundParameters,
+        chosen: parameters.FoundParameters,
         unlabelled: Array,
         places: tuple[AnyArray, AnyArray],
         scaling: Scaling,
@@ -116,19 +107,6 @@ class FittedProcess:
     def covariance(self, rows: Array) -> Array:
         """Return the covariance of the labels at scaled rows, shape (m, m)."""
         return self.units.squared(self.posterior.covariance(rows))
-
-    def matched_mean(self) -> Array:
-        """Return the mean of the matched distribution, rows in the order in which they came, shape (k,)."""
-        if self.q is None:
-            return self.units.restore(arrays.pick(self.predicted[0], np.sort(self.matched)))
-        return self.units.restore(arrays.pick(self.q.mean, np.argsort(self.matched)))
-
-    def matched_covariance(self) -> Array:
-        """Return the covariance of the matched distribution, likewise, shape (k, k)."""
-        if self.q is None:
-            return self.covariance(arrays.pick(self.unlabelled, np.sort(self.matched)))
-        root = arrays.pick(self.q.root, np.argsort(self.matched))
-        return self.units.squared(root @ root.T)
 
 
 def moments_table(fitted: FittedProcess, y_l: Array) -> pd.DataFrame:
@@ -163,8 +141,10 @@ def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
         diagnostics={
             "choice": chosen.choice.why,
             "jitter": fitted.posterior.jitter,
-            "starts": [end.message if isinstance(end, Descent) else end for end in chosen.ends],
-            "objectives": [end.objective if isinstance(end, Descent) else np.nan for end in chosen.ends],
+            "starts": [end.message if isinstance(end, parameters.Descent) else end for end in chosen.ends],
+            "objectives": [
+                end.objective if isinstance(end, parameters.Descent) else np.nan for end in chosen.ends
+            ],
         },
     )
 
@@ -311,16 +291,16 @@ class TransductiveGPRegressor(NumberTransducer):
         """Choose the parameters and answer at the rows of X (n, d) whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
-        settings = read_settings(self)
-        announce_cost(min(len(y_l), settings.max_searched))
+        settings = parameters.read_settings(self)
+        parameters.announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
         units = Units.of(y_l)
         objective, order, matched = arrange_rows(rows, sample.labelled, units.scale(y_l), settings)
         with few_threads(objective.X.shape[0] if settings.n_jobs in (None, 1) else 0):
             random, start = check_random_state(self.random_state), self.__dict__.pop("_start", None)
-            chosen = find_parameters(objective, settings, random, start)
-            warn_of_parameters(chosen)
+            chosen = parameters.find_parameters(objective, settings, random, start)
+            parameters.warn_of_parameters(chosen)
             unlabelled = arrays.pick(rows, ~sample.labelled)
             fitted = self._fitted = FittedProcess.of(chosen, unlabelled, (order, matched), scaling, units)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
@@ -354,15 +334,22 @@ class TransductiveGPRegressor(NumberTransducer):
 
     @property
     def matched_mean_(self) -> Array:
-        """Mean of the matched distribution at ``matched_rows_``."""
+        """Mean of the matched distribution at ``matched_rows_``, in the order in which rows came, shape (k,)."""
         check_is_fitted(self)
-        return self._fitted.matched_mean()
+        fitted = self._fitted
+        if fitted.q is None:
+            return fitted.units.restore(arrays.pick(fitted.predicted[0], np.sort(fitted.matched)))
+        return fitted.units.restore(arrays.pick(fitted.q.mean, np.argsort(fitted.matched)))
 
     @property
     def matched_covariance_(self) -> Array:
-        """Covariance of the matched distribution at ``matched_rows_``."""
+        """Covariance of the matched distribution at ``matched_rows_``, shape (k, k)."""
         check_is_fitted(self)
-        return self._fitted.matched_covariance()
+        fitted = self._fitted
+        if fitted.q is None:
+            return fitted.covariance(arrays.pick(fitted.unlabelled, np.sort(fitted.matched)))
+        root = arrays.pick(fitted.q.root, np.argsort(fitted.matched))
+        return fitted.units.squared(root @ root.T)
 
     # ------------------------------------------------------------------------------------------- prediction
 
@@ -403,7 +390,7 @@ class TransductiveGPRegressor(NumberTransducer):
         check_is_fitted(self)
         fitted = self._fitted
         with few_threads(len(fitted.order)):
-            answers = answers_in_folds(fitted.chosen, fitted.order, folds)
+            answers = parameters.answers_in_folds(fitted.chosen, fitted.order, folds)
         return [fitted.units.restore(part) for part in answers]
 
     def sample_y(

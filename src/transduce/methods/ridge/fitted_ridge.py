@@ -98,9 +98,8 @@ class RidgeEstimator(Transducer):
                 raise ValueError(f"centres must be at least 1; got {centres}.")
             return int(centres)
         if np.ndim(centres) != 2:
-            raise ValueError(
-                f"centres must be None, a number of centres, or an array of rows; got {centres!r}."
-            )
+            proper = "None, a number of centres, or an array of rows"
+            raise ValueError(f"centres must be {proper}; got {centres!r}.")
         try:
             return validation.read_rows(self, centres, reset=False, device=True)
         except ValueError as error:
@@ -380,9 +379,8 @@ class FittedRidge:
     def extend(self, X: Array) -> Array:
         """Return ridge regression on the completed sample at new rows, in the units of the labels."""
         rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        blocks = arrays.blocks(
-            rows.shape[0], max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0])))
-        )
+        size = max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0])))
+        blocks = arrays.blocks(rows.shape[0], size)
         parts = [self.basis.lines(rows[part, :]) @ coefficients for part in blocks]
         return self.labels.restore(arrays.namespace(rows).concat(parts))
 

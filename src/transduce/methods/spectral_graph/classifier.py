@@ -218,9 +218,8 @@ class LabelledGraph:
     def _extend_foreign(self, rows: Any, reached: AnyArray) -> Any:
         """Do the same on a device."""
         if self.base.rows is None or arrays.library_of(rows) != arrays.library_of(self.base.rows):
-            raise ValueError(
-                "Rows on a device extend the answer to rows on a device, by features: pass such."
-            )
+            where = "to rows on a device, by features"
+            raise ValueError(f"Rows on a device extend the answer {where}: pass such.")
         settings, scores = self.base.settings, arrays.pick(self.cut.scores, reached)
         xp, known = arrays.namespace(rows), arrays.pick(self.base.rows, reached)
         rows = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows

@@ -201,9 +201,8 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
         graph = reordered(graph, np.argsort(order))
     graph.sort_indices()
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
-    graph.diagnostics.update(
-        n_neighbors=k, metric=name, method=method, recall=share, n_random=n_random, scale=scale
-    )
+    graph.diagnostics.update(n_neighbors=k, metric=name, method=method, recall=share)
+    graph.diagnostics.update(n_random=n_random, scale=scale)
     return graph
 
 
