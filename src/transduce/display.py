@@ -214,10 +214,9 @@ class MiscoverageDisplay(Display):
     def from_law(cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None) -> Self:
         """Plot a distribution, such as ``model.miscoverage_``, and the true number outside if it is known."""
         if not hasattr(law, "probabilities"):
-            raise TypeError(
-                f"Pass a Miscoverage, such as model.miscoverage_; got {type(law).__name__}. With "
-                "label_conditional=True there is a bound, but no distribution to plot."
-            )
+            why = "With label_conditional=True there is a bound, but no distribution to plot"
+            got = f"such as model.miscoverage_; got {type(law).__name__}"
+            raise TypeError(f"Pass a Miscoverage, {got}. {why}.")
         return cls(law.probabilities, law.quantile(certainty), certainty, truth).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

@@ -7,19 +7,6 @@ from transduce.conformal.selection import Selection
 from transduce.conformal.shares import ClassShares
 from transduce.conformal.transducer import ConformalTransducer
 
-__all__ = [
-    "ByClass",
-    "CategoryMiscoverage",
-    "Chance",
-    "ClassMiscoverage",
-    "ClassShares",
-    "ConformalTransducer",
-    "Drawn",
-    "Estimated",
-    "Exchangeability",
-    "Grouped",
-    "Miscoverage",
-    "Sampled",
-    "Selection",
-    "exchangeability_test",
-]
+__all__ = ["ByClass", "Chance", "ConformalTransducer", "Drawn", "Estimated", "Grouped", "Sampled"]
+__all__ += ["CategoryMiscoverage", "ClassMiscoverage", "ClassShares", "Miscoverage", "Selection"]
+__all__ += ["Exchangeability", "exchangeability_test"]

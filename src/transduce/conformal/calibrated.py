@@ -188,16 +188,9 @@ class CalibratedTable:
     def answer(self, confidence: float, rows: AnyArray, index: pd.Index | None = None) -> Answer:
         """Return the answers at a level, of which nothing is guaranteed yet."""
         reply = self.unlabelled
-        answer = Answer(
-            rows=rows,
-            values=named(reply, self.classes),
-            status=reply.status,
-            guarantee=Guarantee("none"),
-            index=index,
-            probabilities=reply.probabilities,
-            standard_errors=reply.spreads,
-            classes=self.classes,
-        )
+        answer = Answer(rows, named(reply, self.classes), reply.status, Guarantee("none"), index=index)
+        chances, errors = reply.probabilities, reply.spreads
+        answer = replace(answer, probabilities=chances, standard_errors=errors, classes=self.classes)
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
@@ -361,11 +354,8 @@ class CalibratedTable:
         if self.pooled:  # there may be billions of rows, and all are alike
             rank = nonconformity_rank(confidence, int(self.calibration.given.sum()) + self.n_empty)
             return self.n_empty < rank <= self.n_unseen + self.n_empty
-        return any(
-            bool(np.any(label_sets(ranks.p_values(np.full(int(at.sum()), np.inf)), confidence)))
-            for own, at, ranks in self.rankings
-            if np.isinf(self.scores[own]).any()
-        )
+        p, some = self._p_unseen(), [at for own, at, _ in self.rankings if np.isinf(self.scores[own]).any()]
+        return any(bool(label_sets(p[at], confidence).any()) for at in some)
 
     # ---- too few labels
 
@@ -400,10 +390,9 @@ class CalibratedTable:
         weights, level = self.weights, percent(confidence)
         labels = counted(len(self.labels), "calibration label")
         if not self.supports(confidence):
-            return (
-                f"Labelled and unlabelled rows differ so much that {labels} are worth {self.effective:.0f} of equal "
-                f"weight, and {level} takes {effective_needed(confidence):.0f}"
-            )
+            worth = f"worth {self.effective:.0f} of equal weight, and {level} takes"
+            differ = f"Labelled and unlabelled rows differ so much that {labels} are {worth}"
+            return f"{differ} {effective_needed(confidence):.0f}"
         if weights.kind == ESTIMATED and weights.factor == 1.0:
             return f"Labelled and unlabelled rows have too little in common for {labels} to support {level}"
         off = "as different as these"
@@ -509,16 +498,11 @@ class CalibratedFit:
 
     def _answer(self, confidence: float) -> Answer:
         """Return the answer at a level, of which nothing is guaranteed yet."""
-        sample, second = self.problem.sample, self.second
+        sample, second, table = self.problem.sample, self.second, self.table
         index = None if sample.index is None else sample.index[sample.unlabelled]
-        answer = replace(
-            self.table.answer(confidence, sample.unlabelled, index),
-            diagnostics={
-                "n_calibration": len(self.table.labels),
-                "nonconformity": self.table.scoring.nonconformity,
-                "transductive": len(self.first.order) > len(self.shown),
-            },
-        )
+        found = {"n_calibration": len(table.labels), "nonconformity": table.scoring.nonconformity}
+        found |= {"transductive": len(self.first.order) > len(self.shown)}
+        answer = replace(table.answer(confidence, sample.unlabelled, index), diagnostics=found)
         if second is None:
             return holding_values(answer)
         values, sure = named(second, self.problem.classes), second.probabilities

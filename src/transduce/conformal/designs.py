@@ -106,10 +106,9 @@ class Design:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
-                raise ValueError(
-                    f"{name} and label_conditional exclude each other (rows are compared within one or the other): "
-                    "leave out one of the two."
-                )
+                why = "rows are compared within one or the other"
+                both = f"{name} and label_conditional exclude each other ({why})"
+                raise ValueError(f"{both}: leave out one of the two.")
 
     # ---- which labels calibrate
 
@@ -130,10 +129,9 @@ class Design:
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
         if self.sensitivity > 1.0:
-            return (
-                f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label are off by "
-                f"up to {self.sensitivity:g}: use a smaller {option('sensitivity')}, or ask for less confidence."
-            )
+            few = f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label are off"
+            how = f"use a smaller {option('sensitivity')}, or ask for less confidence"
+            return f"{few} by up to {self.sensitivity:g}: {how}."
         few = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}"
         return f"{few}: it takes {labels_needed(confidence)}."
 
@@ -295,19 +293,15 @@ class Drawn(Design):
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
-        return (
-            f"{counted(int(self.rows.labelled.sum()), 'label')} of rows drawn at random cannot guarantee "
-            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more rows with "
-            "`transduce draw`, or ask for less confidence."
-        )
+        few = f"{counted(int(self.rows.labelled.sum()), 'label')} of rows drawn at random cannot guarantee"
+        how = "Draw and label more rows with `transduce draw`, or ask for less confidence"
+        return f"{few} {percent(confidence)}: it takes {fewest_calibration(confidence)}. {how}."
 
     def hold_out(self, problem: Problem, number: Any, level: float, by_class: bool, random: Random) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
-            raise ValueError(
-                "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn: leave "
-                "calibration at 'auto'."
-            )
+            why = "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn"
+            raise ValueError(f"{why}: leave calibration at 'auto'.")
         return np.asarray(self.rows.labelled[problem.rows])
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
@@ -395,10 +389,8 @@ class Grouped(Design):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.within is not None:
-            raise ValueError(
-                "groups and within exclude each other (groups are held out as a whole, categories calibrate one by "
-                "one): leave out one of the two."
-            )
+            why = "groups are held out as a whole, categories calibrate one by one"
+            raise ValueError(f"groups and within exclude each other ({why}): leave out one of the two.")
 
     @property
     def together(self) -> AnyArray | None:
@@ -489,10 +481,8 @@ class ByClass(Design):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.modified:
-            raise ValueError(
-                "Labels that were chosen by their class are compared within classes alone: leave out within, order and "
-                "sensitivity."
-            )
+            why = "Labels that were chosen by their class are compared within classes alone"
+            raise ValueError(f"{why}: leave out within, order and sensitivity.")
         if self.shares is not None:
             read_shares(self.shares)
 
@@ -616,10 +606,8 @@ def read_design(labels: Any, missing: Mask) -> Design:
     """Return how the labels came about, `Chance` by default, with an array in place of each column."""
     design = Chance() if labels is None else labels
     if not isinstance(design, Design):
-        raise ValueError(
-            "labels says how the labels came about: Chance(), Drawn(rows), Sampled(probability), Grouped(groups), "
-            f"ByClass() or Estimated(); got {labels!r}."
-        )
+        known = "Chance(), Drawn(rows), Sampled(probability), Grouped(groups), ByClass() or Estimated()"
+        raise ValueError(f"labels says how the labels came about: {known}; got {labels!r}.")
     return design.read(missing)
 
 
@@ -709,10 +697,9 @@ def _read_probability(cells: _Cells, missing: Mask) -> Array:
     numbers = pd.to_numeric(cells.cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
     if len(bad):
-        raise ValueError(
-            f"{cells} says with which probability each row was chosen to be labelled: it must lie above 0 and be at "
-            f"most 1, and {cells.row(bad[0])} has {cells.at(bad[0])}."
-        )
+        what = f"{cells} says with which probability each row was chosen to be labelled"
+        found = f"{cells.row(bad[0])} has {cells.at(bad[0])}"
+        raise ValueError(f"{what}: it must lie above 0 and be at most 1, and {found}.")
     sure = np.flatnonzero(missing & (numbers == 1.0))
     if len(sure):
         why = f"{cells.row(sure[0])} was sure to be labelled, and it has no label"
@@ -736,10 +723,9 @@ def _read_groups(cells: _Cells, missing: Mask) -> AnyArray:
     if len(np.unique(codes[~missing])) < 2:
         raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
     if missing.any() and np.isin(codes[missing], codes[~missing]).all():
-        raise ValueError(
-            "Every group has a label, and groups are for rows of groups that have none. Leave them out: if chance "
-            "chose which rows have a label, the guarantee holds without them."
-        )
+        why = "Every group has a label, and groups are for rows of groups that have none"
+        without = "if chance chose which rows have a label, the guarantee holds without them"
+        raise ValueError(f"{why}. Leave them out: {without}.")
     return codes
 
 
@@ -862,15 +848,11 @@ def read_number(calibration: Any, n_labelled: int) -> int:
     elif ok and 0.0 < float(calibration) < 1.0:
         number = round(float(calibration) * n_labelled)
     else:
-        raise ValueError(
-            "calibration must be 'auto', a number of labels to hold out from 1 on, or a share of them between 0 "
-            f"and 1; got {calibration!r}."
-        )
+        allowed = "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
+        raise ValueError(f"calibration must be {allowed}; got {calibration!r}.")
     if not 1 <= number < n_labelled:
-        raise ValueError(
-            f"calibration={calibration!r} holds out {number} of {n_labelled} labels: at least one must be held "
-            "out and at least one stay visible."
-        )
+        holds = f"calibration={calibration!r} holds out {number} of {n_labelled} labels"
+        raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
     return number
 
 

@@ -103,11 +103,9 @@ class Exchangeability:
             return str(self.verdict)
         used = self.n_labelled + self.n_unlabelled
         sampled = f", a random {used} of all {self.of_rows} rows" if used < self.of_rows else ""
-        return (
-            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} {self.other} rows "
-            f"with an area under the curve of {self.auc:.2f}, 0.5 being chance ({self.n_permutations} "
-            f"permutations{sampled})."
-        )
+        tells = f"A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} {self.other} rows"
+        area = f"an area under the curve of {self.auc:.2f}, 0.5 being chance"
+        return f"{self.verdict} {tells} with {area} ({self.n_permutations} permutations{sampled})."
 
 
 def exchangeability_test(

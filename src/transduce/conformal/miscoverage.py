@@ -221,11 +221,9 @@ def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calib
     rank = 1 + bisect_left(range(1, n_calibration + 1), True, key=enough)
     if rank <= n_calibration:
         return rank / (n_calibration + 1)
-    raise ValueError(
-        f"No level makes at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty "
-        f"when {n_calibration} labels are held out: it takes {_calibration_needed(most, certainty, n_unlabelled)} "
-        "calibration labels."
-    )
+    inside = f"at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty"
+    needed = f"it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels"
+    raise ValueError(f"No level makes {inside} when {n_calibration} labels are held out: {needed}.")
 
 
 def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:

@@ -113,12 +113,9 @@ class ClassShares:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each class: its share of the labels, of the unlabelled rows, and the interval."""
-        ends = {"lower": self.lower, "upper": self.upper}
-        columns = {"labels": self.labels, "share": self.shares, **ends}
-        return pd.DataFrame(
-            {name: self.shares if part is None else part for name, part in columns.items()},
-            index=pd.Index(self.classes, name="class"),
-        )
+        lower, upper = (self.shares if end is None else end for end in (self.lower, self.upper))
+        columns = {"labels": self.labels, "share": self.shares, "lower": lower, "upper": upper}
+        return pd.DataFrame(columns, index=pd.Index(self.classes, name="class"))
 
 
 # ---------------------------------------------------------------------------------------------------- estimates

@@ -293,10 +293,8 @@ class ConformalTransducer(Transducer):
         if tolerance is not None:
             amount = _check_tolerance(tolerance, fit.problem.classes is not None)
             fit = replace(fit, table=replace(fit.table, tolerance=amount))
-        return fit.guarantee(
-            checks.check_share("confidence", self.confidence if confidence is None else confidence),
-            checks.check_share("certainty", certainty),
-        )
+        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
+        return fit.guarantee(level, checks.check_share("certainty", certainty))
 
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
@@ -465,10 +463,8 @@ def check_wrapped(estimator: Any) -> bool:
     if not is_classifier(estimator) and not is_regressor(estimator):
         name = type(estimator).__name__
         if "task" in estimator.get_params(deep=False):
-            raise TypeError(
-                f"{name} does not say whether it answers numbers or classes: set its task to 'regression' or "
-                "'classification'."
-            )
+            lack = f"{name} does not say whether it answers numbers or classes"
+            raise TypeError(f"{lack}: set its task to 'regression' or 'classification'.")
         raise TypeError(f"{name} is neither a regressor nor a classifier: it has no answer to calibrate.")
     return bool(is_classifier(estimator))
 

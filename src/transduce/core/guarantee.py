@@ -44,6 +44,7 @@ _CONDITIONS = {
 
 UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 SUSPECTED = 0.1  # p-values below this are signs of a difference
+_OPEN = "An interval that reaches {0:g} is open {1}, and a value there is {0:g}, with the status “{2}”."
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -88,10 +89,9 @@ class Verdict:
         """Return what difference would have been found."""
         if self.detectable is None:
             return "With so few rows none would be found, however large."
-        return (
-            f"With so many rows a shift of one column by {self.detectable:.1f} standard deviations would be found at "
-            "least four times in five; smaller ones may well be there."
-        )
+        shift = f"a shift of one column by {self.detectable:.1f} standard deviations"
+        often = "would be found at least four times in five; smaller ones may well be there"
+        return f"With so many rows {shift} {often}."
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,7 @@ class Limits:
 
     def __str__(self) -> str:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
-        said = [
-            f"An interval that reaches {end:g} is open {way}, and a value there is {end:g}, with the status “{word}”."
-            for end, way, word in places
-            if math.isfinite(end)
-        ]
+        said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
         labels = "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
         return " ".join([labels, *said])
 
@@ -359,9 +355,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
         said.append(unbounded if many else f"{_certainly(guarantee.wrong)} {what}.")
         if guarantee.outside is not None and not many:
             both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
-            said.append(
-                f"That is the certainty of each bound by itself; that of both together is at least {percent(both)}."
-            )
+            each = "That is the certainty of each bound by itself"
+            said.append(f"{each}; that of both together is at least {percent(both)}.")
     said += [str(guarantee.limits)] if guarantee.limits else []
     return [*said, *_exceptions(guarantee, region, everything)]
 

@@ -222,10 +222,9 @@ def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> A
         last = arrays.zeros((X.shape[0], 1), X) + (np.nan if own is None else own)
         return arrays.namespace(X).concat([X, last], axis=1)
     if X.shape[1] != n + 1:
-        raise ValueError(
-            f"kernel='precomputed' needs the kernel values of each new row with the {n} rows of fit and, as "
-            f"column {n + 1}, with itself (np.column_stack([K, own])); got {X.shape[1]} columns."
-        )
+        needs = "kernel='precomputed' needs the kernel values of each new row"
+        others = f"with the {n} rows of fit and, as column {n + 1}, with itself (np.column_stack([K, own]))"
+        raise ValueError(f"{needs} {others}; got {X.shape[1]} columns.")
     return X
 
 

@@ -113,10 +113,8 @@ class Journal:
                 raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
             good += len(line) + 1
         if torn:
-            self.note = (
-                f"The last line of {Path(self._file.name).name} was torn and has been dropped ({len(torn)} bytes): "
-                "what it was about was not saved, so do it again."
-            )
+            lost = f"{Path(self._file.name).name} was torn and has been dropped ({len(torn)} bytes)"
+            self.note = f"The last line of {lost}: what it was about was not saved, so do it again."
         if good < len(content):
             self._file.truncate(good)
             os.fsync(self._file.fileno())

@@ -447,10 +447,8 @@ def _check_header(header: Header, table: LabelTable, settings: SessionSettings, 
     if header.digest != table.digest and header.table != table.name:
         raise ValueError(f"{name} is about {header.table}, not {table.name}: name another journal.")
     if header.digest != table.digest or header.n_rows != table.n_rows:
-        raise ValueError(
-            f"{table.name} has changed since {name} was begun: put the old table back, or move the journal away to "
-            "begin anew."
-        )
+        how = "put the old table back, or move the journal away to begin anew"
+        raise ValueError(f"{table.name} has changed since {name} was begun: {how}.")
     if header.target != table.target:
         target = f"the column {header.target!r}, not {table.target!r}"
         raise ValueError(f"{name} is about {target}: name another journal.")

@@ -227,9 +227,8 @@ def as_number(value: object, decimal: str | None = None) -> float:
         text = value.strip()
         value, *other = readings(text, decimal)
         if other:
-            raise ValueError(
-                f"“{text}” can be read in two ways: give {value:.15g} or {other[0]:.15g} as a number."
-            )
+            ways = f"give {value:.15g} or {other[0]:.15g} as a number"
+            raise ValueError(f"“{text}” can be read in two ways: {ways}.")
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
