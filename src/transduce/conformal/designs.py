@@ -870,6 +870,7 @@ def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: R
 
 N_FOLDS = 5
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
+MOST_TRIED = 100  # features at a split: of thousands half would take minutes
 FEWEST = 5  # rows of either kind below which nothing can be learned
 # Of the labelled rows have odds up to the cap: beyond, there is next to no labelled row to compare with, and estimates
 # are wild. On nine tables with 100 labels under a strong shift this cap covered 0.90 with 8 % unbounded intervals, no
@@ -900,7 +901,10 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
     features /= features.std(axis=0)
     fold = _deal(labelled, random)  # a row's own mark does not tell: others' models judge it
-    fits = [(name, _cross_fit(model, features, labelled, fold, random)) for name, model in _candidates(seed)]
+    fits = [
+        (name, _cross_fit(model, features, labelled, fold, random))
+        for name, model in _candidates(seed, features.shape[1])
+    ]
     tried = [(CHANCE_ALONE, by_chance.probability), *fits]
     best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
     if best == CHANCE_ALONE:
@@ -911,12 +915,13 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     return EstimatedOdds(np.minimum(odds, cap), probability, best, int(np.sum(odds > cap)), beyond)
 
 
-def _candidates(seed: int) -> list[tuple[str, Any]]:
+def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:
     """Return the models that are tried besides chance."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    forest = RandomForestClassifier(50, min_samples_leaf=10, max_features=0.5, random_state=seed)
+    tried = min(0.5, MOST_TRIED / n_features)
+    forest = RandomForestClassifier(50, min_samples_leaf=10, max_features=tried, random_state=seed)
     logistic = [("logistic regression", LogisticRegression(C=C, max_iter=1000)) for C in (0.01, 0.1, 1.0)]
     return [*logistic, ("random forest", forest)]
 

@@ -175,8 +175,9 @@ def exchangeability_test(
         return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
-    scores = _scores(features, members, random)
-    areas, distances = [_areas(part, members) for part in scores], _distances(features, members)
+    ranks = rankdata(features, axis=0)
+    scores = _scores(ranks, members, random)
+    areas, distances = [_areas(part, members) for part in scores], _distances(ranks, members)
     farthest = distances.max(axis=0)
     statistics = np.array([*areas, farthest])
     largest = _largest(statistics, statistics)
@@ -259,12 +260,11 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
     return np.sort(np.concatenate(drawn))
 
 
-def _scores(features: Array, members: Array, random: np.random.RandomState) -> list[Array]:
+def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list[Array]:
     """Return out-of-fold scores of every column of memberships (n, b): one by ranks, one by shared leaves."""
-    n = len(features)
+    n = len(ranks)
     # Several divisions into folds: the fewer the rows, the more the scores depend on it.
     folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
-    ranks = rankdata(features, axis=0)
     ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     trees = random_trees(ranks, N_TREES, depth=6, fewest=2, seed=random.randint(2**31 - 1))
     places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
@@ -302,11 +302,11 @@ def _area_of_ranks(sums: Array, members: Array) -> Array:
     return np.asarray((sums - unlabelled * (unlabelled + 1) / 2) / (unlabelled * (n - unlabelled)))
 
 
-def _distances(features: Array, members: Array) -> Array:
+def _distances(ranks: Array, members: Array) -> Array:
     """Return how far members and others are apart in every feature (d, b), for every column of members."""
-    if features.shape[1] > MOST_STEPS:
-        return np.abs(2.0 * _area_of_ranks(rankdata(features, axis=0).T @ members, members) - 1.0)
-    return np.array([_steps_apart(column, members) for column in features.T])
+    if ranks.shape[1] > MOST_STEPS:
+        return np.abs(2.0 * _area_of_ranks(ranks.T @ members, members) - 1.0)
+    return np.array([_steps_apart(column, members) for column in ranks.T])
 
 
 def _steps_apart(column: Array, members: Array) -> Array:

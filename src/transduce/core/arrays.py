@@ -193,9 +193,13 @@ def pick_block(X: Any, rows: Any, columns: Any) -> Any:
 
 def lexsort(columns: Any) -> Any:
     """Return the order of rows by the first column, then the second, and so on; `columns` has shape (n, d)."""
-    if not is_foreign(columns):
-        return np.lexsort(columns.T[::-1])
     xp = namespace(columns)
+    order = xp.argsort(columns[:, 0], stable=True)
+    first = xp.take(columns[:, 0], order)
+    if not bool(xp.any(first[1:] == first[:-1])):  # as a rule, where numbers are measured
+        return order
+    if xp is np:
+        return np.lexsort(columns.T[::-1])
     order = xp.argsort(columns[:, -1], stable=True)
     for column in range(columns.shape[1] - 2, -1, -1):
         order = xp.take(order, xp.argsort(xp.take(columns[:, column], order), stable=True))

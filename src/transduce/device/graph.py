@@ -48,14 +48,6 @@ def unit_rows(X: Any) -> Any:
     return X / xp.where(norms > 0.0, norms, xp.ones_like(norms))[:, None]
 
 
-def row_order(X: Any) -> Any:
-    """Return an order of the rows that does not depend on the order in which they came, except for equal rows."""
-    xp = arrays.namespace(X)
-    order = xp.argsort(X[:, 0], stable=True)
-    first = xp.take(X[:, 0], order)
-    return arrays.lexsort(X) if bool(xp.any(first[1:] == first[:-1])) else order
-
-
 def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
     """Return the `k` rows of X (n, d) with the largest score ``q' x_j - offset_j`` for each row of Q (q, d)."""
     xp, n = arrays.namespace(X), X.shape[0]
@@ -220,7 +212,7 @@ def build_device_graph(rows: Any, settings: Any, random: Random) -> DeviceGraph:
         )
     what, need = f"The neighbour graph of {n:,} rows", n * (8.0 * rows.shape[1] + 250.0 * k)
     memory.check_fits(need, rows, what, "Give fewer rows or fewer neighbours.")
-    order = row_order(rows)
+    order = arrays.lexsort(rows)
     ordered = arrays.namespace(rows).take(rows, order, axis=0)
     ordered = unit_rows(ordered) if metric == "cosine" else ordered
     with stage("neighbours") as report:

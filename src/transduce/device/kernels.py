@@ -18,6 +18,7 @@ from transduce.device.memory import check_fits
 ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid")
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
+MANY_FEATURES = 100
 
 KernelLike = str | Callable[..., float]
 
@@ -167,7 +168,13 @@ def median_width(X: Array, *, max_rows: int = 1000) -> float:
     if n > max_rows:
         order = arrays.to_numpy(arrays.lexsort(X))
         X = arrays.pick(X, order[np.linspace(0, n - 1, max_rows).round().astype(int)])
-    distances = pdist(arrays.to_numpy(X))
+    rows = arrays.to_numpy(X)
+    if rows.shape[1] > MANY_FEATURES:  # a product of matrices takes a tenth of the time
+        size = float(np.sqrt(rows.var(axis=0).sum()))
+        distances = np.sqrt(squared_distances(rows, rows, size)[np.triu_indices(len(rows), 1)])
+        distances[distances < 1e-6 * size] = 0.0
+    else:
+        distances = pdist(rows)
     median = float(np.median(distances)) if len(distances) else 0.0
     if median > 0.0:
         return median

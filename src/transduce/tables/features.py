@@ -157,19 +157,22 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
 
 def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Column:
     """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
-    n_missing = int(series.isna().sum())
+    said = None
     if roles.target is not None and name == roles.target:
-        return _Column(name, "target", "filled", n_missing)
-    if roles.id is not None and name == roles.id:
-        return _Column(name, "identifier", "names the rows", n_missing)
-    if name in roles.ignore:
-        return _Column(name, "ignored", "left out on request", n_missing)
-    series = series.reset_index(drop=True)
-    if is_number(series):
+        said = "target", "filled"
+    elif roles.id is not None and name == roles.id:
+        said = "identifier", "names the rows"
+    elif name in roles.ignore:
+        said = "ignored", "left out on request"
+    elif is_number(series):
         treatment = "as it is" if pd.api.types.is_numeric_dtype(series) else "in seconds"
         return _number(name, as_floats(series), treatment, rows)
+    n_missing = int(series.isna().sum())
+    if said is not None:
+        return _Column(name, *said, n_missing)
+    series = series.reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(series):
-        return _constant(name, series) or _Column(name, "date", "", n_missing, series)
+        return _constant(name, series.nunique(), n_missing) or _Column(name, "date", "", n_missing, series)
     found = None if name in roles.text else vectors.read_vectors(series)
     if found is not None:
         return _vector(name, found, roles.seed)
@@ -181,16 +184,16 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
     if odd is not None and " at 0x" in str(odd):
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
-    column = _constant(name, texts) or _profile_text(name, texts, roles, rows)
+    dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
+    column = dropped or _profile_text(name, texts, roles, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
         such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
         column.notes = [f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."]
     return column
 
 
-def _constant(name: Any, series: pd.Series) -> _Column | None:
+def _constant(name: Any, distinct: int, n_missing: int) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
-    n_missing, distinct = int(series.isna().sum()), series.nunique()
     if distinct == 0:
         return _Column(name, "empty", "dropped: no value", n_missing)
     if distinct == 1 and n_missing == 0:
@@ -299,10 +302,11 @@ def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyA
     marks = numbers.sentinels(values)
     missing = ~np.isfinite(values) | np.isin(values, list(marks))
     present, n_missing = values[~missing], int(missing.sum())
-    dropped = _constant(name, pd.Series(np.where(missing, np.nan, values)))
+    distinct = len(np.unique(present))
+    dropped = _constant(name, distinct, n_missing)
     if dropped is not None:
         return dropped
-    own = len(np.unique(present)) == len(values) > 2 and np.all(present == np.round(present))
+    own = distinct == len(values) > 2 and np.all(present == np.round(present))
     if own and _ID.fullmatch(str(name)):
         return _Column(name, "identifier", "dropped: every row has its own", n_missing)
     reading = NumberReading(float(np.median(present)), tuple(marks))
@@ -586,7 +590,8 @@ class Scale(NamedTuple):
 
 def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
     """Return how each feature (n,) of a column gets mean 0 and its share of the spread; constant ones are left out."""
-    scales = [_own_scale(column, name, values, kind) for name, values in parts.items()]
+    varied = {name: values for name, values in parts.items() if np.any(values != values[:1])}
+    scales = [_own_scale(column, name, values, kind) for name, values in varied.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]
     if kind in ("levels", "letters"):
         total = sum((scale.spread * scale.largest) ** 2 for scale in scales) ** 0.5

@@ -197,7 +197,7 @@ def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     levels, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
-    others = np.delete(levels, suspects)
+    others = np.delete(levels, suspects) if suspects else levels[:0]
     if len(others) < 3:
         return {}
     spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
@@ -310,9 +310,9 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
 
 def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool) -> list[str]:
     """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
-    others = np.where(np.isin(values, list(marks)), np.nan, values)
     if not marks:
-        return far_note(name, others, rows)
+        return far_note(name, values, rows)
+    others = np.where(np.isin(values, list(marks)), np.nan, values)
     words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in marks.items())
     written = missing_option([plain(value) for value in marks])
     taken = "missing" if empty else f"labels; if it marks missing cells, write {written}"

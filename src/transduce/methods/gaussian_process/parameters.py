@@ -218,6 +218,12 @@ def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> O
     return replace(objective, X=some, y_l=arrays.pick(objective.y_l, labelled))
 
 
+def narrowed(X: Array) -> Array:
+    """Return rows (n, d) of many features in n coordinates, in which their distances are the same."""
+    many = X.shape[1] > X.shape[0] and not arrays.is_foreign(X)
+    return np.asarray(np.linalg.qr(X.T, mode="r")).T if many else X
+
+
 def dependence(X_l: Array, y_l: Array) -> Array:
     """Return how much of the spread of y (l,) each feature explains alone (d,): correlation ratios, by binned means."""
     # Some thousand labels at most: ranks are taken on the host.
@@ -408,6 +414,8 @@ def find_parameters(
     """Search without matching, or `start` from what is known to be good; choose how hard to match; search with it."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
+    if common:  # the kernel sees distances only
+        objective = replace(objective, X=narrowed(objective.X))
     limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}
     search = Search.at(objective.X, objective.y_l, common=common, **limits)
     log.info("parameters without matching")
@@ -431,7 +439,8 @@ def answers_in_folds(
 ) -> list[Array]:
     """Return the process at the hidden rows of each fold, with parameters of its visible labels. Shapes: order (l,)."""
     place, whole = np.argsort(order), chosen.objective
-    X_l, rest = whole.X[: len(order), :], whole.X[len(order) :, :]
+    X = whole.X if len(chosen.search.start) > whole.X.shape[1] else narrowed(whole.X)
+    X_l, rest = X[: len(order), :], X[len(order) :, :]
     labels, answers = arrays.to_numpy(whole.y_l), []
     for visible, hidden in folds:
         shown = np.sort(place[visible])

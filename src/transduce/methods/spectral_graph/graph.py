@@ -232,7 +232,7 @@ def row_order(X: Any) -> AnyArray:
         # The entries of a row are added in the same order wherever it stands.
         X = sp.csr_array(X).sorted_indices()
         return np.argsort(X @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
-    return device_graph.row_order(X)
+    return arrays.lexsort(X)
 
 
 def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) -> tuple[NeighborGraph, int]:
