@@ -68,7 +68,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
 
 def test_all_options(houses):
     words = (
-        "--method forest --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
+        "--method ridge --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
     )
     more = "--seed 3 --reject-share 0.2 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
     result = run("fill", houses, "--target", "target", *words.split(), *more.split())

@@ -87,7 +87,8 @@ def slow_double(marker, item):
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-@pytest.mark.parametrize("n_workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [1, 2])
 def test_workers_change_nothing_and_one_may_die(frame, whole, tmp_path, n_workers):
     with cluster_runner("local", n_workers=n_workers) as runner:
         assert runner.n_here == n_workers

@@ -22,7 +22,8 @@ def frame():
 
 
 @pytest.mark.parametrize(
-    "method", ["ridge", pytest.param("gaussian-process", marks=pytest.mark.slow), "auto"]
+    "method",
+    ["ridge", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gaussian-process", "auto"))],
 )
 def test_the_same_answers_on_a_device(frame, method):
     pytest.importorskip("torch", reason="torch is not installed")

@@ -53,7 +53,13 @@ def shapes(tmp_path_factory):
     """A table of 330 drawn pictures, named by numbers alone, of which 100 have labels."""
     folder, rng = tmp_path_factory.mktemp("shapes"), np.random.default_rng(0)
     (folder / "images").mkdir()
-    about = pd.DataFrame(rng.integers(3, size=(330, 3)), columns=["colour", "count", "orientation"])
+    about = pd.DataFrame(
+        rng.integers(3, size=(330, 3)),
+        columns=[
+            "orientation",
+            *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("colour", "count")),
+        ],
+    )
     about["image"] = [f"images/{k:03d}.png" for k in rng.permutation(330)]
     for ink, count, turn, name in about.itertuples(index=False):
         drawn(rng, ink, count + 1, turn).save(folder / name)

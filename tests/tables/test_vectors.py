@@ -76,7 +76,7 @@ def test_the_same_answers_wherever_vectors_are_stored(table, filled, tmp_path, k
     assert found.columns.equals(filled.columns)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_the_same_answers_in_parts(table, filled, tmp_path, kind):
     """Cells of texts are texts in parts, and draw other rows than numbers do: the same ones as in memory."""
     (tmp_path / "in").mkdir()
