@@ -481,7 +481,7 @@ def odd_target(kind, n=150):
 @pytest.mark.parametrize("kind", ["dates", "limits", "classes", "few", "sample"])
 def test_every_kind_of_answer_is_shown(kind, tmp_path):
     path, choices = tmp_path / "t.csv", Choices(target="y", way="chance")
-    odd_target(kind, 240 if kind == "sample" else 150).to_csv(path, index=False)
+    odd_target(kind, 400 if kind == "sample" else 150).to_csv(path, index=False)
     table = files.read(path)
     options = {
         "guarantee": "auto" if kind == "few" else "column",
