@@ -15,7 +15,7 @@ import pandas as pd
 
 from transduce.core.types import AnyArray
 from transduce.core.words import counted
-from transduce.tables.numbers import MISSING, hole_words, number_text, typed
+from transduce.tables.numbers import MISSING, hole_words, is_missing, number_text, plain_numbers, typed
 
 DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -116,18 +116,30 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         pairs.insert(0, (f"{delimiter.join(names)}{end}", names))
     names, records = pairs[0][1], [fields for _, fields in pairs[1:]]
     _check_lengths(names, records, delimiter)
-    columns = [np.array([fields[j] for fields in records], dtype=object) for j in range(len(names))]
+    columns = np.array(records, dtype=object).reshape(len(records), len(names)).T
     prefer = decimal_sign(delimiter)
-    series, decimals = zip(*(typed(column, prefer) for column in columns), strict=True)
+    series, decimals, cells = zip(*(_column(texts, prefer) for texts in columns), strict=True)
     frame = pd.concat(series, axis=1).set_axis(names, axis=1)
-    cells = {
-        name: ColumnCells(_reading(texts, column), hole_words(texts, MISSING), prefer)
-        for name, texts, column in zip(names, columns, series, strict=True)
-    }
     header, *raw = [record.rstrip("\r\n") for record, _ in pairs]
     line_end, ends = pairs[0][0][len(header) :] or "\n", pairs[-1][0].endswith(("\n", "\r"))
     decimal = "comma" if "comma" in decimals else "point"
-    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, cells, unnamed)
+    own = dict(zip(names, cells, strict=True))
+    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, own, unnamed)
+
+
+def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
+    """Return a column of texts (n,), its decimal sign, and how its cells were read: of equal ones the first."""
+    plain = plain_numbers(texts)
+    if plain is not None:
+        return plain, "point", ColumnCells("", hole_words(texts[plain.isna()], MISSING), prefer)
+    codes, levels = pd.factorize(texts)
+    found, decimal = typed(levels, prefer)
+    markers = hole_words(texts[is_missing(levels)[codes]], MISSING)
+    return (
+        found.take(codes).reset_index(drop=True),
+        decimal,
+        ColumnCells(_reading(levels, found), markers, prefer),
+    )
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:
