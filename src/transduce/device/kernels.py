@@ -42,7 +42,7 @@ class Kernel:
     name: KernelLike
     width: float = 1.0  # length scale
     degree: float = 3  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
-    coef0: float = 1.0  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
+    coef0: float = 1.0
 
     def matrix(self, X: Array, Z: Array) -> Array:
         """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""

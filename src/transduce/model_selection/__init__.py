@@ -9,13 +9,8 @@ if TYPE_CHECKING:
     from transduce.model_selection.cross_validation import CrossTransduction, cross_val_transduce
     from transduce.model_selection.search import TransductiveSearchCV
 
-__all__ = [
-    "CrossTransduction",
-    "MethodChoice",
-    "TransductiveSearchCV",
-    "choose_method",
-    "cross_val_transduce",
-]
+__all__ = ["CrossTransduction", "MethodChoice", "TransductiveSearchCV"]
+__all__ += ["choose_method", "cross_val_transduce"]
 
 _HOMES = {
     "CrossTransduction": "transduce.model_selection.cross_validation",

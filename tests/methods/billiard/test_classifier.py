@@ -19,7 +19,7 @@ from tests import brute
 from transduce import BayesianTransducer
 from transduce.core.ranks import rank_folds
 from transduce.device.kernels import Kernel
-from transduce.methods.billiard.billiard_settings import (
+from transduce.methods.billiard.classifier import (
     CV_BALLS,
     CV_BOUNCES,
     LOO_SOFTNESSES,
@@ -139,7 +139,7 @@ def test_the_bayes_point_is_the_mean_separator():
     ],
 )
 def test_same_seed_same_answer_in_any_order(setting, names, monkeypatch):
-    monkeypatch.setattr("transduce.methods.billiard.billiard_settings.SOFTNESSES", (0.1, 1.0))
+    monkeypatch.setattr("transduce.methods.billiard.classifier.SOFTNESSES", (0.1, 1.0))
     X, y, _ = classes(n=36, unlabelled=15, names=names, gap=2.5)
     one, two = (BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.answer_.probabilities, two.answer_.probabilities)

@@ -64,8 +64,8 @@ class Count(NamedTuple):
 
     positive: Array  # (m,) length of the flight on the positive side
     length: float  # length of the whole
-    sums: Array  # (m,) sum of the shares of the round's parts, and of their squares
-    squares: Array  # (m,) sum of the shares of the round's parts, and of their squares
+    sums: Array  # (m,) sum of the shares of the round's parts
+    squares: Array  # (m,) and of their squares
     n_parts: int
 
 
@@ -320,9 +320,8 @@ class Geometry(NamedTuple):
         A.flat[:: len(A) + 1] += softness
         norms = np.sqrt(A.diagonal())
         if not norms.min() > 0.0:
-            raise ValueError(
-                "A labelled row has length 0 in feature space: no separator can tell it; give bias > 0."
-            )
+            short = "A labelled row has length 0 in feature space"
+            raise ValueError(f"{short}: no separator can tell it; give bias > 0.")
         G = np.ascontiguousarray(A / norms / norms[:, None])
         return cls(VersionSpace.of(G, np.ones(len(G))), norms, softness)
 

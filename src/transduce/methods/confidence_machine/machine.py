@@ -400,8 +400,13 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     if rank == 0 or rows.shape[0] == 0:
         line = arrays.beside(np.array([-np.inf, np.inf]), rows)
         return Regions.from_intervals(arrays.zeros((rows.shape[0], 2), rows) + line)
-    if machine.foreign:
-        return _find_foreign(machine, rows, rank, side)
+    if machine.foreign:  # on a device, many at once
+        parts = []
+        for _, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
+            regions = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
+            shift = arrays.pick(prediction, np.repeat(np.arange(len(regions)), regions.n_pieces))
+            parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
+        return Regions.concatenate(parts)
     ends = window_intervals(machine, rows, rank=rank, side=side)
     undecided = np.flatnonzero(_is_missing(ends))
     if len(undecided) == 0:
@@ -410,16 +415,6 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
         pieces[undecided[j]] = prediction + line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
     return Regions.from_pieces(pieces)
-
-
-def _find_foreign(machine: Machine, rows: Any, rank: int, side: str) -> Regions:
-    """Return the regions of unlabelled rows on a device, many at once."""
-    parts = []
-    for _, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
-        regions = device_lines.regions(rho, beta, rank, side, machine.fit.slack)
-        shift = arrays.pick(prediction, np.repeat(np.arange(len(regions)), regions.n_pieces))
-        parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
-    return Regions.concatenate(parts)
 
 
 def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> Array:

@@ -62,16 +62,6 @@ class SmallRidgeError(ValueError):
     """The ridge is too small for these rows in double precision."""
 
 
-def checked_denominators(denominators: Array) -> Array:
-    """Return the denominators ``diag(C)``, or raise an error where they are no more than rounding."""
-    if float(arrays.namespace(denominators).min(denominators)) <= SMALLEST_DENOMINATOR:
-        raise SmallRidgeError(
-            "Some rows cannot be left out in double precision, because ridge is too small for these rows: "
-            "use a larger ridge, or ridge='loo'."
-        )
-    return denominators
-
-
 @dataclass(frozen=True)
 class DenseSystem:
     """``E`` for centres at all rows: the paper's method, with ``n x n`` matrices."""
@@ -209,9 +199,15 @@ class DesignSystem:
 
     @classmethod
     def build(cls, design: DesignMatrix, ridge: float) -> DesignSystem:
-        """Factorise ``K'K + ridge I`` and compute ``diag(C)``."""
+        """Factorise ``K'K + ridge I`` and compute ``diag(C)``, or raise an error where it is no more than rounding."""
         factor = design.factor(ridge)
-        return cls(design, factor, checked_denominators(1.0 - design.row_norms(factor)))
+        denominators = 1.0 - design.row_norms(factor)
+        if float(arrays.namespace(denominators).min(denominators)) <= SMALLEST_DENOMINATOR:
+            raise SmallRidgeError(
+                "Some rows cannot be left out in double precision, because ridge is too small for these rows: "
+                "use a larger ridge, or ridge='loo'."
+            )
+        return cls(design, factor, denominators)
 
     def coefficients(self, z: Array) -> Array:
         """Return ``(K'K + ridge I)^-1 K' z``, shape (p, c)."""

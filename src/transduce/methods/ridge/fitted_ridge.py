@@ -260,7 +260,9 @@ def choose_width_and_ridge(
 
     some = np.arange(y_l.shape[0])
     if settings.kernel != "precomputed" and len(some) > MOST_CHOOSING:
-        some = _some_labels(rows_l, y_l)
+        # Some labels are enough, at even steps of the ordered rows.
+        order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows_l, y_l], axis=1)))
+        some = np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
     shown = np.zeros(rows.shape[0], dtype=bool)
     shown[np.flatnonzero(labelled)[some]] = True
     y_some = arrays.pick(y_l, some)
@@ -269,13 +271,6 @@ def choose_width_and_ridge(
         return basis.with_width(width).spectrum(rows, shown, y_some, rough=ridge is None)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
-
-
-def _some_labels(rows: Array, y_l: Array) -> AnyArray:
-    """Return which labels width and ridge are chosen by, ascending: some at even steps of the ordered rows."""
-    both = arrays.namespace(rows).concat([rows, y_l], axis=1)
-    order = arrays.to_numpy(arrays.lexsort(both))
-    return np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
 
 
 def choose_tether(

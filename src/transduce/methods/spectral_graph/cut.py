@@ -125,7 +125,10 @@ class CutBasis:
         columns = arrays.pick_columns(arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen])
         xp, entries = arrays.namespace(columns), arrays.as_double(columns)
         entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
-        null = self._null_entries(own, arrays.to_numpy(arrays.pick(spectrum.degrees, rows)))
+        # The null vectors' basis (l, q - 1) at the rows.
+        size, degrees = self._sizes[own], arrays.to_numpy(arrays.pick(spectrum.degrees, rows))
+        root = np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
+        null = root[:, None] * self._turn[np.searchsorted(self._known, own)]
         self.V_l = xp.concat([arrays.beside(null, entries), entries], axis=1)
 
     def _null_basis(self) -> Array:
@@ -135,12 +138,6 @@ class CutBasis:
         constant /= np.linalg.norm(constant)
         constant[0] += 1.0
         return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
-
-    def _null_entries(self, parts: AnyArray, degrees: Array) -> Array:
-        """Return the null vectors' basis, shape (l, q - 1), at rows of these components and degrees (l,)."""
-        size = self._sizes[parts]
-        own = np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
-        return own[:, None] * self._turn[np.searchsorted(self._known, parts)]
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""

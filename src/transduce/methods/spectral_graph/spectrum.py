@@ -353,14 +353,12 @@ def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spect
         vectors = parts[0][3]
     else:
         width = int(columns.max()) + 1 if len(columns) else 0
-        vectors = np.zeros(
-            (len(components), width), dtype=np.result_type(*[part[3] for part in parts], np.float32)
-        )
+        kind = np.result_type(*[part[3] for part in parts], np.float32)
+        vectors = np.zeros((len(components), width), dtype=kind)
         for _, rows, _, block, _ in parts:
             vectors[rows, : block.shape[1]] = block
-    return Spectrum(
-        vectors, values[order], components, degrees, residuals[order], owners[order], columns[order]
-    )
+    pairs = residuals[order], owners[order], columns[order]
+    return Spectrum(vectors, values[order], components, degrees, *pairs)
 
 
 # ---------------------------------------------------------------------------- Chebyshev filtering in single precision
