@@ -13,7 +13,6 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transduce import TransductiveBlend, TransductiveGPRegressor, fill
 from transduce.conformal import Chance, Drawn, Grouped
@@ -22,6 +21,7 @@ from transduce.filling import LocalRunner, fill_folder, fit_fill, load, save
 from transduce.filling import folder as folders
 from transduce.methods.gaussian_process.process import InducedPosterior
 from transduce.model_selection.ask import FittedEstimator
+from transduce.model_selection.trees import BoostedRegressor
 from transduce.tables.columns import rounded
 from transduce.tables.files import read as read_file
 from transduce.tables.files import write as write_file
@@ -539,7 +539,7 @@ def test_no_batch_changes_a_bit_of_a_blend():
     y = X[:, 0] * X[:, 1] + 0.1 * random.normal(size=len(X))
     members = {
         "process": TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=60, max_exact=60),
-        "trees": HistGradientBoostingRegressor(max_leaf_nodes=12, max_iter=20),
+        "trees": BoostedRegressor(n_estimators=20),
     }
     model = TransductiveBlend(members, weights="equal", random_state=0).fit(X[:120], y[:120])
     assert isinstance(model.estimators_["process"]._fitted.posterior, InducedPosterior)
