@@ -25,6 +25,7 @@ COMMON = {
     "guarantee": ["column", "row"],
     "ignore": [["b"], ["b", "note"]],
     "text": [["note"]],
+    "number": [["note"]],
     "id": ["id"],
     "missing": [["-", "-9"]],
     "label_next": [True],

@@ -51,6 +51,7 @@ OTHER = {
     "label_conditional": True,
     "ignore": ["a"],
     "text": ["b"],
+    "number": ["d"],
     "id": "c",
     "features": "columns",
     "missing": ["-9"],

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -133,6 +133,56 @@ def test_a_value_that_means_empty_makes_a_column_a_target(opened):
     assert (options.missing, options.text, options.ignore, options.id) == (["-999"], ["note"], ["kind"], "id")
 
 
+def test_empty_cells_are_counted_as_in_the_report(tmp_path):
+    """Also those that say "?" or -999: page, report and JSON have one count."""
+    frame = messy()[0].assign(note=lambda table: np.where(np.arange(len(table)) % 9 == 0, "?", "seen"))
+    frame.to_csv(tmp_path / "houses.csv", index=False)
+    choices = Choices(target="price", way="chance")
+    found = Preview(tmp_path / "houses.csv", choices).as_json(choices)["columns"]
+    result = fill_table(files.read(tmp_path / "houses.csv"), "price", method="ridge")
+    reported = dict(zip(result.columns["name"], result.columns["n_missing"], strict=True))
+    assert {one["name"]: one["empty"] for one in found} == reported
+    assert (reported["note"], reported["rooms"], reported["age"]) == (10, 3, 1)
+    assert [one["holes"] for one in found if one["name"] == "price"] == [
+        result.summary()["counts"]["unlabelled"]
+    ]
+
+
+def test_a_column_is_read_as_numbers_on_request(opened):
+    client, folder = opened
+    frame = pd.read_csv(folder / "houses.csv")
+    frame["size"] = [f"{one} or so" if i % 2 else f"{one}, measured" for i, one in enumerate(frame["size"])]
+    frame.to_csv(folder / "houses.csv", index=False)
+    kinds = []
+    for changes in ({}, {"number": ["size"]}):
+        settle(client, changes)
+        columns = client.get("/open/preview").json()["columns"]
+        kinds += [one["kind"] for one in columns if one["name"] == "size"]
+    assert kinds[1] == "number" != kinds[0]
+    options = Saved.read(folder / "houses.csv.transduce").choices.options()
+    assert options.as_command("houses.csv", "price", "auto").endswith("--number size")
+
+
+def test_no_answer_is_beyond_what_is_possible(tmp_path):
+    x = np.random.default_rng(0).uniform(size=120)
+    frame = pd.DataFrame({"x": x, "y": np.where(np.arange(120) % 2, np.nan, (20 * x**3).round(2))})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    choices = Choices(target="y", way="chance", minimum=0.0, maximum=20.0)
+    job = {"path": str(tmp_path / "t.csv"), "choices": asdict(choices)}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    work(tmp_path, lambda name, share: None)
+    rows = AnswerRows(tmp_path / "result", Preview(tmp_path / "t.csv", choices))
+    found = rows.page({"count": "200"})["rows"]
+    assert min(line["low"] for line in found) == 0.0
+    assert max(line["high"] for line in found) <= 20.0
+    assert rows.brief["again"].endswith("--min 0.0 --max 20.0")
+    with pytest.raises(ValueError, match="beyond minimum=5"):
+        Preview(tmp_path / "t.csv", choices).target(replace(choices, minimum=5.0))
+    with pytest.raises(ValueError, match="is not below"):
+        replace(choices, minimum=30.0).options()
+    assert choices.changed({"target": "x"}).minimum is None
+
+
 def test_a_file_that_is_dropped_is_kept_beside_under_a_name_of_its_own(opened):
     client, folder = opened
     before = (folder / "houses.csv").read_bytes()
@@ -237,6 +287,8 @@ def test_a_damaged_file_is_put_aside(folder):
         {"ignore": "kind"},
         {"missing": [1]},
         {"confidence": 2},
+        {"number": "size"},
+        {"minimum": "x"},
         {"way": "magic"},
         {"step": "?"},
     ],
@@ -425,6 +477,17 @@ def test_the_pick_goes_into_the_download(filled):
     assert marked["price_trusted"].isna().tolist() == frame["price"].notna().tolist()
 
 
+def test_columns_are_those_that_tell_most(filled):
+    client, _, frame, _ = filled
+    about, row = client.get("/open/answers").json(), client.get("/open/rows?count=1").json()["rows"][0]
+    assert set(about["context"]) == set(frame.columns) - {"price"}
+    assert about["context"][0] == "id"
+    assert about["context"].index("size") < about["context"].index("note")
+    assert len(row["cells"]) == len(about["context"])
+    known = pd.to_numeric(frame["price"]).dropna()
+    assert about["known"] == [known.min(), known.max()]
+
+
 def test_a_row_comes_with_those_most_like_it(filled):
     client, _, frame, _ = filled
     row = client.get("/open/rows?count=1").json()["rows"][0]["row"]
@@ -488,7 +551,7 @@ def test_every_kind_of_answer_is_shown(kind, tmp_path):
         "sample": 100 if kind == "sample" else 20_000,
     }
     result = fill_table(table, "y", method="ridge", **options)
-    leave(result, table, tmp_path, {"choices": {}, "read_at": 0}, "")
+    leave(result, table, tmp_path, {"choices": {"target": "y", "ignore": []}, "read_at": 0}, "")
     rows = AnswerRows(tmp_path, Preview(path, choices))
     page = rows.page({"sort": "value", "count": "200"})
     one = rows.row(page["rows"][0]["row"], choices)

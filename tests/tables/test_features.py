@@ -213,3 +213,29 @@ def test_the_order_of_rows_leaves_no_trace():
     mix = rng.permutation(120)
     one, two = vectorize(frame).matrix, vectorize(frame.iloc[mix]).matrix
     np.testing.assert_allclose(two, one[mix], atol=1e-8)
+
+
+def test_a_column_is_read_as_numbers_where_somebody_says_so():
+    """The one number in each cell, of these rows and of later ones; a cell without one is missing, and named."""
+    size = [f"{n} m²" if n % 2 else f"{n}0 sqft" for n in range(30, 90)]
+    frame = pd.DataFrame({"size": [*size, "unknown to me", "3 or 4"], "x": np.arange(62.0)})
+    plain, forced = vectorize(frame), vectorize(frame, number=["size"])
+    kinds = [found.columns.set_index("name")["kind"]["size"] for found in (plain, forced)]
+    assert kinds == ["identifier", "number"]  # each differs from all others
+    assert "are not numbers of one kind (units: sqft, m²)" in plain.notes[0]
+    assert "number='size' reads the number in each" in plain.notes[0]
+    assert "2 cells were taken as missing, since they are not numbers: 'unknown to me'" in " ".join(
+        forced.notes
+    )
+    assert forced.columns.set_index("name")["n_missing"]["size"] == 2
+    np.testing.assert_allclose(forced.encoder.transform(frame), forced.matrix)
+
+
+def test_categories_that_differ_in_blanks_or_capitals_are_noted():
+    frame = pd.DataFrame(
+        {"district": ["West", "West ", "west", "North", "South", "NORTH"] * 5, "x": range(30)}
+    )
+    assert vectorize(frame).notes == [
+        "'district': 'NORTH' and 'North', 'West' and 'west' differ in blanks or capitals only, and count as different "
+        "categories: write them alike if they are the same."
+    ]

@@ -10,7 +10,15 @@ from transduce import fill
 from transduce.core.words import command_line, missing_option, option
 from transduce.tables.features import vectorize
 from transduce.tables.labels import read_target
-from transduce.tables.numbers import far_note, hole_words, read_numbers, sentinels, without
+from transduce.tables.numbers import (
+    far_note,
+    hole_words,
+    read_cells,
+    read_numbers,
+    sentinels,
+    units_in,
+    without,
+)
 
 N = 80
 
@@ -276,3 +284,43 @@ def test_true_and_blanks_make_no_new_classes():
     assert set(yes.known) == {"Yes", "no"}
     notes = read_target(table_with(["Red", "red", None, "blue", "blue"] * 12), "y").notes
     assert any("differ in capitals only" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["72 m²", "72m2", "ca. 72", "72,5 qm", "about 80 sq m", "~90", "60"], [72, 72, 72, 72.5, 80, 90, 60]),
+        (["3 rooms", "4", "5 Rooms", "2 rm.", "1 room"], [3, 4, 5, 2, 1]),
+        (["€ 300", "300 EUR", "EUR 200", "120 Euro", "approx. 100 €"], [300, 300, 200, 120, 100]),
+        (["12 yrs", "13 years", "circa 14 yr", "15 y"], [12, 13, 14, 15]),
+    ],
+)  # fmt: skip
+def test_one_unit_has_many_spellings(cells, values):
+    found = read_numbers(cells)
+    np.testing.assert_array_equal(found.values, values)
+    assert found.nearly_all
+    later, side = read_cells(pd.Series(cells), found.decimal, found.unit)  # as in rows that come later
+    np.testing.assert_array_equal(later, values)
+    assert not side.any()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["72 m²", "700 sqft", "80 m²", "900 sq ft"],
+        ["F0001", "F0002", "F0003", "F0004"],
+        ["1A", "2B", "3C", "4D"],
+        ["about 3 or 4", "5-6", "7 to 8", "9"],
+    ],
+)
+def test_what_is_not_of_one_unit_is_left(cells):
+    assert not read_numbers(cells).nearly_all
+
+
+def test_units_are_named_where_they_differ():
+    assert units_in(["72 m²", "80 m2", "75 m²", "700 sqft", "60"]) == ["m²", "sqft"]
+
+
+def test_the_number_among_words_counts_where_somebody_says_so():
+    cells = ["72 m²", "700 sqft", "size 60, bright", "3 or 4", "none given", None]
+    np.testing.assert_array_equal(read_numbers(cells, anywhere=True).values, [72, 700, 60, *[np.nan] * 3])

@@ -357,7 +357,10 @@ def _parted(words: str | None) -> list[str]:
 
 
 @app.command()
-@takes("task", "ignore", "text", "id", "missing", "sheet", "plot", "random_state", "n_jobs", "quiet", "force")
+@takes(
+    *("task", "ignore", "text", "number", "id", "missing", "sheet", "plot", "random_state", "n_jobs"),
+    *("quiet", "force"),
+)
 def compare(
     table: TableFile,
     target: TargetOption,

@@ -317,7 +317,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
             f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label more rows, or ask for "
             f"{option('folds', max(2, labels.n_labels // 2))}."
         )
-    columns = {name: getattr(options, name) for name in ("ignore", "text", "id", "random_state")}
+    columns = {name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")}
     folder = options.pictures or source.folder
     features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
     task, seed = labels.task, options.random_state

@@ -388,7 +388,7 @@ class NextLabels:
             what = f"{much} fewer answers would be wrong"
             if self.about == "intervals":
                 what = f"intervals would {'hardly be' if share == '0 %' else f'be {much}'} narrower"
-            said.append(f"With twice the labels {what}, by the learning curve so far.")
+            said.append(f"With twice the labels {what}, going by fits to fewer of them.")
         chance = "Rows picked like this are not chosen by chance: for a guarantee, draw rows at random too."
         return " ".join([*said, chance] if self.rows else said)
 

@@ -219,6 +219,7 @@ def fit_rows(
         target.name,
         ignore=[*options.ignore, *options.design.not_features, *seed],
         text=options.text,
+        number=options.number,
         id=options.id,
         prefer=prefer,
         random_state=options.random_state,

@@ -204,6 +204,9 @@ class Options:
     )
     ignore: list[Any] = _option([], SOME_COLUMNS, "Columns to leave out.", COLUMNS)
     text: list[Any] = _option([], SOME_COLUMNS, "Columns to read word by word.", COLUMNS)
+    number: list[Any] = _option(
+        [], SOME_COLUMNS, "Columns to read as numbers, the one in each cell.", COLUMNS
+    )
     id: Any = _option(None, COLUMN, "The column that names the rows.", COLUMNS)
     features: str = _option(
         "encoded",
@@ -251,7 +254,9 @@ class Options:
                 )
                 raise TypeError(f"fill has no option {name!r}{hint}.")
         options, missing = dict(given), given.get("missing", ())
-        for name in {"ignore", "text", "limit"} & set(given):  # one column is no list, and is refused below
+        for name in {"ignore", "text", "number", "limit"} & set(
+            given
+        ):  # one column is no list, and is refused below
             one = given[name] if name != "limit" else [given[name]]
             options[name] = one if isinstance(given[name], str) else list(given[name])
         several = isinstance(missing, list | tuple | set | frozenset)
@@ -296,9 +301,15 @@ class Options:
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
         design = self.design
-        names = [*self.ignore, *self.text, *([] if self.id is None else [self.id]), *design.columns]
+        names = [
+            *self.ignore,
+            *self.text,
+            *self.number,
+            *([] if self.id is None else [self.id]),
+            *design.columns,
+        ]
         if target in names:
-            cannot = "it cannot be ignored, read as text, or name or mark rows"
+            cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise ValueError(f"{target!r} is the target: {cannot}.")
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
@@ -494,6 +505,7 @@ class FillOptions(TypedDict, total=False):
     label_conditional: bool
     ignore: Sequence[Any]
     text: Sequence[Any]
+    number: Sequence[Any]
     id: Any
     features: str
     missing: Any

@@ -25,12 +25,12 @@ from transduce.core.guarantee import ESTIMATE, STILL, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.filling.plan import ROW_BELOW
 from transduce.filling.sources import FrameSource
-from transduce.labelling.table import LabelTable
+from transduce.labelling.table import MOST_SHOWN, LabelTable
 from transduce.page.run import KNOWN, GivenLabels
 from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
-from transduce.tables.features import Features, NumberReading, vectorize
+from transduce.tables.features import Features, NumberReading, as_texts, vectorize
 from transduce.tables.files import Workbook, write
 from transduce.tables.labels import Target
 from transduce.tables.numbers import hole_words, number_text, sentinels, without
@@ -48,7 +48,8 @@ class ColumnView:
     """How one column is read."""
 
     features: Features
-    n_empty: int  # in the whole table
+    n_empty: int  # in the whole table, with the cells that are read as such
+    n_holes: int  # of these, those that would be filled
     values: list[tuple[str, int]]  # those of interest, and how often they occur
 
 
@@ -62,7 +63,7 @@ class Preview:
         n = len(self.table.frame)
         some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
         self._some = self.table.frame.iloc[some].reset_index(drop=True)
-        self._views: dict[tuple[Any, bool, tuple[str, ...]], ColumnView] = {}
+        self._views: dict[tuple[Any, bool, bool, tuple[str, ...]], ColumnView] = {}
         self._lock = threading.Lock()
         self._compared: dict[Any, dict[str, Any]] = {}
 
@@ -85,14 +86,16 @@ class Preview:
 
     def view(self, name: Any, choices: Choices) -> ColumnView:
         """Return how a column is read."""
-        key = (name, str(name) in choices.text, tuple(choices.missing))
+        key = (name, str(name) in choices.text, str(name) in choices.number, tuple(choices.missing))
         with self._lock:
             if key not in self._views:
                 cells = without(self._some[[name]], choices.missing)
-                own: dict[str, Any] = {"text": [name] if key[1] else [], "prefer": self.table.prefer}
+                own: dict[str, Any] = {"text": [name] * key[1], "number": [name] * key[2]}
+                own["prefer"] = self.table.prefer
                 features = vectorize(cells, folder=self.table.folder, **own)
                 every = without(self.frame[[name]], choices.missing)[name]
-                self._views[key] = ColumnView(features, int(every.isna().sum()), _frequent(self._some[name]))
+                counts = (_n_empty(features, name, every), int(every.isna().sum()))
+                self._views[key] = ColumnView(features, *counts, _frequent(self._some[name]))
             return self._views[key]
 
     def cells(self, row: int, columns: list[str]) -> list[Any]:
@@ -116,16 +119,18 @@ class Preview:
             "unit": clean(unit, 20),
             "treatment": clean(line["treatment"]),
             "empty": view.n_empty,
+            "holes": view.n_holes,
+            "in_text": bool(self._some[name].map(type).eq(str).any()),
             "notes": [clean(note, 400) for note in notes],
             "values": [[value, count] for value, count in view.values],
             "ignored": str(name) in choices.ignore or str(name) in self.table.index,
-            "target": 0 < view.n_empty < n,
+            "target": 0 < view.n_holes < n,
         }
 
     def as_json(self, choices: Choices) -> dict[str, Any]:
         """Return the first rows, every column, and those that may be filled, the one with most holes first."""
         columns = [self._described(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
-        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
+        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["holes"])
         rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
         sheets = [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
         return {
@@ -143,7 +148,9 @@ class Preview:
 
     def target(self, choices: Choices) -> Target:
         """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
-        return FrameSource.read(self.table, choices.target, choices.options()).labels
+        labels = FrameSource.read(self.table, choices.target, choices.options()).labels
+        choices.options().check_labels(labels)
+        return labels
 
     def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
         """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
@@ -161,7 +168,7 @@ class Preview:
         key = (
             choices.target,
             choices.flags.get("random_labels"),
-            *map(tuple, (choices.ignore, choices.text)),
+            *map(tuple, (choices.ignore, choices.text, choices.number)),
         )
         if key not in self._compared:
             labels, design = self.target(choices), choices.options().design
@@ -176,9 +183,10 @@ class Preview:
                 "differ": verdict.shifted,
                 "perhaps": verdict.suspected,
                 "tested": verdict.p_value is not None,
+                "compared": [verdict.n_labelled, verdict.n_unlabelled],
             }
             columns = [clean(name, 80) for name in verdict.features[:3]]
-            self._compared[key] = {**found, "columns": columns, "verdict": clean(verdict)}
+            self._compared[key] = {**found, "columns": columns}
         return self._compared[key]
 
     def neighbours(self, row: int, labels: Target, choices: Choices) -> list[int]:
@@ -187,6 +195,14 @@ class Preview:
         matrix, _ = self.features(np.append(labelled, row), choices)
         distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
         return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+
+
+def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
+    """Return how many cells of a column are empty or read as such, as the report counts them."""
+    reading = features.encoder.readings.get(name)
+    if isinstance(reading, NumberReading):
+        return int(reading.parts(name, column)[f"{name} is missing"].sum())
+    return int((as_texts(column) if column.dtype == object else column).isna().sum())
 
 
 def _frequent(column: pd.Series) -> list[tuple[str, int]]:
@@ -294,8 +310,14 @@ class AnswerRows:
         self.changes = json.loads(changes.read_text("utf-8")) if changes.exists() else None
         self._table = feather.read_table(folder / "answers.feather", memory_map=True)
         self._preview, self._folder = preview, folder
-        names = [name for name in map(str, preview.frame.columns) if name in self.brief["context"]]
-        self.context = sorted(names, key=self.brief["context"].index)
+        target, first = self.brief["choices"]["target"], self.brief["context"]
+        relevance = {one["name"]: one["relevance"] or 0.0 for one in self.brief["relevance"] or ()}
+        gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
+        names = [name for name in map(str, preview.frame.columns) if name not in gone]
+        names.sort(
+            key=lambda name: (first.index(name) if name in first else len(first), -relevance.get(name, 0.0))
+        )
+        self.context = names[:MOST_SHOWN]
         self._orders: dict[Any, AnyArray] = {}
         self._kept: dict[str, Any] = {}
 
@@ -360,12 +382,21 @@ class AnswerRows:
                 del self._orders[next(iter(self._orders))]
         return self._orders[sort, down]
 
+    @cached_property
+    def _searched(self) -> list[str]:
+        """The columns with words in them: numbers are not searched for."""
+        return [
+            name
+            for name in self.context
+            if pa.types.is_large_string(kind := self._column(name).type) or pa.types.is_string(kind)
+        ]
+
     def _found(self, words: str) -> Mask:
         """Return which rows have all these words in what is shown of them; a number finds that row, too."""
         found = np.ones(len(self), dtype=bool)
         for word in words.split()[:10]:
             one = np.zeros(len(self), dtype=bool)
-            for name in (*self.context, "value"):
+            for name in (*self._searched, "value"):
                 texts = pc.cast(self._column(name), pa.string())
                 one |= pc.fill_null(pc.match_substring(texts, word, ignore_case=True), False).to_numpy()
             if word.isdecimal():

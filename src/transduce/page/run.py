@@ -182,7 +182,9 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
                 own = table
                 table, choices = given.put_into(own, choices)
                 again = _again_with_labels(folder, own, table, choices)
-        result = fill(table, choices.target, **choices.options().changed())
+        changed = choices.options().changed()
+        asked = {name: changed.pop(name) for name in ("minimum", "maximum") if name in changed}
+        result = fill(table, choices.target, **changed).ask(**asked)
         part = folder / f"part-{os.getpid()}"
         part.mkdir()
         leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)
@@ -223,6 +225,8 @@ def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, A
         answers.to_feather(part / "answers.feather", compression="uncompressed")
         del summary["rows"]
         brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
+        known = result.labels.known
+        brief["known"] = [float(min(known)), float(max(known))] if result.task == "regression" else None
         brief["advised"] = [] if result.advice is None else list(result.advice.rows)
         write_text(part / "brief.json", render_json(brief))
 

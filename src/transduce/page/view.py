@@ -26,7 +26,7 @@ REASONS = {
     "diverse": "{unknown}This row is unlike those labelled so far, and like many others.",
     "teaches": "Its label would teach most: it takes away about {share} of the uncertainty about all rows.",
     "advised": "The last fill named this row as one whose value would help most.",
-    "widest": "Its interval is the widest of those compared ({number:.4g}).",
+    "widest": "Its interval is the widest of those compared ({size}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
     "early": "While all rows are being compared, rows come in a random order.",
     "undone": "You took its label back.{stays}",
@@ -132,7 +132,8 @@ def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     unknown = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
     stays = " It was a random draw and stays one." if proposal.random else ""
     rows, share = counted(n_pool, "unlabelled row"), words.rounded_down(proposal.value)
-    known = {"rows": rows, "share": share, "wanted": wanted, "unknown": unknown, "stays": stays}
+    size = f"{proposal.value:,.0f}" if proposal.value >= 1000 else f"{proposal.value:.3g}"
+    known = {"rows": rows, "share": share, "wanted": wanted, "unknown": unknown, "stays": stays, "size": size}
     return REASONS[proposal.reason].format(number=proposal.value, **known)
 
 

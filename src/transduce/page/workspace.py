@@ -45,20 +45,27 @@ class Choices:
     target: str | None = None
     ignore: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    number: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # values that mark an empty cell
     id: str | None = None
     sheet: str | None = None
     way: str | None = None  # how the labels came about
     column: str | None = None  # that says so
+    minimum: float | None = None  # that a value of the target can have
+    maximum: float | None = None
     confidence: float = 0.9
     guarantee: str = "auto"
     labels: int = 0  # which version of those of the labelling page takes part; 0 if none does
     step: str = "table"
 
     def __post_init__(self) -> None:
-        texts = [self.target, self.id, self.sheet, self.column, *self.ignore, *self.text, *self.missing]
+        lists = [*self.ignore, *self.text, *self.number, *self.missing]
+        texts = [self.target, self.id, self.sheet, self.column, *lists]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
+        for name in ("minimum", "maximum"):
+            if getattr(self, name) is not None:
+                checks.check_number(name, getattr(self, name))
         checks.check_share("confidence", self.confidence)
         checks.check_choice("guarantee", self.guarantee, GUARANTEES)
         checks.check_whole("labels", self.labels, least=0)
@@ -76,23 +83,26 @@ class Choices:
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
-        names = ("ignore", "text", "missing", "id", "confidence", "guarantee")
-        return Options.read({name: getattr(self, name) for name in names} | {"labels": design_of(self.flags)})
+        names = ("ignore", "text", "number", "missing", "id", "minimum", "maximum", "confidence", "guarantee")
+        given = {name: getattr(self, name) for name in names} | {"labels": design_of(self.flags)}
+        return Options.read(given, questions=True)
 
     def changed(self, changes: Mapping[str, Any]) -> Choices:
-        """Return the choices with some changed, or raise a ValueError; another target has labels of its own."""
+        """Return the choices with some changed, or raise a ValueError; another target has its own labels."""
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
-        for name in ("ignore", "text", "missing"):
+        for name in ("ignore", "text", "number", "missing"):
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)
-        mended: dict[str, Any] = {} if new.target == self.target else {"labels": 0}
+        other = {"labels": 0, "minimum": None, "maximum": None}
+        mended: dict[str, Any] = {} if new.target == self.target else other
         mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column}
         mended |= {
-            name: [one for one in getattr(new, name) if one not in used] for name in ("ignore", "text")
+            name: [one for one in getattr(new, name) if one not in used]
+            for name in ("ignore", "text", "number")
         }
         return replace(new, **mended)
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
-from transduce.core.words import counted
+from transduce.core.words import counted, option
 from transduce.tables import numbers, pictures, vectors
 from transduce.tables.numbers import Moments
 
@@ -22,6 +22,8 @@ MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
+MOST_ALIKE = 3  # groups of categories that are named in a note
+MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
 TRIED = 1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
 FEWEST_WORDS = 4  # on average, for a column to be read as text
@@ -66,6 +68,7 @@ class _Roles(NamedTuple):
     target: Any
     ignore: Collection[Any]
     text: Collection[Any]
+    number: Collection[Any]
     id: Any
     prefer: str
     seed: int
@@ -78,6 +81,7 @@ def vectorize(  # noqa: PLR0913
     *,
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
+    number: Collection[Any] = (),
     id: Any = None,
     prefer: str = "point",
     random_state: int = 0,
@@ -89,7 +93,7 @@ def vectorize(  # noqa: PLR0913
     # more the more features it becomes; methods that would standardise every feature again undo this.
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    roles, columns = _Roles(target, ignore, text, id, prefer, random_state, str(folder)), []
+    roles, columns = _Roles(target, ignore, text, number, id, prefer, random_state, str(folder)), []
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
             columns.append(_profile(frame[name], name, roles, order))
@@ -206,6 +210,12 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     present = texts.dropna()
     if name in roles.text:
         return _Column(name, "text", "", n_missing, texts)
+    if name in roles.number:
+        found = numbers.read_numbers(texts.to_numpy(), roles.prefer, anywhere=True)
+        column = _number_in_text(name, texts, found, rows)
+        if column.kind == "number":
+            column.reading = replace(column.reading, anywhere=True)
+        return column
     moments = Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
@@ -227,20 +237,42 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _Column(name, "text", "", n_missing, texts)
+    mixed, few = _mixed(name, present, odd_cells) if distinct > MOST_LEVELS else ("", False)
+    ask = f"{option('number', name)} reads the number in each."
     if distinct == len(present) and distinct > 10:
-        return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    column = _Column(name, "category", "", n_missing, texts)
+        notes = [f"{mixed}; {ask}"] if few else []
+        return _Column(name, "identifier", "dropped: every row has its own", n_missing, notes=notes)
+    letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
+    column = _Column(name, "category", "", n_missing, texts, notes=[*_alike(name, present), *letters])
     if distinct <= MOST_LEVELS:
         levels = tuple(sorted(set(present)))
-        reading = column.reading = LevelsReading(levels, bool(n_missing))
-        column.parts, column.treatment = (
-            reading.parts(name, texts),
-            f"{len(levels)} categories, one feature each",
-        )
-    elif len(odd_cells) and present.str.contains(r"\d").mean() >= numbers.NEARLY:  # such as ranges
-        some = f"{len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r}"
-        column.notes = [f"{name!r}: {some}, are not numbers of one kind, and all were read by their letters."]
+        column.reading = LevelsReading(levels, bool(n_missing))
+        column.parts = column.reading.parts(name, texts)
+        column.treatment = f"{len(levels)} categories, one feature each"
     return column
+
+
+def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
+    """Return that cells are not numbers of one kind, if most hold digits, and whether they are of a few units."""
+    if not len(odd_cells) or present.str.contains(r"\d").mean() < numbers.NEARLY:  # such as ranges
+        return "", False
+    units = numbers.units_in(present)
+    few = 1 < len(units) <= MOST_UNITS
+    some = f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r},"
+    of = f" (units: {', '.join(units)})" if few else ""
+    return f"{some} are not numbers of one kind{of}", few
+
+
+def _alike(name: Any, present: pd.Series) -> list[str]:
+    """Return a note on categories that differ in blanks or capitals only."""
+    levels = pd.Series(present.unique())
+    same = levels.groupby(levels.str.split().str.join(" ").str.casefold()).agg(list)
+    groups = [" and ".join(map(repr, sorted(own))) for own in same if len(own) > 1]
+    if not groups:
+        return []
+    more = f", and {len(groups) - MOST_ALIKE:,} more" if len(groups) > MOST_ALIKE else ""
+    said = f"{', '.join(groups[:MOST_ALIKE])}{more} differ in blanks or capitals only"
+    return [f"{name!r}: {said}, and count as different categories: write them alike if they are the same."]
 
 
 def _number_in_text(
@@ -464,6 +496,7 @@ class NumberReading:
     marks: tuple[float, ...] = ()  # values that stand for a missing cell
     decimal: str = "point"  # decimal sign of numbers in text
     unit: str = ""  # what is written beside them
+    anywhere: bool = False  # whether the one number among any words counts
     moments: Moments | None = None  # how times and durations in text are read
 
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
@@ -472,7 +505,9 @@ class NumberReading:
             return self.named(name, as_floats(series), np.zeros(len(series)))
         if self.moments is not None:
             return self.named(name, self.moments.numbers(as_texts(series)), np.zeros(len(series)))
-        return self.named(name, *numbers.read_cells(as_texts(series), self.decimal, self.unit))
+        return self.named(
+            name, *numbers.read_cells(as_texts(series), self.decimal, self.unit, anywhere=self.anywhere)
+        )
 
     def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""

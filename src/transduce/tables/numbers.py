@@ -38,7 +38,19 @@ _NUMBER = {
 _AMOUNT = re.compile(r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)")
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
-_AFTER = re.compile(r"[^\d\s]{0,8}")
+_AFTER = re.compile(r"[^\d\s]{0,8}|(mm|cm|m|km|in|ft|yd)\^?[23]")
+# One unit has many spellings: without blanks, points, capitals and plurals, and by these other names of it.
+_ABOUT = re.compile(
+    r"(?i)(ca\.?|circa|about|approx\.?|approximately|around|roughly|etwa|rund|env\.?|environ|[~≈])\s*(?=[-+€$£]?\s?\d)"
+)
+_SPELLED = re.compile(rf"[^\d\s]+( [^\d\s]+)?|{_AFTER.pattern}")
+_SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
+_SAME_UNIT += "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
+_SAME_UNIT += (
+    "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer|cm centimetre centimeter|mm millimetre"
+)
+_UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
+_ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
 FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
@@ -107,6 +119,18 @@ def _unit(amount: re.Match[str] | None) -> str | None:
     return before + after if good else None
 
 
+def _one_unit(amount: re.Match[str] | None) -> str | None:
+    """Return a unit in its one spelling, "" if there is none; None if what stands beside a number is not a unit."""
+    if amount is None or (amount["before"].strip() and amount["after"].strip()):
+        return None
+    words = (amount["before"] + amount["after"]).strip()
+    if words and not (_BEFORE if amount["before"].strip() else _SPELLED).fullmatch(words):
+        return None
+    plain = re.sub(r"[\s.^]", "", words).lower().replace("²", "2").replace("³", "3")
+    one = plain.removesuffix("s") if len(plain) > 2 else plain
+    return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
+
+
 def number_of(text: str, decimal: str, unit: str = "") -> float:
     """Return the number that a text is under one reading and with one unit, NaN if it is not one."""
     words = text.strip()
@@ -166,10 +190,22 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
     return pd.Series(found.values), found.decimal
 
 
-def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
-    """Return the numbers in texts: also limits such as "<0.5", with footnote marks, or with the other decimal sign."""
+def read_numbers(
+    texts: Sequence[str | None] | AnyArray, prefer: str = "point", *, anywhere: bool = False
+) -> NumberCells:
+    """Return the numbers in texts: also limits such as "<0.5", about, with marks, or with the other decimal sign.
+
+    With `anywhere` also the one number among any words.
+    """
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     found = find_numbers(cells, prefer)
+    unread = cells[~np.isfinite(found.values)]
+    missing = is_missing(unread)
+    if not found.unit and len(unread) - missing.sum() > (1.0 - NEARLY) * (len(cells) - missing.sum()):
+        units = units_in(
+            unread
+        )  # as where many say "3 rooms", others 3; a single "3 kg" may say that others are not
+        found = replace(found, unit=units[0] if len(units) == 1 else "")
     n_holes = 0
     mended = cache(_mended)
     for row in np.flatnonzero(~np.isfinite(found.values)).tolist():
@@ -177,7 +213,7 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
         n_holes += text.lower() in HOLES
         if text.lower() in MISSING:
             continue
-        found.values[row], found.side[row] = mended(text, found.decimal, found.unit)
+        found.values[row], found.side[row] = mended(text, found.decimal, found.unit, anywhere)
         if np.isnan(found.values[row]):
             found.unread.append(row)
         elif not found.side[row]:
@@ -185,28 +221,46 @@ def read_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     return replace(found, n_present=len(cells) - n_holes)
 
 
-def read_cells(texts: pd.Series, decimal: str, unit: str) -> tuple[Array, AnyArray]:
+def units_in(texts: Iterable[Any]) -> list[str]:
+    """Return the units of numbers in texts, each in its most frequent spelling, the most frequent first."""
+    amounts = [_AMOUNT.fullmatch(_ABOUT.sub("", text.strip())) for text in texts if isinstance(text, str)]
+    spelled: dict[str, Counter[str]] = {}
+    for amount in amounts:
+        if amount is not None and (unit := _one_unit(amount)):
+            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += 1
+    ordered = sorted(spelled, key=lambda unit: (-spelled[unit].total(), unit))
+    return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
+
+
+def read_cells(
+    texts: pd.Series, decimal: str, unit: str, *, anywhere: bool = False
+) -> tuple[Array, AnyArray]:
     """Return the numbers in texts under a given reading, NaN for the rest, and on which side of each the truth is."""
     codes, levels = pd.factorize(texts)
     values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
     if decimal == "point" and not unit:
         values[:-1] = pd.to_numeric(pd.Series(levels).astype(str), errors="coerce").to_numpy(float)
     for place in np.flatnonzero(~np.isfinite(values[:-1])):
-        values[place], side[place] = _mended(levels[place].strip(), decimal, unit)
+        values[place], side[place] = _mended(levels[place].strip(), decimal, unit, anywhere)
     return values[codes], side[codes]
 
 
-def _mended(text: str, decimal: str, unit: str) -> tuple[float, int]:
+def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple[float, int]:
     """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
     limit = LIMIT.fullmatch(text)
     if limit is not None:
-        value, side = _mended(limit["rest"], decimal, unit)
+        value, side = _mended(limit["rest"], decimal, unit, anywhere)
         return (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1) if not side else (np.nan, 0)
     negative = _NEGATIVE.fullmatch(text)
     if negative is not None and "-" not in text:  # as in accounts
         text = f"{negative['before']}-{negative['number']}{negative['after']}"
-    marked = _MARK.fullmatch(text)
-    words = [text, marked["number"]] if marked else [text]
+    words = [text, _ABOUT.sub("", text, count=1)]
+    words += [marked["number"] for marked in map(_MARK.fullmatch, words) if marked]
+    amount = _AMOUNT.fullmatch(words[1])
+    if unit and amount and _one_unit(amount) == _one_unit(_AMOUNT.fullmatch(f"1 {unit}")):
+        words.append(amount["number"].strip())
+    inside = _ANY_NUMBER.findall(text) if anywhere else []
+    words += [inside[0].rstrip(".,'")] if len(inside) == 1 else []
     units = dict.fromkeys((unit, ""))
     readings = (number_of(word, sign, own) for word in words for sign in _SIGNS[decimal] for own in units)
     return next((value for value in readings if np.isfinite(value)), np.nan), 0

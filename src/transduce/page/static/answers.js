@@ -2,7 +2,7 @@
 
 import { read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
-import { count, number, percent, rough, seconds, text, typed } from "/page/locale.js";
+import { count, number, percent, rough, seconds, text, typed, words } from "/page/locale.js";
 import { redraw, showCell } from "/page/table.js";
 import { label } from "/page/ways.js";
 
@@ -84,18 +84,18 @@ export async function drawAnswers(page) {
 function drawBrief(page) {
   $("answers").hidden = false;
   $("answers-title").textContent = `Answers for “${brief.target}”`;
-  $("reply").textContent = [brief.question, ...brief.reply].join(" ");
+  $("reply").textContent = [brief.question, ...brief.reply].map(words).join(" ");
   const cards = brief.cards.map((card, place) => (place === 0 && worse() ? { ...card, tone: "fair", icon: "↓", small: `Worse than before. ${card.small}` } : card));
   fill($("cards"), ...cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
-    make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: card.large })), make("p", { class: "fine", text: card.small }))));
+    make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: words(card.large) })), make("p", { class: "fine", text: words(card.small) }))));
   drawChanges();
   $("slips").hidden = !brief.quality?.slips;
-  $("slips").textContent = brief.quality?.slips ?? "";
-  fill($("said-notes"), ...brief.notes.map((text) => make("li", { text })));
+  $("slips").textContent = words(brief.quality?.slips);
+  fill($("said-notes"), ...brief.notes.filter((text) => !/^(Time budget|Guarantee by row)/.test(text)).map((text) => make("li", { text: words(text) })));
   drawDownloads(page);
   drawQuality();
   drawMap();
-  $("next").textContent = `What you label teaches the fill; rows drawn at random make its guarantee exact. ${brief.next}`;
+  $("next").textContent = `What you label teaches the fill; rows drawn at random make its guarantee exact. ${words(brief.next)}`;
   const statuses = Object.keys(STATUSES).filter((status) => brief.counts[status]);
   fill($("status"), make("option", { value: "", text: "all rows" }), ...statuses.map((status) => make("option", { value: status, text: `${STATUSES[status]} (${count(brief.counts[status])})` })));
   $("status").hidden = statuses.length < 2;
@@ -112,7 +112,7 @@ function drawChanges() {
   const { changes } = brief;
   $("changes").hidden = !changes;
   if (!changes) return;
-  const [before, after] = changes.size, [old, now] = changes.guarantee, [was, is] = changes.quality;
+  const [before, after] = changes.size, [old, now] = changes.guarantee.map(words), [was, is] = changes.quality;
   const narrower = before && after ? 1 - after / before : 0;
   const size = Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
   const good = (value) => (brief.task === "regression" ? `off by ${rough(value)}` : `${percent(value)} right`);
@@ -142,7 +142,7 @@ function drawTrust(page) {
   if (brief.trust.why_not) {
     const again = brief.trust.can_hold_out ? [make("p", { class: "fine", text: "If some known values are kept aside to check the answers, it can be said. Ranges may get a little wider." }),
       make("button", { type: "button", class: "primary", text: "Fill again with this", onclick: async () => { if (await page.change({ guarantee: "column" })) page.act("fill"); } })] : [];
-    fill($("trust"), make("p", { text: brief.trust.why_not }), ...again);
+    fill($("trust"), make("p", { text: words(brief.trust.why_not) }), ...again);
     return;
   }
   const share = amount("most-wrong", percent(Number(asked.trust)).replace(/[\s%]/g, ""), SHARES.map((one) => 100 * one), (value) => { asked.trust = String(value / 100); }, (value) => value > 0 && value < 100);
@@ -181,7 +181,8 @@ async function drawRows(page) {
 
 function showRows(page, found) {
   const numbers = brief.task === "regression", trusted = asked.trust !== "";
-  const heads = [["row", "row"], ["value", brief.target], ...(numbers ? [["width", `range at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ["status", "status"], ...brief.context.map((name) => [name, name])];
+  const several = trusted || !$("status").hidden || !brief.counts.answered; // what all rows have tells nothing
+  const heads = [["row", "row"], ["value", brief.target], ...(numbers ? [["width", `range at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ...(several ? [["status", "status"]] : []), ...brief.context.map((name) => [name, name])];
   const sortable = new Set(["row", "value", "width", "chance", "size", "status", ...brief.context]);
   const head = make("tr", {}, ...heads.map(([key, name]) => {
     const of = (key === "value" && numbers) || key === "chance" || found.rows[0]?.cells[brief.context.indexOf(key)]?.[0] === "number" ? "number" : "";
@@ -194,7 +195,7 @@ function showRows(page, found) {
     const open = () => openRow(page, line.row);
     const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: count(line.row + 1), "aria-label": `Row ${line.row + 1}: ${answerOf(line, trusted)}`, onclick: open })),
       make("td", { class: numbers ? "number strong" : "strong", text: answerOf(line, trusted) }), ...(numbers ? [make("td", { class: "range" }, interval(line), make("span", { class: "fine", text: rangeOf(line) }))] : [make("td", { class: "number", text: line.chance === null || other(line) ? "" : percent(line.chance) }), make("td", { text: (line.set ?? []).join(", ") })]),
-      make("td", other(line) ? { class: "differs", text: `filled: ${answerOf(line)}` } : { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status }), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
+      ...(several ? [make("td", other(line) ? { class: "differs", text: `filled: ${answerOf(line)}` } : { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status })] : []), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
     row.addEventListener("click", (event) => { if (!event.target.closest("button")) open(); });
     return row;
   });
@@ -216,7 +217,7 @@ function trustSaid(picked, other) {
   const amount = asked.relative ? percent(Number(asked.tolerance)) : `${number(Number(asked.tolerance))} ${brief.answers.unit ?? ""}`.trim();
   const wrong = brief.task === "regression" ? `off by more than ${amount}` : "wrong";
   if (!picked) return "No row can be picked so surely. Let more of them be wrong, or let an answer be off by more; more known values help too.";
-  return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${brief.trust.headline}).${other ? ` ${count(other)} of them were filled with another answer, from all known values: look at these twice.` : ""}`;
+  return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${words(brief.trust.headline)}).${other ? ` ${count(other)} of them were filled with another answer, from all known values: look at these twice.` : ""}`;
 }
 
 function answerOf(line, first = false) {
@@ -263,7 +264,7 @@ async function openRow(page, row) {
     const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: answerOf(found) }), ...near.map((known) => make("td", { text: known })));
     const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), make("span", { text: name })), make("td", {}, showCell(found.own[place], row)),
       ...found.neighbours.map((one) => make("td", {}, showCell(one.cells[place], one.row)))));
-    fill($("row-body"), make("p", { text: `${sure} ${why}${count_most}` }), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "This row and those most like it" }, make("table", { class: "rows" }, make("thead", {}, head), make("tbody", {}, first, ...lines))));
+    fill($("row-body"), make("p", { text: `${sure} ${why}${count_most}` }), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "This row and those most like it" }, make("table", { class: "rows beside-it" }, make("thead", {}, head), make("tbody", {}, first, ...lines))));
     $("row-dialog").showModal();
   } catch (error) {
     page.failed(error);
@@ -284,19 +285,20 @@ function drawQuality() {
   const { quality } = brief;
   $("quality-panel").hidden = !quality;
   if (!quality) return;
-  const words = make("p", { class: "fine", text: brief.quality_sentence });
+  const said = make("p", { class: "fine", text: words(brief.quality_sentence) });
   if (!quality.true) {
     const most = Math.max(...quality.confusion.flat(), 1);
     const cell = (times, right) => { const box = make("td", { class: right ? "right" : "wrong", text: count(times) }); box.style.setProperty("--share", times / most); return box; };
     fill($("quality"), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Known and answered classes" }, make("table", { class: "confusion" }, make("thead", {}, make("tr", {}, make("td", { class: "fine", text: "known \\ answered" }), ...quality.classes.map((name) => make("th", { scope: "col", text: name })))),
-      make("tbody", {}, ...quality.confusion.map((line, row) => make("tr", {}, make("th", { scope: "row", text: quality.classes[row] }), ...line.map((times, column) => cell(times, row === column))))))), words);
+      make("tbody", {}, ...quality.confusion.map((line, row) => make("tr", {}, make("th", { scope: "row", text: quality.classes[row] }), ...line.map((times, column) => cell(times, row === column))))))), said);
     return;
   }
-  const all = [...quality.true, ...quality.answered], [from, to] = [Math.min(...all), Math.max(...all)];
-  const at = (value) => 20 + 230 * ((value - from) / (to - from || 1));
-  fill($("quality"), drawing("svg", { viewBox: "0 0 270 270", class: "scatter", role: "img", "aria-label": brief.quality_sentence }, drawing("line", { x1: 20, y1: 250, x2: 250, y2: 20, class: "base" }),
+  const all = [...quality.true, ...quality.answered].sort((one, other) => one - other), end = (share) => all[Math.round(share * (all.length - 1))];
+  const room = (end(0.98) - end(0.02)) / 2, [from, to] = [Math.max(all[0], end(0.02) - room), Math.min(all.at(-1), end(0.98) + room)];
+  const at = (value) => 20 + 230 * Math.min(Math.max((value - from) / (to - from || 1), 0), 1); // one far from all others is at the edge
+  fill($("quality"), drawing("svg", { viewBox: "0 0 270 270", class: "scatter", role: "img", "aria-label": words(brief.quality_sentence) }, drawing("line", { x1: 20, y1: 250, x2: 250, y2: 20, class: "base" }),
     ...quality.true.map((value, place) => drawing("circle", { cx: at(value), cy: 270 - at(quality.answered[place]), r: 2.6 })),
-    drawing("text", { x: 135, y: 266, "text-anchor": "middle", text: `known: ${number(from, 0)} to ${number(to, 0)}` }), drawing("text", { x: 10, y: 135, "text-anchor": "middle", transform: "rotate(-90 10 135)", text: "answered" })), words);
+    drawing("text", { x: 135, y: 266, "text-anchor": "middle", text: `known: ${rough(brief.known[0])} to ${rough(brief.known[1])}` }), drawing("text", { x: 10, y: 135, "text-anchor": "middle", transform: "rotate(-90 10 135)", text: "answered" })), said);
 }
 
 function drawMap() {

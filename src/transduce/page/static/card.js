@@ -1,7 +1,7 @@
 // The row that is judged, or looked at again.
 
 import { $, dot, fill, make } from "/page/dom.js";
-import { count, number, rough } from "/page/locale.js";
+import { count, number, rough, words } from "/page/locale.js";
 
 const TITLE = 160; // a first text up to this long is a headline
 const TINY = 32; // images up to so many pixels are shown as squares
@@ -32,7 +32,7 @@ function announce(card, about) {
 export function showCard(card, about, model) {
   announce(card, about);
   $("row-number").textContent = card ? `row ${count(card.row + 1)} of ${count(about.n_rows)}` : "";
-  $("why").textContent = card ? card.why : "";
+  $("why").textContent = card ? words(card.why) : "";
   $("row").classList.toggle("drawn", Boolean(card?.random));
   if (!card) {
     fill($("card-state"));

@@ -1,7 +1,7 @@
 // What is certain, in words and as a curve.
 
 import { $, drawing, fill, make } from "/page/dom.js";
-import { count } from "/page/locale.js";
+import { count, words as plain } from "/page/locale.js";
 
 const WIDTH = 340, HEIGHT = 124, LEFT = 36, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const opened = new Set(); // parts that the reader opened
@@ -33,14 +33,14 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
 function recall(found, { estimate, hint }, act, mode, left) {
   const plot = curve(found.curve, {
     top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
-    describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${found.headline}`,
+    describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${plain(found.headline)}`,
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
   });
   const audit = !found.reached && mode !== "audit" && ((found.ahead && found.ahead <= left / 2) || hint)
     ? make("div", { class: "row" }, make("button", { type: "button", class: "plain", text: "Audit now", onclick: () => act("mode", { mode: "audit" }) }))
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
-    make("h3", { id: "recall-headline", text: found.headline }), make("p", { text: found.text }), plot,
+    make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
     estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
@@ -64,10 +64,10 @@ function answers(found, missing, about, act) {
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
     top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
-    describe: `Answers that may be wrong at most, draw by draw. ${found.headline}`,
+    describe: `Answers that may be wrong at most, draw by draw. ${plain(found.headline)}`,
     ticks: [[0, "0"], [most, count(most)]],
   });
-  const shown = part("answers", "Wrong answers", "", true, make("p", { class: "strong", id: "wrong-headline", text: found.headline }), make("p", { text: found.text }), plot, row);
+  const shown = part("answers", "Wrong answers", "", true, make("p", { class: "strong", id: "wrong-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot, row);
   shown.classList.toggle("reached", found.reached);
   return shown;
 }
@@ -78,8 +78,8 @@ function intervals(found, about, act) {
   const field = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (field.dataset.typed = "yes") });
   const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(field.value)) }) });
   const words = begun ? `${count(found.answered)} of ${count(found.planned)}` : found.ready ? "ready" : "from random draws";
-  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets", words, found.planned > 0,
-    make("p", { id: "interval-words", text: found.text }), found.open ? null : make("div", { class: "row" }, field, plan));
+  const shown = part("intervals", about.task === "numbers" ? "Exact ranges" : "Exact sets", words, found.planned > 0,
+    make("p", { id: "interval-words", text: plain(found.text) }), found.open ? null : make("div", { class: "row" }, field, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;
 }

@@ -53,3 +53,23 @@ export function typed(text) {
   if (!new RegExp(`^-?(\\d+|\\d{1,3}(${escaped(group || ",")}\\d{2,3})*${escaped(group || ",")}\\d{3})(${escaped(sign("decimal"))}\\d+)?$`).test(plain)) return NaN;
   return Number(plain.replaceAll(group || ",", "").replace(sign("decimal"), "."));
 }
+
+// Sentences come from the program in English. Their numbers are written as everywhere else on the page, and a few words
+// of the field as this page calls them; what stands in quotation marks is the table's own.
+const WORDS = [
+  [/\bLabelled and unlabelled rows\b/g, "Rows with and without a value"], [/\blabelled and unlabelled rows\b/g, "rows with and without a value"], [/\bunlabelled rows\b/g, "rows without a value"], [/\blabelled rows\b/g, "rows with a value"],
+  [/\bcalibration label(s?)\b/g, "known value$1 kept aside"], [/\b(a|A|the|The|no|No|one|One|each|Each|of|1) label\b/g, "$1 known value"], [/\blabels\b/g, "known values"], [/\bLabels\b/g, "Known values"],
+  [/\ban interval\b/g, "a range"], [/\bAn interval\b/g, "A range"], [/\binterval(s?)\b/g, "range$1"], [/\bInterval(s?)\b/g, "Range$1"],
+];
+const NUMBER = /(?<![\w.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.,-])\d+\.\d+(?![\w.])/g;
+
+export function words(sentence) {
+  return (sentence ?? "").split(/(“[^”]*”|'[^']*'|`[^`]*`)/).map((part, place) => {
+    if (place % 2) return part;
+    const plain = WORDS.reduce((text, [from, to]) => text.replace(from, to), part);
+    return plain.replace(NUMBER, (found) => {
+      const decimals = (found.split(".")[1] ?? "").length;
+      return new Intl.NumberFormat(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals }).format(Number(found.replaceAll(",", "")));
+    });
+  }).join("");
+}

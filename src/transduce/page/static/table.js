@@ -2,7 +2,7 @@
 
 import { read, upload } from "/page/api.js";
 import { $, fill, make, toast } from "/page/dom.js";
-import { bytes, count, day, number, text } from "/page/locale.js";
+import { bytes, count, day, number, text, words } from "/page/locale.js";
 
 const KINDS = {
   number: "number", category: "category", date: "date", text: "text", picture: "picture", vector: "vector",
@@ -56,7 +56,7 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.missing, choices.ignore, choices.sheet, choices.labels, choices.labels && choices.target]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.ignore, choices.sheet, choices.labels, choices.labels && choices.target]);
   if (key !== seen) {
     seen = key;
     if (found?.table !== state.table) wait();
@@ -90,13 +90,14 @@ function drawPreview(page) {
   redraw($("targets"), ...targets.map((name, place) => {
     const column = named.get(name), chosen = choices.target === name;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
-      make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.empty)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.empty / rows));
+      make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.holes)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.holes / rows));
     return button;
   }));
   $("to-labels").disabled = !choices.target;
+  $("why-not").textContent = choices.target ? "" : targets.length ? "Choose the column first." : "There is nothing to fill as long as no cell is empty.";
   const part = found.looked_at < rows ? ` How columns were read was told by ${count(found.looked_at)} rows.` : "";
   const more = found.n_columns > columns.length ? ` Only the first ${count(columns.length)} columns are listed.` : "";
-  $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.join(" ")}`;
+  $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.map(words).join(" ")}`;
   $("sheet-box").hidden = !found.sheets.length;
   fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
   drawFirst(page);
@@ -118,8 +119,8 @@ function drawFirst(page) {
     return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
       make("button", { type: "button", onclick: () => openColumn(page, column.name) },
         make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),
-        column.empty ? make("span", { class: "fine", text: `${count(column.empty)} empty` }) : null,
-        column.notes.length ? make("span", { class: "odd", text: `${count(column.notes.length)} odd` }) : null));
+        column.empty ? make("span", { class: "fine", text: `${count(aim ? column.holes : column.empty)} empty` }) : null,
+        column.notes.length ? make("span", { class: "odd", text: "noted" }) : null));
   });
   const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: count(row + 1) }),
     ...cells.map((cell, place) => make("td", { class: `${cell[0]} ${found.columns[place].ignored ? "off" : ""} ${found.columns[place].name === choices.target ? "aim" : ""}` }, showCell(cell, row)))));
@@ -151,15 +152,18 @@ function drawColumn(page, name) {
   const has = (list) => choices[list].includes(name);
   const toggle = async (list, value) => {
     const others = choices[list].filter((one) => one !== value);
-    if (await page.change({ [list]: others.length < choices[list].length ? others : [...others, value] })) await again(page, name);
+    const rival = { text: "number", number: "text" }[list]; // a column is read in one way
+    const changes = { [list]: others.length < choices[list].length ? others : [...others, value], ...(rival ? { [rival]: choices[rival].filter((one) => one !== value) } : {}) };
+    if (await page.change(changes)) await again(page, name);
   };
   $("column-title").textContent = name;
-  const read_as = make("p", { text: `${has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty.` : "No cell is empty."}` });
-  const notes = column.notes.length ? [make("h3", { text: "What was odd" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: note })))] : [];
+  const read_as = make("p", { text: `${has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.holes ? ", or read as such" : ""}.` : "No cell is empty."}` });
+  const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
   const aim = choices.target === name;
   const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." })] : [
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
     option("Read it word by word, as text", has("text"), () => toggle("text", name)),
+    ...(column.in_text ? [option("Read it as a number, the one in each cell; cells without one are empty then", has("number"), () => toggle("number", name))] : []),
     option("It names the rows", choices.id === name, async () => { if (await page.change({ id: choices.id === name ? null : name })) await again(page, name); }),
   ];
   const values = column.values.map(([value, times]) => make("li", {}, make("span", { class: "value", text: value }), make("span", { class: "fine", text: `${count(times)} ×` }),

@@ -1,13 +1,14 @@
 // The second step: how the known values came about, on which every guarantee rests. Each answer has a picture.
 
 import { read } from "/page/api.js";
-import { $, drawing, fill, make } from "/page/dom.js";
+import { $, drawing, fill, make, toast } from "/page/dom.js";
+import { number, typed, words as plain } from "/page/locale.js";
 import { arrows, redraw } from "/page/table.js";
 
 const WAYS = {
   chance: ["By chance", "Nobody chose. Which rows have a value is as good as drawn by lot."],
   drawn: ["Some on purpose, some by a draw", "Some rows were drawn at random, and a column marks them; others were chosen at will.", "The column that marks the rows drawn"],
-  class: ["By their class", "Such as as many sick as healthy people. Within a class, chance decided."],
+  class: ["By their class", "Such as equally many sick and healthy people. Within a class, chance decided."],
   groups: ["Whole groups at once", "Such as all visits of a patient, or all plots of a field.", "The column that names the group"],
   date: ["Up to a date", "Older rows have a value, newer ones do not have it yet.", "The column with the date, or another order"],
   known: ["I know the probabilities", "A column holds the probability with which each row was to get a value.", "The column with the probabilities"],
@@ -59,6 +60,8 @@ export async function drawWays(page) {
   }));
   $("confidence").value = String(choices.confidence);
   $("fill").disabled = !ready(state);
+  $("limits").hidden = kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
+  for (const end of ["minimum", "maximum"]) if (document.activeElement !== $(end)) $(end).value = choices[end] === null ? "" : number(choices[end]);
   await drawOutlook(page);
 }
 
@@ -89,22 +92,23 @@ async function drawOutlook(page) {
   read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { fill($("test"), make("p", { class: "fine", text: error.message })); });
 }
 
-function showTest({ differ, perhaps, tested, columns, verdict }) {
+function showTest({ differ, perhaps, tested, columns, compared }) {
   const where = columns.length ? `, most of all in ${columns.map((name) => `“${name}”`).join(", ")}` : "";
-  const words = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. So it was not chance alone.`
+  const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. So it was not chance alone.`
     : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That fits with chance, and does not prove it.";
-  fill($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: words }), make("p", { class: "fine", text: verdict }));
+  const seen = `${number(compared[0])} rows with a value were compared with ${number(compared[1])} without.${tested && !differ ? " Small differences can be missed." : ""}`;
+  fill($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: said }), make("p", { class: "fine", text: seen }));
 }
 
 function showOutlook(page, found) {
-  const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text })))] : []);
+  const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text: plain(text) })))] : []);
   const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
     make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
-  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(found.headline) }), ...list(found.headline.startsWith("approximate") ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
-  page.say(`${capital(found.headline)}.`);
+  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.headline.startsWith("approximate") ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
+  page.say(`${capital(plain(found.headline))}.`);
 }
 
-const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // From here, or from the answers, to the labelling page; its link leads back.
 export async function label(page, draw) {
@@ -117,5 +121,10 @@ export async function label(page, draw) {
 export function waysBegin(page) {
   arrows($("ways"));
   $("confidence").addEventListener("change", () => page.change({ confidence: Number($("confidence").value) }));
+  for (const end of ["minimum", "maximum"]) $(end).addEventListener("change", () => {
+    const value = $(end).value.trim() === "" ? null : typed($(end).value);
+    if (Number.isNaN(value)) toast(`“${$(end).value}” is not a number.`);
+    else page.change({ [end]: value });
+  });
   $("fill").addEventListener("click", async () => { if (await page.act("fill")) page.go("answers"); });
 }
