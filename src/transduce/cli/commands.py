@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import typer
-from sklearn import datasets
-from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from transduce.cli.app import TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
@@ -287,6 +285,8 @@ def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: 
 
 def _candidates(task: str, random_state: int) -> dict[str, Any]:
     """Return what is compared besides the methods: the blend that fills tables, and the simplest answer."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
     blend = TransductiveBlend(task=task, cv=FOLDS, standardize=False, random_state=random_state)
     return {"blend": blend, SIMPLEST[task]: DummyRegressor() if task == "regression" else DummyClassifier()}
 
@@ -395,6 +395,8 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     if name == "houses":
         table, truth = load_houses()
         return table, target, truth
+    from sklearn import datasets
+
     load = getattr(datasets, f"load_{name.replace('-', '_')}")
     bundle = load(as_frame=True, **({"scaled": False} if name == "diabetes" else {}))
     table, truth = bundle.data.copy(), bundle.target.rename(target)

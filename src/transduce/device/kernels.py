@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
-from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from transduce.core import arrays
 from transduce.core.types import Array
@@ -82,6 +80,9 @@ class Kernel:
 
     def _by_sklearn(self, X: Array, Z: Array) -> Array:
         """Return the other kernels of numpy arrays, and those of the user's function."""
+        from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+        from sklearn.metrics.pairwise import pairwise_kernels
+
         if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
             how = "pass standardize=False, or use another kernel"
             raise ValueError(f"kernel={self.name!r} needs features that are not negative: {how}.")
