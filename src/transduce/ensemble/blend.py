@@ -16,7 +16,7 @@ from transduce.core.estimator import Transducer
 from transduce.core.sample import guess_task
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import TASKS
-from transduce.ensemble.blend_fit import BlendSettings, Earlier, fit_blend
+from transduce.ensemble.blend_fit import Earlier, fit_blend
 from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table
 from transduce.model_selection.methods import default_members
 
@@ -30,11 +30,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
     Parameters
     ----------
     estimators : None, dict or list, default=None
-        Members, by name or not: transducers, and any regressors or classifiers. None: transductive ridge, a Gaussian
-        process, ridge regression and a random forest for numbers; transductive ridge, the spectral graph transducer,
-        logistic regression, a random forest and extremely randomised trees for classes; from 200 labels on boosted
-        trees too, and for numbers extremely randomised trees instead of the forest. Those that are too slow for the
-        table are left out (see `transduce.model_selection.methods.default_members`).
+        Members, by name or not: transducers, and any regressors or classifiers. None: those of our methods that suit
+        the task, the number of labels and the size of the table, as docs/model_selection.md lists them.
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
         fewer labels. An array is scaled to sum 1.
@@ -120,9 +117,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
             members, left_out = default_members(case)
         else:
             members = name_members("estimators", self.estimators)
-        settings = BlendSettings(self.weights, self.cv, self.n_jobs, self.budget_seconds)
         earlier = self.__dict__.pop("_earlier", None)
-        self._fit = fitted = fit_blend(members, problem, settings, random, earlier)
+        self._fit = fitted = fit_blend(members, problem, self, random, earlier)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ from transduce.model_selection.ask import (
     last_step,
 )
 from transduce.model_selection.folds import Failure, Fold, ask_folds, in_a_sentence, read_folds
+
+if TYPE_CHECKING:
+    from transduce.ensemble.blend import TransductiveBlend
 
 MIN_LABELS = 5  # fewer say nothing about weights
 PART = 2000  # rows on which members are timed, where they are many and time is limited
@@ -285,33 +288,10 @@ class Earlier:
         return OutOfFold(hidden, together, problem.truth[hidden])
 
 
-@dataclass(frozen=True)
-class BlendSettings:
-    """How members are weighted: ``"shrunk"``, ``"equal"`` or numbers; folds, and fits at the same time."""
-
-    # With ``cv="auto"`` members are refitted in folds only if they cannot tell otherwise what they would answer at a
-    # row without its label. Members that take longer than `budget_seconds` in all are stopped.
-
-    weights: Any
-    cv: Any
-    n_jobs: int | None
-    budget_seconds: float | None = None
-
-    @property
-    def estimated(self) -> bool:
-        """Whether weights are estimated from out-of-fold answers."""
-        return isinstance(self.weights, str) and self.weights == "shrunk"
-
-    @property
-    def refits(self) -> bool:
-        """Whether every member is to be refitted in every fold."""
-        return not (isinstance(self.cv, str) and self.cv == "auto")
-
-
 def fit_blend(
     members: Mapping[str, Any],
     problem: Problem,
-    settings: BlendSettings,
+    settings: TransductiveBlend,
     random: np.random.RandomState,
     earlier: Earlier | None = None,
 ) -> BlendFit:
@@ -322,7 +302,7 @@ def fit_blend(
     replies = asking.replies()
     centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
     known = None
-    if earlier is not None and settings.estimated:
+    if earlier is not None and asking.estimated:
         known = earlier.out_of_fold(problem, list(replies))
     if earlier is not None and known is not None:
         factors = dict(zip(earlier.fit.replies, earlier.fit.calibrations, strict=True))
@@ -333,7 +313,7 @@ def fit_blend(
         folds = folds if hidden else []  # without time for weights they are equal
         replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
         calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
-        if settings.estimated and folds:
+        if asking.estimated and folds:
             known = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
     equal = np.full(len(replies), 1.0 / len(replies))
     fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=asking.late, hidden=known)
@@ -354,10 +334,20 @@ class _Asking:
 
     members: Mapping[str, Any]
     problem: Problem
-    settings: BlendSettings
+    settings: TransductiveBlend
     budget: Budget
     earlier: Earlier | None = None
     late: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether weights are estimated from out-of-fold answers."""
+        return isinstance(self.settings.weights, str) and self.settings.weights == "shrunk"
+
+    @property
+    def refits(self) -> bool:
+        """Whether every member is refitted in every fold, also one that can tell otherwise what it would answer."""
+        return not (isinstance(self.settings.cv, str) and self.settings.cv == "auto")
 
     def replies(self) -> dict[str, Reply]:
         """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
@@ -413,14 +403,14 @@ class _Asking:
     def _needs_folds(self, reply: Reply) -> bool:
         """Return whether weights are to be estimated, or a member's scores to be made shares."""
         scores = self.problem.classes is not None and not _has_probabilities(reply)
-        return self.settings.estimated or scores
+        return self.estimated or scores
 
     def folds(self, replies: dict[str, Reply], random: np.random.RandomState) -> list[Fold]:
         """Return the folds that weights or shares need; none if they are of no use."""
         needed = any(self._needs_folds(reply) for reply in replies.values())
         if len(self.problem.labels) < MIN_LABELS or not needed:
             return []
-        cv = self.settings.cv if self.settings.refits else FOLDS
+        cv = self.settings.cv if self.refits else FOLDS
         return read_folds(cv, self.problem, random_state=random, quiet=True)
 
     def out_of_fold(self, replies: dict[str, Reply], folds: list[Fold]) -> dict[str, list[Reply] | None]:
@@ -443,7 +433,7 @@ class _Asking:
     def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Reply] | Failure:
         """Return a member's replies at the hidden rows of every fold, or why one is missing."""
         try:
-            answers = None if self.settings.refits else without_refits(reply, self.problem, folds)
+            answers = None if self.refits else without_refits(reply, self.problem, folds)
         except Exception as error:  # an estimator of any make may raise anything
             return Failure(in_a_sentence(error), error)
         if answers is not None:

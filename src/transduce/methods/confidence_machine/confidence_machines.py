@@ -110,33 +110,13 @@ class FittedMachine:
         """What was chosen from, if settings were."""
         return self.machine.menu if isinstance(self.machine, TunedMachine) else None
 
-    @property
-    def settings(self) -> tuple[Setting, ...] | None:
-        """The settings that were chosen from, if any were."""
-        return None if self.menu is None else self.menu.settings
-
-    def new_rows(self, estimator: Any, X: Any, *, own_value: bool) -> Array:
-        """Return rows given after `fit` as the machine takes them."""
-        if not self.precomputed:
-            rows = validation.read_rows(estimator, X, reset=False, device=True)
-            return self.scaling.apply(rows) if self.scaling else rows
-        own_value = own_value or isinstance(self.machine, TunedMachine)  # which needs it for everything
-        if own_value and self.own_value is not None and np.shape(X)[1:] == (self.n,):
-            warnings.warn(
-                f"The kernel values of new rows with themselves (column {self.n + 1}) are not given: "
-                f"{self.own_value:g} is taken, as for all rows of fit.",
-                stacklevel=4,
-            )
-        rows = validation.read_kernel_rows(X, self.n, self.own_value, own_value=own_value)
-        return _with_own(rows, self.labelled)
-
     def guarantee(self, sample: PartlyLabelled, exact: Guarantee) -> Guarantee:
         """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
         n_labelled = len(self.labelled)
         if self.machine.jitter > 0.0:
             reason = "The ridge had to be raised for numerical reasons."
             return replace(exact, kind="approximate", reasons=(reason,), n_labelled=n_labelled)
-        chosen = () if self.settings is None else (_CHOSEN,)
+        chosen = () if self.menu is None else (_CHOSEN,)
         what, kind = " and ".join(self.estimated), exact.kind
         reasons: tuple[str, ...]
         if not self.estimated:
@@ -170,10 +150,29 @@ class MachineEstimator:
     missing_label: object = None
     _fitted: FittedMachine = field(init=False)
 
+    def _tell(self, sample: PartlyLabelled, exact: Guarantee) -> None:
+        """Set the width, what was chosen from, and what is guaranteed."""
+        menu = self._fitted.menu
+        self.width_, self.settings_ = self._fitted.width, None if menu is None else menu.settings
+        self.guarantee_ = self._fitted.guarantee(sample, exact)
+
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
+        """Return rows given after `fit` as the machine takes them."""
         if not hasattr(self, "answer_"):
             check_is_fitted(self)  # which takes its time, and says what to do
-        return self._fitted.new_rows(self, X, own_value=own_value)
+        fitted = self._fitted
+        if not fitted.precomputed:
+            rows = validation.read_rows(self, X, reset=False, device=True)
+            return fitted.scaling.apply(rows) if fitted.scaling else rows
+        own_value = own_value or fitted.menu is not None  # a choice needs it for everything
+        if own_value and fitted.own_value is not None and np.shape(X)[1:] == (fitted.n,):
+            warnings.warn(
+                f"The kernel values of new rows with themselves (column {fitted.n + 1}) are not given: "
+                f"{fitted.own_value:g} is taken, as for all rows of fit.",
+                stacklevel=3,
+            )
+        rows = validation.read_kernel_rows(X, fitted.n, fitted.own_value, own_value=own_value)
+        return _with_own(rows, fitted.labelled)
 
     def _level(self, confidence: float | None) -> float:
         return checks.check_share("confidence", self.confidence if confidence is None else confidence)
@@ -362,11 +361,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         settings = read_settings(vars(self))
         self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
         answers = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
-        self.width_, self.settings_ = self._fitted.width, self._fitted.settings
-        self.guarantee_ = self._fitted.guarantee(
-            sample,
-            Guarantee("exact", about="region", confidence=float(self.confidence), assumptions=(CHANCE,)),
-        )
+        self._tell(sample, Guarantee("exact", "region", float(self.confidence), assumptions=(CHANCE,)))
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=answers.values,
@@ -513,8 +508,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         within = "class" if self._conditional else ""
         level, rank = float(self.confidence), nonconformity_rank(self.confidence, n_labelled)
         exact = Guarantee("exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone)
-        self.guarantee_ = self._fitted.guarantee(sample, exact)
-        self.width_, self.settings_ = self._fitted.width, self._fitted.settings
+        self._tell(sample, exact)
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=classes[best],
@@ -536,7 +530,12 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     def _judge(self, rows: Array, tau: Array) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
         """Return p-values, best class and status of rows, and what was chosen; ties weigh `tau` (m,)."""
         menu, said = self._fitted.menu, judge_classes(self._fitted.machine, rows, self._codes, tau)
-        best, status = _best_class(said.overall, said.scores)
+        # The class of largest p-value, the larger prediction breaking ties; the names of the classes are on the host.
+        p, scores = arrays.to_numpy(said.overall), arrays.to_numpy(said.scores)
+        contest = np.where(p == p.max(axis=1, keepdims=True, initial=0.0), scores, -np.inf)
+        # Predictions for targets -1 and +1 that differ by rounding only are equal.
+        winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
+        best, status = np.argmax(winners, axis=1), np.where(winners.sum(axis=1) > 1, "tied", "answered")
         told = {}
         if menu is not None and said.chosen is not None:
             answered = said.chosen[np.arange(len(best)), best]
@@ -579,14 +578,3 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         """
         rows, level = self._new_rows(X), self._level(confidence)
         return self._sets(self._judge(rows, np.ones(rows.shape[0]))[0], level)
-
-
-def _best_class(p: Array, scores: Array) -> tuple[AnyArray, AnyArray]:
-    """Return the class of largest p-value, the larger prediction breaking ties, and the status of each row."""
-    p, scores = arrays.to_numpy(p), arrays.to_numpy(scores)  # the names of the classes are on the host
-    top = p == p.max(axis=1, keepdims=True, initial=0.0)
-    contest = np.where(top, scores, -np.inf)
-    # Predictions for targets -1 and +1 that differ by rounding only are equal.
-    winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
-    status = np.where(winners.sum(axis=1) > 1, "tied", "answered")
-    return np.argmax(winners, axis=1), status

@@ -299,12 +299,12 @@ class RowEnvelope:
     value: float
 
 
-def row_envelope(machine: TunedMachine, row: Array, *, rank: int, side: str = "two") -> RowEnvelope:
+def row_envelope(machine: TunedMachine, row: Array, *, rank: int) -> RowEnvelope:
     """Return the envelope of one row (1, d), in units of the labels."""
     ((_, border),) = machine.borders(row)
     curves = parabolas(machine.fit, border)[0]
     starts, owners = lower_envelope(curves)
-    answers, scale = answer_rows(machine, row, rank=rank, side=side), machine.scale
+    answers, scale = answer_rows(machine, row, rank=rank), machine.scale
     shown = curves / (machine.n_labelled + 1)
     shown[:, 0] = scale.undo(curves[:, 0])
     shown[:, 1:3] *= np.array([scale.unit**2, scale.unit])

@@ -276,11 +276,7 @@ def choose_matching(
 
 
 def _cross_validate(
-    objective: Objective,
-    given: tuple[float | None, ...],
-    search: Search,
-    start: Array,
-    n_jobs: int | None,
+    objective: Objective, given: tuple[float | None, ...], search: Search, start: Array, n_jobs: int | None
 ) -> MatchingChoice:
     """Choose by the error at hidden labels; no matching unless another is better by more than its standard error."""
     weight, slack = given
