@@ -149,26 +149,23 @@ class Regions:
         lost = ~host.contains(values) & ~np.isnan(values)
         if not lost.any():
             return self
-        rows = list(host)
-        for row in np.flatnonzero(lost):
-            pieces, value = rows[row], values[row]
-            if not len(pieces):
-                rows[row] = np.array([[value, value]])
-                continue
-            distance = np.maximum(pieces[:, 0] - value, value - pieces[:, 1])
-            near = int(distance.argmin())
-            pieces[near] = min(pieces[near, 0], value), max(pieces[near, 1], value)
-        extended = Regions.from_pieces(rows)
-        return Regions(arrays.beside(extended.pieces, self.pieces), extended.offsets)
+        pieces, empty = host.pieces.copy(), lost & (host.n_pieces == 0)
+        for row in np.flatnonzero(lost & ~empty):
+            own, value = pieces[host.offsets[row] : host.offsets[row + 1]], values[row]
+            near = int(np.maximum(own[:, 0] - value, value - own[:, 1]).argmin())
+            own[near] = min(own[near, 0], value), max(own[near, 1], value)
+        pieces = np.insert(pieces, host.offsets[:-1][empty], values[empty][:, None], axis=0)
+        offsets = np.append(0, np.cumsum(host.n_pieces + empty))
+        return Regions(arrays.beside(pieces, self.pieces), offsets)
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""
-        rows = []
-        for row in self:
-            cut = np.clip(row, lower, upper)
-            kept = cut[(row[:, 1] >= lower) & (row[:, 0] <= upper)]
-            rows.append(kept if len(kept) else cut[:1])
-        return Regions.from_pieces(rows)
+        row, some = np.repeat(np.arange(len(self)), self.n_pieces), self.n_pieces > 0
+        kept = (self.pieces[:, 1] >= lower) & (self.pieces[:, 0] <= upper)
+        lost = some & (np.bincount(row[kept], minlength=len(self)) == 0)
+        kept[self.offsets[:-1][lost]] = True
+        counts = np.bincount(row[kept], minlength=len(self))
+        return Regions(np.clip(self.pieces[kept], lower, upper), np.append(0, np.cumsum(counts)))
 
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on."""
