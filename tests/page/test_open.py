@@ -605,6 +605,18 @@ def test_what_cannot_be_filled_is_said_at_once(opened):
     assert "kind" in refused.json()["error"]
 
 
+def test_what_to_do_is_said_in_words_of_the_page(tmp_path):
+    frame = pd.DataFrame({"x": range(40), "y": [*map(float, range(20)), "?", "?", *[None] * 18]})
+    frame.to_excel(tmp_path / "t.xlsx", index=False)
+    choices = Choices(target="y", way="chance")
+    with pytest.raises(ValueError, match="'\\?'") as refused:
+        Preview(tmp_path / "t.xlsx", choices).target(choices)
+    assert "choose the column, and say what means empty" in str(refused.value)
+    assert not re.search(r"missing=|task=|--", str(refused.value))
+    said = replace(choices, missing=["?"])
+    assert Preview(tmp_path / "t.xlsx", said).target(said).missing.sum() == 20
+
+
 # ------------------------------------------------------------------------------------------- labelling, and back
 
 
@@ -704,6 +716,7 @@ def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
         changes = about["changes"]
         assert changes["guarantee"] == ["approximate", "exact"]
         assert changes["labels"] > 0
+        assert all(isinstance(error, float) for error in changes["quality"])
         file = ".transduce/t.csv/t-labelled.csv"
         assert about["again"] == f"transduce fill {file} --target y_label --random-labels y_random --ignore y"
         assert (

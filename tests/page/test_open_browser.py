@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -357,6 +358,40 @@ def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):  # n
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert browser.title == "houses.csv · transduce"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.slow
+def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(browser, done):  # noqa: F811
+    result = done / ".transduce" / "houses.csv" / "result"
+    known = json.loads((result / "brief.json").read_text())["known"]
+    quality = {"quality": [900.0, 1200.0], "guarantee": ["exact", "approximate"], "size": [1.0, 2.0]}
+    (result / "changes.json").write_text(json.dumps({"rows": 30, "changed": 3, "labels": 2, **quality}))
+    browser.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "de-DE"})
+    with served(done, "houses.csv") as at:
+        page = OpenPage(browser, at.address)
+        page.answers()
+        sentence = (
+            "Half of the intervals are narrower than 1,234,567.5; “1,000 labels” and version 0.1.0 stay."
+        )
+        found = browser.execute_async_script(
+            "const [sentence, done] = arguments; import('/page/locale.js').then(({ words, typed }) => "
+            "done(JSON.stringify([words(sentence), typed('20.000,5'), typed('20,000.5')])))",
+            sentence,
+        )
+        said = "Half of the ranges are narrower than 1.234.567,5; “1,000 labels” and version 0.1.0 stay."
+        assert json.loads(found) == [said, 20000.5, None]
+        assert f"{known[1]:,.0f}".replace(",", ".")[:3] in page.text("#quality .scatter")
+        assert not re.search(r"\d,\d{3}", page.text("#reply") + page.text("#cards"))
+        assert (page.text("#cards .icon"), "Worse than before" in page.text("#cards")) == ("↓", True)
+        assert "100 % wider" in page.text("#changes .worse").replace("\xa0", " ")
+        page.click("#ask-trust")
+        field = page.wait(lambda: page.find("#most-off"))
+        field.clear()
+        field.send_keys("100.000", Keys.ENTER)
+        page.wait(lambda: "off by more than 100.000" in page.text("#trust-said"))
+        assert "tolerance=100000" in page.find("#trust-file").get_attribute("href")
+    browser.execute_cdp_cmd("Emulation.setLocaleOverride", {})
+    (result / "changes.json").unlink()
 
 
 @pytest.mark.slow

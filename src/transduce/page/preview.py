@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -148,7 +149,12 @@ class Preview:
 
     def target(self, choices: Choices) -> Target:
         """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
-        labels = FrameSource.read(self.table, choices.target, choices.options()).labels
+        try:
+            labels = FrameSource.read(self.table, choices.target, choices.options()).labels
+        except ValueError as error:  # it names options of `fill`; here they are boxes
+            said = re.sub(r", or (ask for classes with|write) task='classification'", "", str(error))
+            here = "the first step: choose the column, and say what means empty"
+            raise ValueError(re.sub(r"(with|write) missing=\[[^]]*\]", f"in {here}", said)) from error
         choices.options().check_labels(labels)
         return labels
 
