@@ -43,16 +43,18 @@ class Problem:
     labels: AnyArray  # (l,) labels of the labelled rows: numbers, or classes
     classes: AnyArray | None  # (n_classes,) the classes, sorted; None if labels are numbers
     codes: AnyArray  # (l,) class of each labelled row; empty if labels are numbers
+    rows: AnyArray  # (l,) positions of the labelled rows in the table
 
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
         """Read labels as numbers or as classes; those that are known may be more than have a label."""
         if sample.y.dtype.kind == "c":
             raise ValueError("Complex data not supported: labels must be real numbers or classes.")
+        rows = np.flatnonzero(sample.labelled)
         if task == "regression":
-            return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int))
+            return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int), rows)
         classes, codes = validation.class_labels(sample, known)
-        return cls(X, sample, classes[codes], classes, codes)
+        return cls(X, sample, classes[codes], classes, codes, rows)
 
     @property
     def task(self) -> str:
@@ -76,11 +78,6 @@ class Problem:
         size = self.n_rows, len(self.labels), n_features
         more: dict[str, Any] = {"random_state": random_state, "device": device}
         return Case(self.task, *size, standardize=standardize, **more)
-
-    @property
-    def rows(self) -> AnyArray:
-        """Positions of the labelled rows in the table."""
-        return np.flatnonzero(self.sample.labelled)
 
     @property
     def numbers(self) -> AnyArray:

@@ -19,8 +19,8 @@ from transduce.device.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
 from transduce.methods.ridge.completion import DesignSystem
-from transduce.methods.ridge.fitted_ridge import announce_memory
 from transduce.methods.ridge.leave_one_out import RidgeSpectrum
+from transduce.methods.ridge.transductive_ridge import announce_memory
 
 BOTH = [TransductiveRidge, TransductiveRidgeClassifier]
 FIXED = {"width": 1.3, "ridge": 0.2, "tether": 0.7}
@@ -183,7 +183,7 @@ def test_answers_in_folds_of_a_kernel_matrix_and_of_many_labels(monkeypatch):
     K = Kernel("rbf", 1.3).matrix(X, X)
     other = TransductiveRidge(kernel="precomputed").fit(K, y)
     np.testing.assert_allclose(plain.answers_in_folds(folds)[0], other.answers_in_folds(folds)[0], rtol=1e-6)
-    monkeypatch.setattr("transduce.methods.ridge.fitted_ridge.MOST_SEARCHED", 10)
+    monkeypatch.setattr("transduce.methods.ridge.transductive_ridge.MOST_SEARCHED", 10)
     shown = y.copy()
     shown[rows[:4]] = np.nan
     kept = {"width": plain.width_, "ridge": plain.ridge_, "standardize": False}

@@ -8,7 +8,7 @@ import pytest
 from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.device import memory
-from transduce.methods.ridge import fitted_ridge
+from transduce.methods.ridge import transductive_ridge
 from transduce.methods.ridge.completion import DenseSystem
 
 
@@ -58,7 +58,7 @@ def test_regressor(name, settings):
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 def test_width_and_ridge_by_some_of_many_labels(name, monkeypatch):
-    monkeypatch.setattr(fitted_ridge, "MOST_CHOOSING", 20)
+    monkeypatch.setattr(transductive_ridge, "MOST_CHOOSING", 20)
     here, there = both(name, {}, *problem())
     assert there.width_ == pytest.approx(here.width_, rel=1e-10)
     same(there.transduction_, here.transduction_, name)

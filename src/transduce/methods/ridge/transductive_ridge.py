@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import arrays, validation
+from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
-from transduce.core.estimator import ClassTransducer, NumberTransducer
+from transduce.core.estimator import ClassTransducer, NumberTransducer, Transducer
 from transduce.core.guarantee import Guarantee
+from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
-from transduce.core.scaling import fit_temperature, label_moments
-from transduce.core.types import AnyArray, Array
-from transduce.methods.ridge.fitted_ridge import FittedRidge, Labels, RidgeEstimator, fit_ridge
-
-_NUMBERS = Guarantee(
-    "none",
-    reasons=("Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine.",),
+from transduce.core.scaling import Scaling, fit_temperature, label_moments
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.device import memory
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.methods.ridge.completion import (
+    Completion,
+    DenseSystem,
+    DesignMatrix,
+    DesignSystem,
+    SmallRidgeError,
+    complete,
 )
+from transduce.methods.ridge.leave_one_out import RidgeChoice, RidgeSpectrum, search
+
+_INSTEAD = "Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine."
+_NUMBERS = Guarantee("none", reasons=(_INSTEAD,))
 _CLASSES = Guarantee(
     "none",
     reasons=(
@@ -31,6 +43,414 @@ _CLASSES = Guarantee(
     ),
 )
 ROUNDING = 1e-9  # scores that differ by less are equal
+
+log = logging.getLogger(__name__)
+
+# What "cv" tries, as multiples of l / 2m; infinity is the inductive answer.
+TETHERS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, np.inf)
+N_FOLDS = 5
+MOST_CHOOSING = 2000  # labels by which width and ridge are chosen
+MOST_SEARCHED = 500  # with more labels the width and ridge of the fit stand in for those of a fold
+OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the design matrix
+
+
+# ------------------------------------------------------------------------------------------------- settings
+
+
+def _is(setting: Any, *words: str) -> bool:
+    return isinstance(setting, str) and setting in words
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RidgeEstimator(Transducer):
+    """What the estimators of numbers and of classes share: their settings, and what they tell of a fit."""
+
+    kernel: KernelLike = "rbf"
+    width: float | str = "loo"
+    ridge: float | str = "loo"
+    tether: float | str = "auto"
+    centres: Any = None
+    standardize: bool = True
+    max_memory_mb: float = 2048
+    random_state: int | np.random.RandomState | None = None
+    missing_label: object = None
+
+    @property
+    def _max_bytes(self) -> float:
+        """The budget of the design matrix."""
+        return float(self.max_memory_mb) * 2**20
+
+    def continue_from(self, earlier: RidgeEstimator, places: AnyArray) -> None:
+        """Take over the width that an earlier fit, to fewer labels of the same rows, has chosen."""
+        if _is(self.width, "loo") and earlier.width_ is not None:
+            self.width = earlier.width_
+
+    def _checked(self) -> RidgeEstimator:
+        """Return a copy of the settings, checked; centres given as rows are read as those of `fit` were."""
+        checks.check_positive("max_memory_mb", self.max_memory_mb)
+        checks.check_flag("standardize", self.standardize)
+        if not _is(self.width, "loo"):
+            checks.check_positive("width (a number, or 'loo')", self.width, least=1e-100, most=1e100)
+        if not _is(self.ridge, "loo"):
+            checks.check_positive("ridge (a number, or 'loo')", self.ridge)
+        if not _is(self.tether, "auto", "cv"):
+            checks.check_not_negative("tether", self.tether, "'auto', 'cv' or a number from 0 to infinity")
+        check_kernel(self.kernel)
+        if self.centres is not None and self.kernel in OWN_BASIS:
+            raise ValueError(f"kernel={self.kernel!r} has a basis of its own: leave centres=None.")
+        return replace(self, centres=self._read_centres())
+
+    def _read_centres(self) -> int | Array | None:
+        """Return a number of centres, or the centres themselves."""
+        centres = self.centres
+        if centres is None:
+            return None
+        if isinstance(centres, int | np.integer) and not isinstance(centres, bool):
+            if centres < 1:
+                raise ValueError(f"centres must be at least 1; got {centres}.")
+            return int(centres)
+        if np.ndim(centres) != 2:
+            proper = "None, a number of centres, or an array of rows"
+            raise ValueError(f"centres must be {proper}; got {centres!r}.")
+        try:
+            return validation.read_rows(self, centres, reset=False, device=True)
+        except ValueError as error:
+            raise ValueError(f"centres must be rows like those of X. {error}") from error
+
+    def _tell(self, fitted: FittedRidge) -> None:
+        """Set what was chosen, and how good it is."""
+        self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
+        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        if fitted.tether_path:
+            self.tether_path_ = fitted.tether_path
+
+
+def announce_memory(settings: RidgeEstimator, n: int, X: Any = None) -> None:
+    """Warn before gigabytes are taken."""
+    if settings.centres is not None or settings.kernel == "linear":
+        return
+    what = f"Ridge regression with centres at all {n:,} rows"
+    memory.announce(5 * 8.0 * n**2, settings._max_bytes, X, what, "centres=500 needs far less.")
+
+
+# --------------------------------------------------------------------------------------- rows and basis functions
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """From the user's rows to lines of the design matrix: scale, then kernel values with the centres, if any."""
+
+    scaling: Scaling | None
+    rotation: Array | None
+    kernel: Kernel
+    centres: Array | None
+    at_all_rows: bool
+
+    @classmethod
+    def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeEstimator) -> tuple[Basis, Array]:
+        """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
+        scaling, rotation, centres = None, None, None
+        if settings.standardize and settings.kernel != "precomputed":
+            scaling, X = Scaling.fit_apply(X)
+        if settings.kernel == "linear" and X.shape[1] > X.shape[0]:
+            # More features than rows: nothing is lost in the coordinates of the space that the rows span.
+            rotation = arrays.namespace(X).linalg.svd(X, full_matrices=False)[2].T
+            X = X @ rotation
+        if settings.kernel not in OWN_BASIS:
+            centres = _place_centres(X, labelled, scaling, settings)
+        all_rows = settings.centres is None and settings.kernel != "linear"
+        return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
+
+    def scale(self, X: Array) -> Array:
+        """Return rows scaled as those of `fit` were."""
+        X = self.scaling.apply(X) if self.scaling else X
+        return X if self.rotation is None else X @ self.rotation
+
+    def with_width(self, width: float | None) -> Basis:
+        """Return the same with another width of the kernel."""
+        return replace(self, kernel=replace(self.kernel, width=width or 1.0))
+
+    def lines(self, rows: Array) -> Array:
+        """Return the design matrix of scaled rows."""
+        return rows if self.centres is None else self.kernel.checked_matrix(rows, self.centres)
+
+    def design(self, rows: Array, *, max_bytes: float = 0.0) -> DesignMatrix:
+        """Return the same in blocks."""
+        p = rows.shape[1] if self.centres is None else self.centres.shape[0]
+        return DesignMatrix.of(self.lines, rows, p, max_bytes=max_bytes)
+
+    def spectrum(self, rows: Array, labelled: Mask, y_l: Array, *, rough: bool = False) -> RidgeSpectrum:
+        """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
+        rows_l = arrays.pick(rows, labelled)
+        if not self.at_all_rows:
+            return RidgeSpectrum.of_design(self.lines(rows_l), y_l, rough=rough)
+        if self.centres is None:
+            return RidgeSpectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
+        return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
+
+
+def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: RidgeEstimator) -> Array:
+    """Return all rows, some of the distinct rows, or the centres given."""
+    if settings.centres is None:
+        return rows
+    if not isinstance(settings.centres, int):
+        return scaling.apply(settings.centres) if scaling else settings.centres
+    # Sorted first, so that the choice depends on the rows but not on their order.
+    distinct, wanted = arrays.unique_rows(rows), settings.centres
+    if wanted >= distinct.shape[0]:
+        return distinct
+    shown = arrays.unique_rows(arrays.pick(rows, labelled))
+    if shown.shape[0] <= wanted:
+        return shown
+    random = check_random_state(settings.random_state)
+    both = [_some(shown, (wanted + 1) // 2, random), _some(distinct, wanted // 2, random)]
+    return arrays.unique_rows(arrays.namespace(rows).concat(both))
+
+
+def _some(rows: Array, count: int, random: np.random.RandomState) -> Array:
+    """Return so many rows, drawn at random."""
+    n = rows.shape[0]
+    return arrays.pick(rows, random.choice(n, min(count, n), replace=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Ridge regression on all rows: width and ridge are chosen, the labels are still free."""
+
+    basis: Basis
+    rows: Array
+    ridge: float
+    system: DenseSystem | DesignSystem
+
+    @classmethod
+    def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeEstimator) -> Regression:
+        """Factorise; a ridge chosen by leave-one-out is raised until every row can be left out."""
+        if basis.at_all_rows:
+            return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
+        design = basis.design(rows, max_bytes=settings._max_bytes)
+        for _ in range(12):
+            try:
+                return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
+            except SmallRidgeError:
+                if not _is(settings.ridge, "loo"):
+                    raise
+                # The labelled rows alone could afford so small a ridge; all rows together cannot.
+                ridge *= 10.0
+                log.info("ridge raised to %.1e, so that every row can be left out", ridge)
+        return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
+
+
+def inductive(
+    basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask, spectrum: RidgeSpectrum | None = None
+) -> Array:
+    """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
+    if shown.all():
+        return arrays.zeros((0, y.shape[1]), y)
+    here, there, y_l = arrays.pick(rows, shown), arrays.pick(rows, ~shown), arrays.pick(y, shown)
+    if not basis.at_all_rows:
+        own = spectrum.coefficients(ridge) if spectrum else basis.design(here).coefficients(y_l, ridge)
+        return basis.design(there).times(own)
+    if basis.centres is None:
+        K_ll, K_al = (arrays.pick_block(rows, part, shown) for part in (shown, ~shown))
+    else:
+        K_ll, K_al = (basis.kernel.matrix(part, arrays.pick(rows, shown)) for part in (here, there))
+    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y_l)
+
+
+# ---------------------------------------------------------------------------------------------- choosing settings
+
+
+def choose_width_and_ridge(
+    basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeEstimator
+) -> RidgeChoice:
+    """Return what minimises the leave-one-out error of the inductive step, or what was given."""
+    rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
+    start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
+    if uses_width(settings.kernel):
+        start = median_width(rows_l) if free else float(settings.width)
+    ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
+
+    some = np.arange(y_l.shape[0])
+    if settings.kernel != "precomputed" and len(some) > MOST_CHOOSING:
+        # Some labels are enough, at even steps of the ordered rows.
+        order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows_l, y_l], axis=1)))
+        some = np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
+    shown = np.zeros(rows.shape[0], dtype=bool)
+    shown[np.flatnonzero(labelled)[some]] = True
+    y_some = arrays.pick(y_l, some)
+
+    def spectrum(width: float | None) -> RidgeSpectrum:
+        return basis.with_width(width).spectrum(rows, shown, y_some, rough=ridge is None)
+
+    return search(spectrum, width=start, search_width=free, ridge=ridge)
+
+
+def choose_tether(
+    regression: Regression, y: Array, labelled: Mask, settings: RidgeEstimator
+) -> tuple[float, dict[str, Array]]:
+    """Return the tether and, if it was cross-validated, the errors of all that were tried."""
+    n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
+    automatic = n_labelled / (2 * n_unlabelled) if n_unlabelled else np.inf
+    if not _is(settings.tether, "auto", "cv"):
+        return float(settings.tether), {}
+    n_folds = min(N_FOLDS, n_labelled)
+    if settings.tether == "auto" or n_folds < 2 or n_unlabelled == 0:
+        return automatic, {}
+    # Ties go by features, or by the largest kernel values, which are the same in whatever order the rows come.
+    rows = regression.rows
+    ties, xp = rows, arrays.namespace(rows)
+    if settings.kernel == "precomputed":
+        ties = xp.flip(xp.sort(rows, axis=1)[:, -min(8, rows.shape[1]) :], axis=1)
+    fold = rank_folds(arrays.pick(y, labelled), arrays.pick(ties, labelled), n_folds)
+    errors = np.zeros(len(TETHERS))
+    for k in range(n_folds):
+        errors += _fold_errors(regression, y, labelled, np.flatnonzero(labelled)[fold == k])
+        log.info("tether: fold %d of %d", k + 1, n_folds)
+    path = {"multiple": np.array(TETHERS), "error": errors / (n_labelled * y.shape[1])}
+    return float(TETHERS[int(np.argmin(errors))] * automatic), path
+
+
+def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyArray) -> Array:
+    """Return the squared errors at hidden rows for every tether."""
+    shown = labelled.copy()
+    shown[hidden] = False
+    xp = arrays.namespace(y)
+    y = y - xp.mean(arrays.pick(y, shown), axis=0)
+    start = inductive(regression.basis, regression.rows, regression.ridge, y, shown)
+    automatic = shown.sum() / (2 * (~shown).sum())
+    errors = []
+    for multiple in TETHERS:
+        done = complete(regression.system, y, ~shown, start=start, tether=float(multiple * automatic))
+        errors.append(float(xp.sum((arrays.pick(done.labels, hidden) - arrays.pick(y, hidden)) ** 2)))
+    return np.array(errors)
+
+
+# -------------------------------------------------------------------------------------------------- fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of the labelled rows, (l,) or (l, c), with what is subtracted from each column and what divides it."""
+
+    values: Array
+    mean: Array
+    spread: Array | float = 1.0
+
+    def scaled(self) -> Array:
+        """Return the labels as columns of mean 0, shape (l, c)."""
+        return (self.values.reshape(len(self.values), -1) - self.mean) / self.spread
+
+    def restore(self, scaled: Array, *, shift: bool = True) -> Array:
+        """Return columns in the units and the shape of the labels; differences of labels without the shift."""
+        spread, mean = (arrays.beside(np.asarray(part), scaled) for part in (self.spread, self.mean))
+        columns = scaled * spread + mean if shift else scaled * spread
+        return columns[:, 0] if self.values.ndim == 1 else columns
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRidge:
+    """What was fitted, in units of the scaled labels."""
+
+    basis: Basis
+    labels: Labels
+    choice: RidgeChoice
+    tether: float
+    tether_path: dict[str, Array]
+    start: Array
+    completion: Completion
+    labelled_loo: Array
+    labelled_rows: Array
+    settings: RidgeEstimator
+
+    def errors(self) -> tuple[float, float]:
+        """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
+        spread = self.labels.spread
+        with np.errstate(over="ignore"):
+            loo, objective = arrays.to_numpy(self.labelled_loo), arrays.to_numpy(self.completion.objective)
+            return float(np.mean((loo * spread) ** 2)), float(np.sum(objective * spread**2))
+
+    def answer(self, sample: PartlyLabelled, guarantee: Guarantee) -> Answer:
+        """Return the answer at the unlabelled rows, in the units of the labels."""
+        rows, completion = sample.unlabelled, self.completion
+        return Answer(
+            rows=rows,
+            values=self.labels.restore(arrays.pick(completion.labels, rows)),
+            status=np.full(len(rows), "answered"),
+            guarantee=guarantee,
+            inductive=self.labels.restore(self.start),
+            loo_residuals=self.labels.restore(arrays.pick(completion.loo_residuals, rows), shift=False),
+            index=None if sample.index is None else sample.index[rows],
+            diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **completion.solver},
+        )
+
+    def extend(self, X: Array) -> Array:
+        """Return ridge regression on the completed sample at new rows, in the units of the labels."""
+        rows, coefficients = self.basis.scale(X), self.completion.coefficients
+        size = max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0])))
+        blocks = arrays.blocks(rows.shape[0], size)
+        parts = [self.basis.lines(rows[part, :]) @ coefficients for part in blocks]
+        return self.labels.restore(arrays.namespace(rows).concat(parts))
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
+        few, y = len(self.labelled_rows) <= MOST_SEARCHED, self.labels.scaled()
+        answers = []
+        for visible, hidden in folds:
+            shown = np.zeros(len(y), dtype=bool)
+            shown[visible] = True
+            mean = y[shown].mean(axis=0)
+            basis, ridge = self.basis, self.choice.ridge
+            if few:
+                choice = choose_width_and_ridge(
+                    basis, self.labelled_rows, shown, y[shown] - mean, self.settings
+                )
+                basis, ridge = basis.with_width(choice.width), choice.ridge
+            inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, self.labelled_rows)
+            answered = inductive(basis, self.labelled_rows, ridge, centred, shown)
+            inside[~shown] = arrays.to_numpy(answered) + mean
+            answers.append(self.labels.restore(inside[hidden]))
+        return answers
+
+
+def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
+    """Choose the settings that are left open, and complete the labels."""
+    if settings.kernel == "precomputed":
+        checks.check_square(sample.X)
+    announce_memory(settings, sample.X.shape[0], sample.X)
+    with few_threads(sample.X.shape[0]):
+        return _fit_rows(sample, labels, settings)
+
+
+def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
+    labelled, y_l = sample.labelled, labels.scaled()
+    basis, rows = Basis.fit_apply(sample.X, labelled, settings)
+    if callable(settings.kernel):
+        basis.kernel.check_symmetry(rows)
+    choice = choose_width_and_ridge(basis, rows, labelled, y_l, settings)
+    basis = basis.with_width(choice.width)
+    y = np.zeros((rows.shape[0], y_l.shape[1]))
+    y[labelled] = y_l
+    y = arrays.beside(y, rows)
+    regression = Regression.of(basis, rows, choice.ridge, settings)
+    tether, path = choose_tether(regression, y, labelled, settings)
+    spectrum = basis.spectrum(rows, labelled, arrays.pick(y, labelled))
+    start = inductive(basis, rows, regression.ridge, y, labelled, spectrum)
+    completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
+    if not completion.solver.get("converged", True):
+        warnings.warn(
+            "Conjugate gradients stopped at a relative residual of "
+            f"{completion.solver['relative_residual']:.1e}: the answers are good to about as many digits. A larger "
+            "ridge or tether helps.",
+            stacklevel=4,
+        )
+    residuals, denominators = spectrum.residuals(regression.ridge)
+    loo = residuals / denominators[:, None]
+    if regression.ridge != choice.ridge:
+        choice = choice.raised(regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2)))
+    shown = arrays.pick(rows, labelled)
+    if settings.kernel == "precomputed":
+        shown = arrays.pick_columns(shown, labelled)
+    return FittedRidge(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
 
 
 class TransductiveRidge(RidgeEstimator, NumberTransducer):
