@@ -174,11 +174,11 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from dataclasses import replace
 
     from transduce.filling.diagnostics import Diagnosis
-    from transduce.filling.engine import draw, fit_rows
+    from transduce.filling.engine import fit_rows
     from transduce.filling.options import Options
     from transduce.filling.result import FittedFill
-    from transduce.filling.sources import FrameSource, Rows
-    from transduce.tables.labels import LabelReading
+    from transduce.filling.sources import FrameSource, Rows, draw
+    from transduce.tables.columns import LabelReading
 
     lines = []
     for name in names:
@@ -198,7 +198,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
             inside.labels, pd.concat([inside.frame[target], held.frame[target]]), "point"
         )
         for n_outside in (0, 10_000_000):
-            fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside=n_outside)
+            fit = fit_rows(rows, replace(settled, guarantee="column"), source, n_outside)
             diagnosis = Diagnosis(fit, settled)
             fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
             new = fitted.new_columns(shown.iloc[rest])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from transduce import fill
 from transduce.cli.app import app
 from transduce.filling import load, save
-from transduce.tables.labels import read_target
+from transduce.tables.columns import read_target
 
 N = 90
 RNG = np.random.default_rng(4)

@@ -319,7 +319,7 @@ def test_rejection_without_probabilities_goes_by_confidence():
 
 
 def test_findings_at_the_limits():
-    assert np.isnan(score("regression", np.array([1.0]), np.array([1.0])))
+    assert np.isnan(score("regression", pd.DataFrame({"true": [1.0], "answered": [1.0]})))
     assert row_map(np.eye(3), 0) is None
 
 

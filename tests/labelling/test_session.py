@@ -28,7 +28,7 @@ from transduce.labelling.prepared import prepare
 from transduce.labelling.state import drawn_place, replay
 from transduce.labelling.table import as_number, read_label_table
 from transduce.page.view import view
-from transduce.tables.labels import read_target
+from transduce.tables.columns import read_target
 
 OPERATIONS = [
     "answer",

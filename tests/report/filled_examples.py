@@ -22,7 +22,7 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
-from transduce.tables.labels import Target
+from transduce.tables.columns import Target
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6

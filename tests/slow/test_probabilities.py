@@ -11,7 +11,7 @@ from scipy.special import expit
 from transduce import TransductiveRidgeClassifier
 from transduce.filling.diagnostics import Diagnosis
 from transduce.filling.options import Options
-from transduce.tables.labels import read_target
+from transduce.tables.columns import read_target
 
 TABLES, LABELS, ROWS = 60, 40, 140
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce.tables.columns import with_new_columns
+from transduce.filling.sources import with_new_columns
 
 polars = pytest.importorskip("polars")
 

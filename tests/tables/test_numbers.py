@@ -8,8 +8,8 @@ import pytest
 
 from transduce import fill
 from transduce.core.words import command_line, missing_option, option
+from transduce.tables.columns import read_target
 from transduce.tables.features import vectorize
-from transduce.tables.labels import read_target
 from transduce.tables.numbers import (
     far_note,
     hole_words,

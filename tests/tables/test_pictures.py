@@ -53,20 +53,16 @@ def shapes(tmp_path_factory):
     """A table of 330 drawn pictures, named by numbers alone, of which 100 have labels."""
     folder, rng = tmp_path_factory.mktemp("shapes"), np.random.default_rng(0)
     (folder / "images").mkdir()
-    about = pd.DataFrame(
-        rng.integers(3, size=(330, 3)),
-        columns=[
-            "orientation",
-            *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("colour", "count")),
-        ],
-    )
+    about = pd.DataFrame(rng.integers(3, size=(330, 3)), columns=["colour", "count", "orientation"])
     about["image"] = [f"images/{k:03d}.png" for k in rng.permutation(330)]
     for ink, count, turn, name in about.itertuples(index=False):
         drawn(rng, ink, count + 1, turn).save(folder / name)
     return folder, about
 
 
-@pytest.mark.parametrize("kind", ["colour", "count", "orientation"])
+@pytest.mark.parametrize(
+    "kind", ["orientation", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("colour", "count"))]
+)
 def test_what_is_drawn_decides_the_class(shapes, kind):
     folder, about = shapes
     labels = about[kind].map(["a", "b", "c"].__getitem__)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transduce import fill
 from transduce.filling import fill_folder, load, save
 from transduce.tables import files
-from transduce.tables.labels import read_target
+from transduce.tables.columns import read_target
 
 COLUMNS = {
     "yes or no": ([0, 1, 1, 0, 1, 0], "classification"),

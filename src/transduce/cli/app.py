@@ -16,7 +16,7 @@ import transduce
 from transduce.cli.terminal import progress_bars, refusals, say
 from transduce.core.words import command_line, flag
 from transduce.filling import options as filling
-from transduce.filling.options import COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
+from transduce.filling.options import ANSWER, COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
 
 app = typer.Typer(
     name="transduce",
@@ -144,26 +144,27 @@ def _share(value: float) -> float:
     return value
 
 
-TableFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; - for standard "
-        "input.",
-    ),
-]
+def _option(name: str, metavar: str, help: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, **more)
+
+
+def _table(help: str, **more: Any) -> Any:
+    return typer.Argument(metavar="TABLE", help=help, **more)
+
+
+OPENED = "The table, which is never written to, or a folder of tables; by default this one."
+LABELLED = "The column to label."
+SHOWN = "Columns to show, separated by commas; all by default."
+NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
+FRESH = "Draw the same rows again; by default the seed is fresh."
+SEVERAL = "The column to fill. May be repeated."
+KINDS = "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip"
+WRITTEN = "Where to write the table, in the format of its name; - for standard output."
+TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
 OutFile = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        callback=_checked("--out", Kind(str, check=_out)),
-        help="Where to write the table, in the format of its name; - for standard output.",
-    ),
+    str | None, _option("--out", "FILE", WRITTEN, callback=_checked("--out", Kind(str, check=_out)))
 ]
-TargetOption = Annotated[
-    str, typer.Option("--target", metavar="COLUMN", help="The column to fill.", show_default=False)
-]
+TargetOption = Annotated[str, _option("--target", "COLUMN", "The column to fill.", show_default=False)]
 
 
 def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
@@ -194,22 +195,12 @@ def _start(
     """
 
 
-# ------------------------------------------------------------------------------------------------------ the commands
-
-
 @app.command("fill", cls=PanelCommand)
 @takes(*(name for name in TABLE if name not in ("labels", "plot")))
 def fill_command(
     table: TableFile,
     target: Annotated[
-        list[str],
-        typer.Option(
-            "--target",
-            metavar="COLUMN",
-            help="The column to fill. May be repeated.",
-            show_default=False,
-            rich_help_panel=PANELS[0],
-        ),
+        list[str], _option("--target", "COLUMN", SEVERAL, show_default=False, rich_help_panel=ANSWER)
     ],
     **options: Any,
 ) -> None:
@@ -246,10 +237,7 @@ def draw(
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="SEED", help="Draw the same rows again; by default the seed is fresh."),
-    ] = None,
+    seed: Annotated[int | None, _option("--seed", "SEED", FRESH, min=0)] = None,
     out: OutFile = None,
     **options: Any,
 ) -> None:
@@ -269,14 +257,7 @@ QuietBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the addr
 
 @app.command("open")
 def open_command(
-    table: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TABLE",
-            help="The table, which is never written to, or a folder of tables; by default this one.",
-            show_default=False,
-        ),
-    ] = None,
+    table: Annotated[str | None, _table(OPENED, show_default=False)] = None,
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
 ) -> None:
@@ -292,26 +273,11 @@ def open_command(
 
 @app.command()
 def label(  # noqa: PLR0913
-    table: Annotated[
-        str | None,
-        typer.Argument(metavar="TABLE", help="The table; it is never written to.", show_default=False),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="COLUMN", help="The column to label.", show_default=False),
-    ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMNS", help="Columns to show, separated by commas; all by default."),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Classes, separated by commas; by default those that the table has, or yes and no.",
-        ),
-    ] = None,
-    wanted: Annotated[str | None, typer.Option(metavar="CLASS", help="The class to be found.")] = None,
+    table: Annotated[str | None, _table("The table; it is never written to.", show_default=False)] = None,
+    target: Annotated[str | None, _option("--target", "COLUMN", LABELLED, show_default=False)] = None,
+    show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
+    classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
+    wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
     task: Annotated[
         Literal["auto", "classes", "numbers"], typer.Option(help="Whether labels are classes or numbers.")
     ] = "auto",
@@ -335,15 +301,15 @@ def label(  # noqa: PLR0913
         from transduce.labelling import SessionSettings
         from transduce.page.command import run_label
 
+        numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
+        settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
         run_label(
             table,
             target,
             show=_parted(show),
             classes=_parted(classes),
             wanted=wanted,
-            settings=SessionSettings(
-                recall=recall, certainty=certainty, task=task, seed=seed, labels_by_class=labels_by_class
-            ),
+            settings=settings,
             port=port,
             browser=not no_browser,
             demo=demo,

@@ -27,16 +27,14 @@ from transduce.filling.engine import fill_targets
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS
 from transduce.model_selection import choose_method
-from transduce.model_selection.compare import MethodChoice
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
-from transduce.tables.columns import check_columns, rounded
+from transduce.tables.columns import check_columns, draw_rows, read_target, rounded
 from transduce.tables.features import vectorize
 from transduce.tables.files import check_fits, out_kind, write
-from transduce.tables.labels import draw_rows, read_target
 from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
 
@@ -291,17 +289,6 @@ def _candidates(task: str, random_state: int) -> dict[str, Any]:
     return {"blend": blend, SIMPLEST[task]: DummyRegressor() if task == "regression" else DummyClassifier()}
 
 
-def _readable(choice: MethodChoice) -> pd.DataFrame:
-    """Return the comparison with errors in the target's unit, or shares of right answers, by the names of --method."""
-    numbers = choice.task == "regression"
-    shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
-    shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
-    if numbers:
-        shown["off by"] *= -1.0
-    shown.insert(0, "method", [called(name) for name in choice.table.index])
-    return shown
-
-
 def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:
     """Compare the methods on the labels of a table in a file, and draw it if that is wanted."""
     to, options = Outputs.of(given), read_options(given)
@@ -313,23 +300,31 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     check_columns(frame, options.columns(target))
     labels = read_target(frame, target, task=options.task, cells=source.cells(target))
     if labels.n_labels < folds:
-        raise ValueError(
-            f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds: label more rows, or ask for "
-            f"{option('folds', max(2, labels.n_labels // 2))}."
-        )
+        said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
+        fewer = option("folds", max(2, labels.n_labels // 2))
+        raise ValueError(f"{said}: label more rows, or ask for {fewer}.")
     columns = {name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")}
     folder = options.pictures or source.folder
     features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
     task, seed = labels.task, options.random_state
     usual: dict[str, Any] = {"task": task, "scoring": SCORES[task], "cv": folds, "standardize": False}
     usual |= {"n_jobs": options.n_jobs, "random_state": seed}
+    numbers = task == "regression"
     choice = choose_method(features.matrix, labels.labels, _candidates(task, seed), **usual)
-    shown = _readable(choice)
+    shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
+    shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
+    if numbers:
+        shown["off by"] *= -1.0
+    shown.insert(0, "method", [called(name) for name in choice.table.index])
     if to.plot is not None:
-        numbers = task == "regression"
+        import matplotlib.pyplot as plt
+
         drawn = shown.set_index("method").set_axis(["score", "spread", "seconds"], axis=1)
         what = f"{target}, off by on average" if numbers else "share of right answers"
-        _save(plot_comparison(drawn, what, smaller=numbers).figure, to.plot, to.force)
+        figure = plot_comparison(drawn, what, smaller=numbers).figure
+        with whole_file(to.plot, force=to.force) as file:
+            figure.savefig(file, format=to.plot.suffix.lstrip(".").lower() or "png", dpi=150)
+        plt.close(figure)
 
     def show() -> None:
         show_choice(choice, shown, labels.notes)
@@ -337,14 +332,6 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
             say(f"Written: {to.plot}")
 
     return show
-
-
-def _save(figure: Any, path: Path, force: bool) -> None:
-    import matplotlib.pyplot as plt
-
-    with whole_file(path, force=force) as file:
-        figure.savefig(file, format=path.suffix.lstrip(".").lower() or "png", dpi=150)
-    plt.close(figure)
 
 
 def write_example(path: Path, *, force: bool) -> None:
@@ -359,10 +346,8 @@ def write_example(path: Path, *, force: bool) -> None:
 
 def list_methods() -> None:
     """Print the methods, with the papers they come from."""
-    lines = [(method.name, method.says, method.paper) for method in METHODS.values()]
-    lines.append(
-        ("MODULE:NAME", "A scikit-learn estimator of your own; names with commas are blended.", "you")
-    )
+    own = ("MODULE:NAME", "A scikit-learn estimator of your own; names with commas are blended.", "you")
+    lines = [*((method.name, method.says, method.paper) for method in METHODS.values()), own]
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
 
@@ -429,11 +414,10 @@ class Outcome:
         if self.at_most is not None:
             most = f"at most {self.at_most} of {self.n_unlabelled}, with {sure} certainty"
             lines.append(f"Outside their {what}: {self.n_outside}. Guaranteed: {most}.")
+        right = f"{100 * self.right:.1f} % of the answers are right."
         if self.task == "regression":
-            lines.append(f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels.")
-        else:
-            lines.append(f"{100 * self.right:.1f} % of the answers are right.")
-        return "\n".join(lines)
+            right = f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels."
+        return "\n".join([*lines, right])
 
 
 def compare_with_truth(filled: FillResult, truth: pd.Series) -> Outcome:

@@ -120,7 +120,9 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False, qu
     what = result.labels.kind
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
-    first = f"{source}{count} filled ({what}, {_how(result)})."
+    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
+    how = names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
+    first = f"{source}{count} filled ({what}, {how})."
     notes = [] if quiet else [f"- {note}" for note in result.notes]
     for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
         tell(line, err=err)
@@ -144,12 +146,6 @@ def how_good(result: FillResult) -> str:
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{getattr(quality, 'explained', '')}."
     return " ".join(filter(None, [said, quality.judged, getattr(quality, "slips", "")]))
-
-
-def _how(result: FillResult) -> str:
-    """Return which methods answered."""
-    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
-    return names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
 
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
@@ -179,9 +175,8 @@ def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = Fal
         number = pd.api.types.is_numeric_dtype(frame[name])
         words = [word for cell in (name, *map(_cell, frame[name])) for word in str(cell).split()]
         least = min(max(map(len, words), default=1), MOST_UNBROKEN)
-        table.add_column(
-            Text(str(name)), justify="right" if number else "left", overflow="fold", min_width=least
-        )
+        side: Any = "right" if number else "left"
+        table.add_column(Text(str(name)), justify=side, overflow="fold", min_width=least)
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(_cell(value)) for value in row))
     Console(stderr=err).print(table)

@@ -50,7 +50,7 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, percent
 from transduce.model_selection.ask import PARTS, FittedEstimator, Problem, Reply
-from transduce.tables.labels import draw_rows
+from transduce.tables.columns import draw_rows
 
 N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 

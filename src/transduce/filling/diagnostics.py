@@ -30,9 +30,8 @@ from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.folds import in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
-from transduce.tables.columns import answered_probability
+from transduce.tables.columns import Target, answered_probability
 from transduce.tables.features import Features
-from transduce.tables.labels import Target
 
 if TYPE_CHECKING:
     from transduce.filling.result import TableFit
@@ -45,16 +44,15 @@ FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers i
 SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 
-def score(task: str, true: AnyArray, answered: AnyArray, weights: AnyArray | None = None) -> float:
+def score(task: str, folds: pd.DataFrame) -> float:
     """Return R², or the share of right answers, weighted; NaN if there is nothing to score."""
     from sklearn.metrics import accuracy_score, r2_score
 
-    if len(true) < 2:
+    if len(folds) < 2:
         return np.nan
-    if task == "regression":
-        return float(r2_score(true.astype(float), answered.astype(float), sample_weight=weights))
-    names = [str(label) for label in true], [str(label) for label in answered]
-    return float(accuracy_score(*names, sample_weight=weights))
+    kind, of = (float, r2_score) if task == "regression" else (str, accuracy_score)
+    pairs = [[kind(label) for label in folds[name]] for name in ("true", "answered")]
+    return float(of(*pairs, sample_weight=folds.get("weight")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +101,13 @@ class Diagnosis:
         task, blend = self.fit.target.task, self.fit.values_model
         if self.told is not None:
             folds = NO_FOLDS if self.told.judged is None else self.told.judged
-            return HiddenLabels({self.told.source: score(task, folds["true"], folds["answered"])}, folds)
+            return HiddenLabels({self.told.source: score(task, folds)}, folds)
         if self.unmeasured:
             return HiddenLabels()
         if not isinstance(blend, TransductiveBlend):
             found = _cross_validate(self.fit, self.options.random_state)
             folds = self._weighed(found.folds)
-            scores = {self.options.method_name: _score_of(task, folds)}
+            scores = {self.options.method_name: score(task, folds)}
             return replace(found, scores=scores, folds=folds)
         hidden = getattr(blend, "out_of_fold_", None)
         if hidden is None:
@@ -125,7 +123,7 @@ class Diagnosis:
             if not some.all():  # the blend's own power is that of all labels
                 power = fit_power(said[some], codes[some], DRAWN_PRIOR)
         members = {name: self._weighed(folds.assign(answered=one)) for name, one in answers.items()}
-        scores = {name: _score_of(task, own) for name, own in members.items()}
+        scores = {name: score(task, own) for name, own in members.items()}
         said = hidden["blend"].set_axis(rows, axis=0) if task == "classification" else None
         return HiddenLabels(scores, self._weighed(folds), power, said)
 
@@ -271,10 +269,6 @@ class Diagnosis:
             if note not in self.notes:
                 self.notes.append(note)
             return otherwise
-
-
-def _score_of(task: str, folds: pd.DataFrame) -> float:
-    return score(task, folds["true"].to_numpy(), folds["answered"].to_numpy(), folds.get("weight"))
 
 
 def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
@@ -478,7 +472,7 @@ def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
     if fit.target.task == "regression":
         off = np.abs(true.astype(float) - answers.values.astype(float))
     else:
-        off = np.array([float(str(a) != str(b)) for a, b in zip(true, answers.values, strict=True)])
+        off = true.astype(str) != answers.values.astype(str)
     return float(np.average(off, weights=fit.measure(answers.rows)))
 
 

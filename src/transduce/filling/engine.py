@@ -28,9 +28,8 @@ from transduce.filling.result import FillResult, FillResults, FittedFill, TableF
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, draw, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
-from transduce.tables.columns import check_columns
+from transduce.tables.columns import LabelReading, Target, check_columns
 from transduce.tables.features import Features, vectorize
-from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
 
 BATCH = 50_000
@@ -101,7 +100,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     settled = options.for_labels(frame.labels)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
-    fit = fit_rows(Rows(frame.frame, frame.labels), settled, prefer=frame.prefer, folder=frame.pictures)
+    fit = fit_rows(Rows(frame.frame, frame.labels), settled, frame)
     n_rows = len(frame.frame)
     counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
     return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled), counts)
@@ -203,13 +202,7 @@ def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> A
 
 
 def fit_rows(
-    rows: Rows,
-    options: Options,
-    *,
-    prefer: str = "point",
-    folder: str = ".",
-    n_outside: int = 0,
-    classes: tuple[Any, ...] = (),
+    rows: Rows, options: Options, source: Source, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
@@ -221,9 +214,9 @@ def fit_rows(
         text=options.text,
         number=options.number,
         id=options.id,
-        prefer=prefer,
+        prefer=source.prefer,
         random_state=options.random_state,
-        folder=folder if options.pictures is None else options.pictures,
+        folder=source.pictures if options.pictures is None else options.pictures,
     )
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
@@ -323,11 +316,10 @@ def _about_features(features: Features) -> list[str]:
     if "number" in set(columns["kind"]):  # then rows are rarely copies unless a table was entered twice
         distinct = len(np.unique(features.matrix.round(9), axis=0))
     if distinct <= 0.7 * n:
-        notes.append(
-            f"{n - distinct:,} of the {n:,} rows are copies of others. If they were entered twice, keep one of each, "
-            f"or name them with {option('groups')}: copies that are labelled together are not chosen by chance one by "
-            "one."
-        )
+        how = f"keep one of each, or name them with {option('groups')}"
+        why = "copies that are labelled together are not chosen by chance one by one"
+        copies = f"{n - distinct:,} of the {n:,} rows are copies of others"
+        notes.append(f"{copies}. If they were entered twice, {how}: {why}.")
     return notes
 
 
@@ -370,14 +362,9 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     ] = ()  # besides those here: where chance left one to the fit, or shares of all are given
     if shown.task == "classification" and (len({*shown.known.tolist()}) < 2 or every):
         classes = tuple(sorted({*kept.known.tolist()}, key=str))
-    fit = fit_rows(
-        replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown),
-        replace(settled, guarantee="column" if holds_out or settled.own else "row"),
-        prefer=source.prefer,
-        folder=source.pictures,
-        n_outside=n_outside,
-        classes=classes,
-    )
+    rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown)
+    held_out = replace(settled, guarantee="column" if holds_out or settled.own else "row")
+    fit = fit_rows(rows, held_out, source, n_outside, classes)
     diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them

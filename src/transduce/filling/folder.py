@@ -19,20 +19,14 @@ import pandas as pd
 
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
+from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.options import Options
 from transduce.filling.result import FillResult, FittedFill
-from transduce.filling.sources import (
-    LocalRunner,
-    PartSource,
-    Runner,
-    SampledColumns,
-    Work,
-    columns_of_part,
-    sampled_columns,
-)
+from transduce.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
 from transduce.report.summary import STATUSES
 from transduce.tables.columns import check_columns, rounded
+from transduce.tables.delimited import decimal_sign
 from transduce.tables.files import memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
@@ -108,7 +102,7 @@ def _write(
         writer = PartWriter(file, files, fitted.reading.decimal)
         for batch in files.batches(part, batch_rows):
             frame = files.frame_of(batch)
-            new = columns_of_part(fitted, frame, _within(sampled, start, len(frame)))
+            new = sources.columns_of_part(fitted, frame, _within(sampled, start, len(frame)))
             writer.write(batch, new if files.kind == "parquet" else rounded(new, target, task, known))
             status = new[f"{target}_status"]
             counts.update(status.value_counts().to_dict())
@@ -147,9 +141,8 @@ class _Manifest:
         if not path.exists():
             others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
             if others and not force:
-                raise FileExistsError(
-                    f"{folder} holds other files, such as {others[0]}: name an empty or a new folder, or use --force."
-                )
+                said = f"{folder} holds other files, such as {others[0]}"
+                raise FileExistsError(f"{said}: name an empty or a new folder, or use --force.")
             return cls(path, of)
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -161,9 +154,8 @@ class _Manifest:
                 (folder / Path(part).name).unlink(missing_ok=True)
             return cls(path, of)
         if not same:
-            raise FileExistsError(
-                f"{folder} holds another table, or one filled with other settings: name another folder, or use --force."
-            )
+            said = f"{folder} holds another table, or one filled with other settings"
+            raise FileExistsError(f"{said}: name another folder, or use --force.")
         if found["state"] == "complete":
             raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
         return cls(path, of, found["model"], found["parts"])
@@ -241,12 +233,13 @@ def fill_folder(
     read.check_sampled()
     runner = runner or LocalRunner(read.n_jobs)
     taken = f"{folder} is being filled by another process."
-    with _made(folder), locked(folder / ".lock", taken), _disk(folder):
+    with _made(folder), locked(folder / ".lock", taken):
         for torn in folder.glob(".*.part"):  # of a process that was killed
             torn.unlink()
         names = read.columns(target)
         with stage("looking"):
-            files = open_parts(table, folder / WORK).naming(names)
+            files = open_parts(table, folder / WORK)
+            files = replace(files, index=tuple(name for name in files.index if name not in names))
         check_columns(pd.DataFrame(columns=files.columns), names)
         try:
             manifest = _Manifest.open(folder, _table_of(files, target, read), force=force)
@@ -262,9 +255,9 @@ def fill_folder(
             parts=files.parts,
             name=table,
             flags={"out": f"{out}".rstrip("/") + "/"},
-            prefer=files.prefer,
+            prefer=decimal_sign(files.style.delimiter),
             pictures=os.path.commonpath([path.resolve().parent for path in files.files]),
-            words=files.has_words,
+            words=files.kind in ("csv", "tsv"),
         )
         result = _answer(fill_sample(source, target, read), source, manifest)
         shutil.rmtree(folder / WORK, ignore_errors=True)
@@ -282,7 +275,7 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
     manifest.save()
     kept = {part["number"]: part["rows"] for name, part in manifest.parts.items() if (folder / name).exists()}
     todo = [part for part in files.parts if kept.get(part.number) != part.n_rows]
-    rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sampled_columns(sample, roles)
+    rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sources.sampled_columns(sample, roles)
     with stage("answers") as report:
         report(rows / files.n_rows)
         items = [(part, sampled.get(part.number)) for part in todo]
@@ -325,25 +318,15 @@ def _made(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
-    except Exception:
+    except Exception as error:
         if folder in new and not any(folder.glob("part-*")):
             shutil.rmtree(folder, ignore_errors=True)
             for path in new[1:]:
                 path.rmdir()
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            then = "make room and run the same command again; complete parts are kept"
+            raise OSError(f"The disk of {folder} is full: {then}.") from error
         raise
-
-
-@contextmanager
-def _disk(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the disk is full, and what is left to do then."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno != ENOSPC:
-            raise
-        raise OSError(
-            f"The disk of {folder} is full: make room and run the same command again; complete parts are kept."
-        ) from error
 
 
 def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:

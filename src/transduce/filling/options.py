@@ -22,7 +22,7 @@ from transduce.model_selection.methods import METHODS
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
     from transduce.core.guarantee import Limits
-    from transduce.tables.labels import Target
+    from transduce.tables.columns import Target
 
 # The panels of help, in the order of a user's questions.
 ANSWER = "The column and the answer"
@@ -82,11 +82,14 @@ def _design(name: str, value: Any) -> None:
         raise ValueError(f"labels says how the labels came about: {some}; got {value!r}.")
 
 
-def _limits(name: str, value: Any) -> None:
-    from transduce.tables.labels import LabelReading
+def _named_limits(texts: Sequence[Any]) -> Limits:
+    from transduce.tables.columns import LabelReading
 
-    texts = {str(one).strip(): 1 for one in value}
-    if LabelReading("", "regression").limits_in(texts).number < len(texts):
+    return LabelReading("", "regression").limits_in({str(one).strip(): 1 for one in texts})
+
+
+def _limits(name: str, value: Any) -> None:
+    if _named_limits(value).number < len({str(one).strip() for one in value}):
         raise ValueError(f"{option(name)} is a limit such as '<0.5' or '>100'; got {value!r}.")
 
 
@@ -293,10 +296,7 @@ class Options:
 
     def limits_with(self, seen: Limits) -> Limits:
         """Return which limits labels have, and those that the user names."""
-        from transduce.tables.labels import LabelReading
-
-        texts = {str(one).strip(): 1 for one in self.limit}
-        return seen.with_named(LabelReading("", "regression").limits_in(texts))
+        return seen.with_named(_named_limits(self.limit))
 
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
@@ -416,8 +416,6 @@ class Options:
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
         return _changed(self)
-
-    # ------------------------------------------------------------------------------------------ to keep and to do again
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
@@ -549,10 +547,8 @@ _ABOUT_LABELS = {
     "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
 }
 _KINDS = dict.fromkeys(_ABOUT_LABELS, COLUMN) | {"shift": _one_of(SHIFTS), "sensitivity": FACTOR}
-_KINDS |= {
-    "labels_by_class": FLAG,
-    "class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text)),
-}
+_KINDS |= {"labels_by_class": FLAG}
+_KINDS |= {"class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text))}
 LABEL_FLAGS = {name: Option(help, LABELS, _KINDS[name]) for name, help in _ABOUT_LABELS.items()}
 LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
 LABEL_DEFAULTS |= {"labels_by_class": False}

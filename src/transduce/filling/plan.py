@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +27,8 @@ POINTS = 500  # of the Gaussian process with more labels than MOST_EXACT, or whe
 # 12 % smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
 ROW_BELOW = {"regression": 200, "classification": 50}
 
-NOTE_WEIGHTS = (
-    "Labelled and unlabelled rows differ: labels were held out, and weighted by estimated odds of a label."
-)
+NOTE_WEIGHTS = "Labelled and unlabelled rows differ: labels were held out, and weighted by "
+NOTE_WEIGHTS += "estimated odds of a label."
 BLENDS = ("auto", "blend")
 
 
@@ -114,11 +112,10 @@ def _held_out(case: Case, options: Options, design: Design) -> int:
     if design.calibrates and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
     if number == 0 and options.guarantee == "column":
-        raise ValueError(
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column: it "
-            f"takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs none held out"
-            f"{', without an estimator of your own' if options.own else ''}."
-        )
+        said = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column"
+        other = f"{option('guarantee', 'row')} needs none held out"
+        other += ", without an estimator of your own" if options.own else ""
+        raise ValueError(f"{said}: it takes {labels_needed(confidence)}; {other}.")
     return number
 
 
@@ -132,26 +129,6 @@ def _machine(task: str, options: Options, design: Design) -> Any:
         return RidgeConfidenceMachine(residual="studentized", **common)
     by_class = options.label_conditional or isinstance(design, ByClass)
     return RidgeConfidenceClassifier(label_conditional=by_class, **common)
-
-
-def slow_to_answer(members: Collection[str], case: Case, n_outside: int, budget: float) -> dict[str, float]:
-    """Return the members too slow to answer very many rows, and their seconds on one core: counts alone decide."""
-    most = max(ANSWER_SHARE * budget, QUICK * n_outside)
-    seconds = {name: n_outside * MEMBERS[name].answer_seconds(case) for name in members}
-    slow = {name: time for name, time in seconds.items() if time > most}
-    return slow if len(slow) < len(members) else {}
-
-
-def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[str]:
-    """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
-    if not slow:
-        return []
-    names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
-    needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
-    return [
-        f"Left out, since one core would take longer than {ANSWER_SHARE * budget:,.0f} s to answer "
-        f"{n_outside:,} rows with it: {names}. With {needed} all methods take part."
-    ]
 
 
 def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:
@@ -173,7 +150,11 @@ def _blend(
     quick = n_labels <= MOST_EXACT and one_by_one <= ANSWER_SHARE * budget
     exact = n_labels <= POINTS or quick
     answering = case if exact else replace(case, n_labels=POINTS)
-    slow = slow_to_answer(members, answering, n_outside, budget)
+    # Too slow to answer very many rows: counts alone decide, and not the number of processes.
+    answers = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in members}
+    most = max(ANSWER_SHARE * budget, QUICK * n_outside)
+    slow = {name: seconds for name, seconds in answers.items() if seconds > most}
+    slow = slow if len(slow) < len(members) else {}
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
     more = {METHODS[name].member: METHODS[name].suited(case) for name in by_name if name not in BLENDS}
     for part in options.own:
@@ -182,11 +163,8 @@ def _blend(
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
         changed = True
-    costs = {  # weights take about as long again
-        name: 2 * fits * MEMBERS[name].fit_seconds(case) + n_outside * MEMBERS[name].answer_seconds(answering)
-        for name in members
-        if name not in slow
-    }
+    # Weights take about as long again as fits.
+    costs = {n: 2 * fits * MEMBERS[n].fit_seconds(case) + answers[n] for n in members if n not in slow}
     while sum(costs.values()) > budget and len(costs) + len(more) > 1 and costs:
         slowest = max(costs, key=lambda name: costs[name])
         left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
@@ -196,4 +174,14 @@ def _blend(
     blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs} | more)
-    return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget)
+    return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget) if slow else []
+
+
+def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[str]:
+    """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
+    names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
+    needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
+    long = (
+        f"one core would take longer than {ANSWER_SHARE * budget:,.0f} s to answer {n_outside:,} rows with it"
+    )
+    return [f"Left out, since {long}: {names}. With {needed} all methods take part."]

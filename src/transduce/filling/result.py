@@ -32,10 +32,9 @@ from transduce.filling.sources import FrameSource, Rows, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import check_names, new_columns
+from transduce.tables.columns import LabelReading, Target, check_names, new_columns
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
-from transduce.tables.labels import LabelReading, Target
 from transduce.tables.numbers import without
 
 MOST_COMPARED = 1000  # calibration rows, and later ones, whose features are compared
@@ -274,8 +273,6 @@ class FillResult:
     outside: tuple[int, int] = (0, 0)  # rows that the fit did not see with an answer, and without one
     totals: dict[str, int] | None = None  # counts of the whole table, where this shows a sample of it
 
-    # ------------------------------------------------------------------------------------------------ what is asked
-
     @described(QUESTIONS)
     def ask(self, **questions: Unpack[Questions]) -> FillResult:
         """Return the result as it is if other things are asked of it; nothing is fitted again.
@@ -360,7 +357,18 @@ class FillResult:
         answer = self._possible(replace(self.unasked, guarantee=self.guarantee))
         if answer.probabilities is not None:
             answer = self.diagnosis.chance.of_classes(answer, self.confidence)
-        return answer if self.options.reject is None else reject_unsure(answer, float(self.options.reject))
+        if self.options.reject is None:
+            return answer
+        certain = (
+            answer.confidence
+        )  # which many rows share: the widest intervals, or the closest classes, go first
+        if answer.regions is not None:
+            certain = -answer.regions.measure()
+        elif answer.probabilities is not None:
+            ranked = np.sort(answer.probabilities, axis=1)
+            certain = ranked[:, -1] - ranked[:, -2]
+        rejected = replace(answer, confidence=certain).reject(share=float(self.options.reject))
+        return replace(rejected, confidence=answer.confidence)
 
     def _possible(self, answer: Answer) -> Answer:
         """Return an answer that is open at limits, and cut to what is possible."""
@@ -388,8 +396,6 @@ class FillResult:
     def frame(self) -> Any:
         """The table with its new columns; lazy of a Dask frame, and of files the `FilledFolder`."""
         return self.source.with_columns(self)
-
-    # ------------------------------------------------------------------------------------------- what is known of it
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -565,8 +571,6 @@ class FillResult:
         head, _, said = repr(self).partition("\n")
         return f"<p><strong>{escape(head)}</strong></p><p>{escape(said)}</p>{first.to_html(max_cols=12)}"
 
-    # -------------------------------------------------------------------------------------------------- the report
-
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""
         about: dict[str, Any] = {"name": self.source.name, "flags": self.source.flags}
@@ -662,14 +666,3 @@ def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> 
         return None
     expected = None if one.expected is None or other.expected is None else one.expected + other.expected
     return CountBound(certainty, one.at_most + other.at_most, one.of + other.of, expected)
-
-
-def reject_unsure(answer: Answer, share: float) -> Answer:
-    """Return the answer with the most unsure rows rejected: those with the widest intervals, or the closest classes."""
-    certain = answer.confidence  # which many rows share
-    if answer.regions is not None:
-        certain = -answer.regions.measure()
-    elif answer.probabilities is not None:
-        ranked = np.sort(answer.probabilities, axis=1)
-        certain = ranked[:, -1] - ranked[:, -2]
-    return replace(replace(answer, confidence=certain).reject(share=share), confidence=answer.confidence)

@@ -77,27 +77,21 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
             frame = frame.assign(**{target: source.labels.labels[rows]})
-        cells, pictures = (
-            PictureCells(read.pictures or source.pictures),
-            [one for one in frame if holds_pictures(frame[one])],
-        )
-        archive.writestr(
-            _TABLE, _parquet(frame.assign(**{name: cells.copies(frame[name]) for name in pictures}))
-        )
+        cells = PictureCells(read.pictures or source.pictures)
+        copies = {name: cells.copies(one) for name, one in frame.items() if holds_pictures(one)}
+        archive.writestr(_TABLE, _parquet(frame.assign(**copies)))
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:
     """Return a table as Parquet; columns of several types become text."""
     import pyarrow as pa
 
-    frame, buffer = frame.reset_index(drop=True), io.BytesIO()
-    columns = {}
-    for name in frame.columns:
+    columns, buffer = dict(frame.reset_index(drop=True).items()), io.BytesIO()
+    for name, column in columns.items():
         try:
-            pa.array(frame[name], from_pandas=True)
-            columns[str(name)] = frame[name]
+            pa.array(column, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError):
-            columns[str(name)] = frame[name].astype(object).map(str, "ignore")
+            columns[name] = column.astype(object).map(str, "ignore")
     pd.DataFrame(columns).to_parquet(buffer, index=False)
     return buffer.getvalue()
 
@@ -128,13 +122,11 @@ def load(path: str | Path) -> FittedFill:
             about = json.loads(archive.read(_OPTIONS))
             frame = to_pandas(parquet.read_table(io.BytesIO(archive.read(_TABLE))))
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise ValueError(
-            f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
-        ) from error
+        said = f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
+        raise ValueError(said) from error
     if about.get("format") != _FORMAT:
-        raise ValueError(
-            f"{path} was written by transduce {about.get('version')}, in a format that is not known here."
-        )
+        by = f"transduce {about.get('version')}, in a format that is not known here"
+        raise ValueError(f"{path} was written by {by}.")
     method = of_stored(about["options"]["method"])
     for part in method if isinstance(method, list) else [method]:
         if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names

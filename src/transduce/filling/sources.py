@@ -15,13 +15,13 @@ from transduce.conformal.designs import Drawn, calibration_number
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.options import Options
-from transduce.tables.columns import as_pandas, check_columns, check_names, with_new_columns
+from transduce.tables import columns
+from transduce.tables.columns import Target, check_names, missing_labels, read_target
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.files import Table
-from transduce.tables.labels import Target, limit_texts, missing_labels, read_marks, read_target
 from transduce.tables.numbers import without
 from transduce.tables.pictures import names_of
-from transduce.tables.vectors import read_vectors
+from transduce.tables.vectors import read_vectors, to_pandas
 
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult, FittedFill
@@ -72,9 +72,10 @@ class FrameSource(_Source):
             given = table.frame.drop(columns=[name for name in table.index if name not in names])
             table.check_column(target)
             cells = table.cells(target)
-        frame = as_pandas(given)
-        check_columns(frame, names)
-        labels = read_target(without(frame, options.missing), target, task=options.task, cells=cells)
+        frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
+        known = without(frame, options.missing)
+        columns.check_columns(frame, names)
+        labels = read_target(known, target, task=options.task, cells=cells)
         check_names(frame, labels, options.probabilities, options.label_next)
         if not isinstance(table, Table):
             return cls(given, frame, labels)
@@ -100,16 +101,42 @@ class FrameSource(_Source):
         return pd.concat([table, result.new], axis=1)
 
 
+def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
+    """Return a polars frame with new columns after its own; dates and enumerations have the type of the target."""
+    import polars
+
+    columns, kind = polars.from_pandas(new.reset_index(drop=True)), table.schema.get(target)
+    if kind is not None and kind.is_temporal():
+        columns = columns.with_columns(polars.selectors.temporal().cast(kind))
+    if isinstance(kind, polars.Enum):
+        columns = columns.with_columns(polars.col(f"{target}_filled").cast(kind))
+    return table.hstack(columns)
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """Return a polars frame as pandas; a TypeError if it is none."""
+    if hasattr(table, "collect") and not hasattr(table, "shape"):
+        raise TypeError("The table is a lazy frame: call its collect() first.")
+    if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
+        lists = [name for name, kind in table.schema.items() if kind.is_nested()]
+        frame = pd.DataFrame(table.drop(lists).to_pandas())
+        for name, column in to_pandas(table.select(lists).to_arrow()).items():
+            frame.insert(table.columns.index(name), name, column)
+        return frame
+    kind = type(table).__name__
+    raise TypeError(f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`.")
+
+
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
     """Return what a draw needs to know of some rows; the label counts where there is one."""
     design = options.design
-    drawn = read_marks(frame, design.rows) if isinstance(design, Drawn) else None
+    drawn = columns.read_marks(frame, design.rows) if isinstance(design, Drawn) else None
     seen = [name for name in frame.columns if name != target and name not in options.ignore]
     hashes, known = row_hashes(frame[seen], options.random_state), ~missing
     if known.any():
         with np.errstate(over="ignore"):
             hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
-    return PartScan(missing, hashes, drawn, limit_texts(frame[target]))
+    return PartScan(missing, hashes, drawn, columns.limit_texts(frame[target]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -180,11 +207,8 @@ def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
     """Return the new columns of the sampled rows of each part, as the fit answered them."""
     new = result.new.iloc[len(roles.visible) :].reset_index(drop=True)
-    by_part = {}
-    for number in np.unique(roles.sampled[:, 0]).tolist():
-        mine = np.flatnonzero(roles.sampled[:, 0] == number)
-        by_part[number] = (roles.sampled[mine, 1], new.iloc[mine])
-    return by_part
+    parts = {n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()}
+    return {n: (roles.sampled[rows, 1], new.iloc[rows]) for n, rows in parts.items()}
 
 
 def columns_of_part(fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None) -> pd.DataFrame:
@@ -247,9 +271,6 @@ def _sent(shared: Any) -> Any:
         return get_client().scatter(shared, broadcast=True, hash=False)
     except (ImportError, ValueError):  # there is no cluster
         return delayed(shared, pure=False)
-
-
-# ------------------------------------------------------------------------------------------------ where work is run
 
 
 class Runner(Protocol):

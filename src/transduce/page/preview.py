@@ -31,9 +31,9 @@ from transduce.page.run import KNOWN, GivenLabels
 from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
+from transduce.tables.columns import Target
 from transduce.tables.features import Features, NumberReading, as_texts, vectorize
 from transduce.tables.files import Workbook, write
-from transduce.tables.labels import Target
 from transduce.tables.numbers import hole_words, number_text, sentinels, without
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison

@@ -99,21 +99,12 @@ def _template() -> Any:
 
     usual: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(autoescape=True, loader=PackageLoader("transduce.report"), **usual)
-    environment.filters.update(
-        number=number,
-        percent=rough_percent,
-        level=percent,
-        name=name_of,
-        interval=interval_text,
-        count=counted,
-        named=named,
-        short=clean,
-        unbroken=lambda text: text.replace(" %", "\u00a0%"),  # the sign stays on the line of its number
-    )
+    environment.filters |= {"number": number, "percent": rough_percent, "level": percent, "name": name_of}
+    environment.filters |= {"interval": interval_text, "count": counted, "named": named, "short": clean}
+    environment.filters |= {
+        "unbroken": lambda text: text.replace(" %", "\u00a0%")
+    }  # with the number before it
     return environment.get_template("report.html.j2")
-
-
-# --------------------------------------------------------------------------------------------------------- plots
 
 
 def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
@@ -149,29 +140,25 @@ def embed(source: bytes, name: str) -> str:
         element.tail = None
         if element.tag not in ("text", "tspan"):
             element.text = None
-        _rename(element, name)
+        for key in list(element.attrib):  # a name before every name, and fewer digits
+            short, value = (
+                key.rpartition("}")[2],
+                element.attrib.pop(key) if "}" in key else element.attrib[key],
+            )
+            if short == "id":
+                value = f"{name}-{value}"
+            elif short == "href":
+                value = f"#{name}-{value.removeprefix('#')}"
+            elif short in ("d", "x", "y", "points", "width", "height"):
+                value = _LONG.sub(r"\1", " ".join(value.split()))
+            elif short in ("style", "clip-path", "fill"):
+                value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
+            element.attrib[short] = value
     for key in root.attrib.keys() - {"viewBox"}:
         del root.attrib[key]
     root.attrib |= {"class": "plot", "role": "img"}
     root.attrib |= {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-caption"}
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _rename(element: ElementTree.Element, name: str) -> None:
-    """Put a name before every name within an element, and take digits off its numbers."""
-    for key, value in list(element.attrib.items()):
-        short = key.rpartition("}")[2]
-        if short == "id":
-            value = f"{name}-{value}"
-        elif short == "href":
-            value = f"#{name}-{value.removeprefix('#')}"
-        elif short in ("d", "x", "y", "points", "width", "height"):
-            value = _LONG.sub(r"\1", " ".join(value.split()))
-        elif short in ("style", "clip-path", "fill"):
-            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-        if short != key:
-            del element.attrib[key]
-        element.attrib[short] = value
 
 
 WIDTH = 4.4  # inches: about as many points as a phone has
@@ -334,11 +321,9 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
         ax.locator_params(axis="x", nbins=6)
         _legend_above(ax)
 
-    text = (
-        f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
-        f"{about(bound['expected'])} are expected, and at most {bound['at_most']:,} with "
-        f"{percent(bound['certainty'])} certainty."
-    )
+    sure = f"at most {bound['at_most']:,} with {percent(bound['certainty'])} certainty"
+    text = f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
+    text += f"{about(bound['expected'])} are expected, and {sure}."
     return Drawing("How many may be outside", text, paint)
 
 
@@ -394,10 +379,8 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
 
-    text = (
-        f"{counted(quality.n, 'known value')}, each answered while it was held out: "
-        f"{rough_percent(quality.accuracy)} are right. {_worst(table, quality.classes)}"
-    )
+    right = f"{rough_percent(quality.accuracy)} are right. {_worst(table, quality.classes)}"
+    text = f"{counted(quality.n, 'known value')}, each answered while it was held out: {right}"
     return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, 1.4 + 0.36 * max(k, 4)))
 
 

@@ -146,10 +146,8 @@ class FilledNumbers:
         """Return what was answered."""
         if not self.n_answered:
             return []
-        said = [
-            f"The answers lie between {self.shown(self.smallest)} and {self.shown(self.largest)}; half of them are "
-            f"below {self.shown(self.median)}."
-        ]
+        smallest, half, largest = map(self.shown, (self.smallest, self.median, self.largest))
+        said = [f"The answers lie between {smallest} and {largest}; half of them are below {half}."]
         if self.median_width is not None:
             said.append(f"Each comes with an interval at {percent(confidence)}. {self.widths}")
         elif self.n_unbounded:
@@ -308,10 +306,9 @@ class NumberQuality:
     @property
     def sentence(self) -> str:
         """How good the answers were."""
-        return (
-            f"{_hidden(self.n)} On average they were off by {self.shown(self.mean_absolute_error)}; the mean value "
-            f"for every row would have been off by {self.shown(self.of_the_mean)}."
-        )
+        off, simplest = self.shown(self.mean_absolute_error), self.shown(self.of_the_mean)
+        always = f"the mean value for every row would have been off by {simplest}"
+        return f"{_hidden(self.n)} On average they were off by {off}; {always}."
 
     def shown(self, error: float) -> str:
         """Return an error for reading."""
@@ -350,10 +347,9 @@ class ClassQuality:
     @property
     def sentence(self) -> str:
         """How good the answers were."""
-        return (
-            f"{_hidden(self.n)} {rough_percent(self.accuracy)} of the answers were right; answering "
-            f"“{self.commonest}” for every row would have been right for {rough_percent(self.of_the_commonest)}."
-        )
+        right, simplest = rough_percent(self.accuracy), rough_percent(self.of_the_commonest)
+        always = f"answering “{self.commonest}” for every row would have been right for {simplest}"
+        return f"{_hidden(self.n)} {right} of the answers were right; {always}."
 
 
 Quality = NumberQuality | ClassQuality

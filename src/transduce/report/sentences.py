@@ -153,10 +153,8 @@ def again(facts: Facts, version: str, made: str) -> str:
     """Return what the command that does it again does."""
     if facts.filled.told is not None:
         return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
-    return (
-        f"This fills the same table in the same way, with transduce {version}; with --report FILE it makes this page, "
-        f"which is of {made}."
-    )
+    page = f"with --report FILE it makes this page, which is of {made}"
+    return f"This fills the same table in the same way, with transduce {version}; {page}."
 
 
 def who_was_labelled(facts: Facts) -> list[str]:
@@ -207,9 +205,6 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
         f"If the value itself played no part in who has a label, {first}. If the odds of a label also depend on the "
         f"value, either way, {'; '.join(others)}."
     )
-
-
-# ------------------------------------------------------------------------------------------------ the first screen
 
 
 def cards(facts: Facts) -> list[dict[str, str]]:

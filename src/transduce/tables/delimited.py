@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import re
@@ -21,6 +22,7 @@ DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CONTROL = set(range(9))  # bytes that no text holds
 _LONGEST_FIELD = 2**27
+_NUMBER = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,8 @@ def decode(content: bytes) -> tuple[str, str, bytes]:
     if not mark and set(content[:8192]) & _CONTROL:
         raise ValueError("is a binary file, not a table that can be read")
     for encoding in [_MARKS[mark]] if mark else ("utf-8", "cp1252", "latin-1"):
-        try:
+        with contextlib.suppress(UnicodeDecodeError):
             return content[len(mark) :].decode(encoding), encoding, mark
-        except UnicodeDecodeError:
-            continue
     raise ValueError("is a binary file, not a table that can be read")
 
 
@@ -95,12 +95,6 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
             yield raw, fields
 
 
-def _check_end(raw: str) -> None:
-    """Raise a ValueError if the last record ends inside a quoted field."""
-    if raw.count('"') % 2 and next(csv.reader([raw])) and raw.rstrip("\r\n")[-1:] != '"':
-        raise ValueError("ends inside a quoted field: close the last quotation mark")
-
-
 def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.DataFrame, Delimited]:
     """Return a typed table and the text that it came from."""
     text, encoding, mark = decode(content)
@@ -108,7 +102,9 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         raise ValueError("is empty: there is no table in it")
     delimiter = delimiter or sniff_delimiter(text)
     pairs = list(_records(text, delimiter))
-    _check_end(pairs[-1][0])
+    last = pairs[-1][0]
+    if last.count('"') % 2 and next(csv.reader([last])) and last.rstrip("\r\n")[-1:] != '"':
+        raise ValueError("ends inside a quoted field: close the last quotation mark")
     unnamed = _is_data(pairs[0][1], [fields for _, fields in pairs[1:1000]])
     if unnamed:
         names = [f"column {place + 1}" for place in range(len(pairs[0][1]))]
@@ -135,11 +131,8 @@ def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
     codes, levels = pd.factorize(texts)
     found, decimal = typed(levels, prefer)
     markers = hole_words(texts[is_missing(levels)[codes]], MISSING)
-    return (
-        found.take(codes).reset_index(drop=True),
-        decimal,
-        ColumnCells(_reading(levels, found), markers, prefer),
-    )
+    cells = ColumnCells(_reading(levels, found), markers, prefer)
+    return found.take(codes).reset_index(drop=True), decimal, cells
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:
@@ -147,9 +140,9 @@ def _is_data(first: list[str], others: list[list[str]]) -> bool:
     cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
     columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
     known = [[cell for cell in column if cell] for column in columns]
-    numbers = [j for j, column in enumerate(known) if column and all(map(_number, column))]
+    numbers = [j for j, column in enumerate(known) if column and all(map(_NUMBER.fullmatch, column))]
     heads = [head for head in (first[j].strip() for j in numbers) if head.casefold() not in MISSING]
-    if len(others) < 3 or not heads or not all(map(_number, heads)):
+    if len(others) < 3 or not heads or not all(map(_NUMBER.fullmatch, heads)):
         return False
     texts = [j for j in range(len(first)) if j not in numbers and first[j].strip()]
     if any(first[j].strip() in columns[j] for j in texts):
@@ -157,10 +150,6 @@ def _is_data(first: list[str], others: list[list[str]]) -> bool:
     # Years and wavelengths in names do rise, or fall, from left to right.
     steps = np.diff([float(head.replace(",", ".")) for head in heads])
     return len(heads) > 2 and not (np.all(steps > 0.0) or np.all(steps < 0.0))
-
-
-def _number(text: str) -> bool:
-    return re.fullmatch(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?", text) is not None
 
 
 def decimal_sign(delimiter: str) -> str:
@@ -221,16 +210,12 @@ def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None
         file.write(line.encode(source.encoding))
 
 
-def rewrite_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO, delimiter: str) -> None:
-    """Write the fields as they were given, in another delimiter and as UTF-8, with new columns after them."""
-    for record, fields in zip([source.header, *source.records], _records_of(new), strict=True):
-        file.write(f"{_joined([*split_record(record, source.delimiter), *fields], delimiter)}\n".encode())
-
-
-def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str = ",") -> None:
-    """Write a frame as UTF-8 text."""
-    for fields in _records_of(frame):
-        file.write(f"{_joined(fields, delimiter)}\n".encode())
+def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str, source: Delimited | None) -> None:
+    """Write a frame as UTF-8 text, after the fields of a text that was given in another form, if there is one."""
+    given = [] if source is None else [source.header, *source.records]
+    for place, fields in enumerate(_records_of(frame)):
+        own = split_record(given[place], source.delimiter) if source is not None else []
+        file.write(f"{_joined([*own, *fields], delimiter)}\n".encode())
 
 
 def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:

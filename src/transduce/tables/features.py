@@ -62,17 +62,14 @@ class _Column:
     reading: Any = None
 
 
-class _Roles(NamedTuple):
-    """What the user said about columns."""
+class _Said(NamedTuple):
+    """What the user said about a column."""
 
-    target: Any
-    ignore: Collection[Any]
-    text: Collection[Any]
-    number: Collection[Any]
-    id: Any
-    prefer: str
+    text: bool  # whether it is to be read word by word
+    number: bool  # whether the number in each cell is to be read
+    prefer: str  # the decimal sign, in case of doubt
     seed: int
-    folder: str
+    folder: str  # of pictures
 
 
 def vectorize(  # noqa: PLR0913
@@ -93,10 +90,14 @@ def vectorize(  # noqa: PLR0913
     # more the more features it becomes; methods that would standardise every feature again undo this.
     order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
     frame = frame.iloc[order]
-    roles, columns = _Roles(target, ignore, text, number, id, prefer, random_state, str(folder)), []
+    others, columns = dict.fromkeys(ignore, ("ignored", "left out on request")), []
+    others |= {} if id is None else {id: ("identifier", "names the rows")}
+    others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            columns.append(_profile(frame[name], name, roles, order))
+            said = _Said(name in text, name in number, prefer, random_state, str(folder))
+            about = (*others[name], int(frame[name].isna().sum())) if name in others else None
+            columns.append(_Column(name, *about) if about else _profile(frame[name], name, said, order))
             report(done / frame.shape[1])
         table = _encode(columns)
         for column in columns:
@@ -159,29 +160,19 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
 # --------------------------------------------------------------------------------------------- what a column is
 
 
-def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Column:
+def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
     """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
-    said = None
-    if roles.target is not None and name == roles.target:
-        said = "target", "filled"
-    elif roles.id is not None and name == roles.id:
-        said = "identifier", "names the rows"
-    elif name in roles.ignore:
-        said = "ignored", "left out on request"
-    elif is_number(series):
+    if is_number(series):
         treatment = "as it is" if pd.api.types.is_numeric_dtype(series) else "in seconds"
         return _number(name, as_floats(series), treatment, rows)
-    n_missing = int(series.isna().sum())
-    if said is not None:
-        return _Column(name, *said, n_missing)
-    series = series.reset_index(drop=True)
+    series, n_missing = series.reset_index(drop=True), int(series.isna().sum())
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series.nunique(), n_missing) or _Column(name, "date", "", n_missing, series)
-    found = None if name in roles.text else vectors.read_vectors(series)
+    found = None if said.text else vectors.read_vectors(series)
     if found is not None:
-        return _vector(name, found, roles.seed)
-    if name not in roles.text and pictures.holds_pictures(series):
-        return _picture(name, series, pictures.PictureCells(roles.folder), rows)
+        return _vector(name, found, said.seed)
+    if not said.text and pictures.holds_pictures(series):
+        return _picture(name, series, pictures.PictureCells(said.folder), rows)
     texts = as_texts(series)
     first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
     odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)  # such as a record
@@ -189,7 +180,7 @@ def _profile(series: pd.Series, name: Any, roles: _Roles, rows: AnyArray) -> _Co
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
     dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
-    column = dropped or _profile_text(name, texts, roles, rows)
+    column = dropped or _profile_text(name, texts, said, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
         such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
         column.notes = [f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."]
@@ -200,18 +191,16 @@ def _constant(name: Any, distinct: int, n_missing: int) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     if distinct == 0:
         return _Column(name, "empty", "dropped: no value", n_missing)
-    if distinct == 1 and n_missing == 0:
-        return _Column(name, "constant", "dropped: one value", n_missing)
-    return None
+    same = distinct == 1 and n_missing == 0
+    return _Column(name, "constant", "dropped: one value", n_missing) if same else None
 
 
-def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) -> _Column:
-    n_missing = int(texts.isna().sum())
-    present = texts.dropna()
-    if name in roles.text:
+def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _Column:
+    n_missing, present = int(texts.isna().sum()), texts.dropna()
+    if said.text:
         return _Column(name, "text", "", n_missing, texts)
-    if name in roles.number:
-        found = numbers.read_numbers(texts.to_numpy(), roles.prefer, anywhere=True)
+    if said.number:
+        found = numbers.read_numbers(texts.to_numpy(), said.prefer, anywhere=True)
         column = _number_in_text(name, texts, found, rows)
         if column.kind == "number":
             column.reading = replace(column.reading, anywhere=True)
@@ -224,7 +213,7 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
         return _number_in_text(name, texts, found, rows, moments)
     odd_cells = present[present.str.contains(r"\d")]
     if len(odd_cells) and not numbers.holds_code(present):
-        found = numbers.read_numbers(texts.to_numpy(), roles.prefer)
+        found = numbers.read_numbers(texts.to_numpy(), said.prefer)
         odd_cells = texts.iloc[found.unread]
         if found.nearly_all:
             return _number_in_text(name, texts, found, rows)
@@ -245,10 +234,9 @@ def _profile_text(name: Any, texts: pd.Series, roles: _Roles, rows: AnyArray) ->
     letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
     column = _Column(name, "category", "", n_missing, texts, notes=[*_alike(name, present), *letters])
     if distinct <= MOST_LEVELS:
-        levels = tuple(sorted(set(present)))
-        column.reading = LevelsReading(levels, bool(n_missing))
+        column.reading = LevelsReading(tuple(sorted(set(present))), bool(n_missing))
         column.parts = column.reading.parts(name, texts)
-        column.treatment = f"{len(levels)} categories, one feature each"
+        column.treatment = f"{distinct} categories, one feature each"
     return column
 
 

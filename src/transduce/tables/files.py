@@ -469,10 +469,9 @@ def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
         delimiter = "\t" if kind == "tsv" else ","
         if isinstance(source, Delimited) and (same or kind_of(table.name)[0] == kind):
             delimited.append_columns(source, new, file)
-        elif isinstance(source, Delimited):
-            delimited.rewrite_columns(source, new, file, delimiter)
         else:
-            delimited.write_delimited(_joined(table, new), file, delimiter)
+            given = source if isinstance(source, Delimited) else None
+            delimited.write_delimited(new if given else _joined(table, new), file, delimiter, given)
     elif kind in ("parquet", "feather"):
         _write_arrow(file, kind, table, new)
     elif kind == "excel":

@@ -9,8 +9,8 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote
@@ -22,7 +22,7 @@ from pyarrow import csv, parquet
 
 from transduce.core.safe_files import whole_file
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import decimal_sign, decode, field_text, sniff_delimiter, split_record
+from transduce.tables.delimited import decode, field_text, sniff_delimiter, split_record
 from transduce.tables.files import extended_object, json_object, kind_of, stored_index, with_columns
 from transduce.tables.vectors import to_pandas
 
@@ -74,23 +74,9 @@ class PartFiles:
         return sum(part.n_rows for part in self.parts)
 
     @property
-    def prefer(self) -> str:
-        """The decimal sign of numbers in text, in case of doubt."""
-        return decimal_sign(self.style.delimiter)
-
-    @property
-    def has_words(self) -> bool:
-        """Whether words such as NA stand for empty cells, as in delimited text."""
-        return self.kind in ("csv", "tsv")
-
-    @property
     def columns(self) -> list[str]:
         """Names of the columns, without an index and what only serves to write a line back."""
         return [name for name in self.schema.names if name != LINE and name not in self.index]
-
-    def naming(self, columns: Collection[Any]) -> PartFiles:
-        """Return the same table for a user who names some columns: a column of the index is one like others then."""
-        return replace(self, index=tuple(name for name in self.index if name not in columns))
 
     def batches(self, part: Part, n_rows: int) -> Iterator[pa.Table]:
         """Yield the rows of a part, at most so many at a time, in the types of the whole table."""
@@ -201,8 +187,7 @@ def _footer(path: Path, given: Path) -> Any:
 
 def _runs(footer: Any, most: int) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield runs of row groups that have about so many rows together, and how many they have."""
-    run: tuple[int, ...] = ()
-    total = 0
+    run, total = tuple[int, ...](), 0
     for number in range(footer.num_row_groups):
         size = footer.row_group(number).num_rows
         if total and total + size > most:
@@ -339,8 +324,12 @@ class PartWriter:
             self._write_delimited(batch, new)
             return
         if self._files.kind == "json lines":
-            additions = batch.select(self._files.by_folder)
-            self._write_lines(batch[LINE].to_pylist(), with_columns(additions, new))
+            additions = with_columns(batch.select(self._files.by_folder), new).to_pylist()
+            for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
+                floats = [name for name, value in row.items() if isinstance(value, float)]
+                row |= {name: None for name in floats if not math.isfinite(row[name])}
+                text = extended_object(line, json.dumps(row, ensure_ascii=False))
+                self._file.write(f"{text}\n".encode())
             return
         rows = with_columns(batch, new)
         if self._writer is None:
@@ -359,13 +348,6 @@ class PartWriter:
         fields = [_quoted(column, delimiter) for column in columns]
         rows = pc.binary_join_element_wise(*fields, delimiter, null_handling="replace", null_replacement="")
         self._file.write("".join(f"{line}\n" for line in [*lines, *rows.to_pylist()]).encode())
-
-    def _write_lines(self, lines: list[str], additions: pa.Table) -> None:
-        for line, row in zip(lines, additions.to_pylist(), strict=True):
-            floats = [name for name, value in row.items() if isinstance(value, float)]
-            row |= {name: None for name in floats if not math.isfinite(row[name])}
-            text = extended_object(line, json.dumps(row, ensure_ascii=False))
-            self._file.write(f"{text}\n".encode())
 
     def close(self) -> None:
         """Write what is left."""

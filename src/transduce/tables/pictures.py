@@ -56,13 +56,9 @@ def holds_pictures(series: pd.Series) -> bool:
         return False
     cells = [content_of(series.iat[row]) for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
     cells = [cell for cell in cells if cell is not None]
-    return bool(cells) and sum(map(_may_be_one, cells)) >= NEARLY * len(cells)
-
-
-def _may_be_one(content: Any) -> bool:
-    if isinstance(content, str):
-        return content.strip().lower().endswith(ENDINGS) and "\n" not in content
-    return isinstance(content, bytes)
+    names = [cell.strip().lower() for cell in cells if isinstance(cell, str) and "\n" not in cell]
+    number = sum(isinstance(cell, bytes) for cell in cells) + sum(name.endswith(ENDINGS) for name in names)
+    return bool(cells) and number >= NEARLY * len(cells)
 
 
 def content_of(cell: Any) -> Any:
@@ -119,14 +115,12 @@ def _features(cell: Any, folder: str | Path) -> AnyArray | str:
     return _kept_features(source, about.st_size, about.st_mtime_ns)
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def _kept_features(path: Path, size: int, changed: int) -> AnyArray | str:
-    return _features_of(path)
-
-
-def _features_of(source: Any) -> AnyArray | str:
+def _features_of(source: Any, *version: int) -> AnyArray | str:
     copy = _copy(source)
     return copy if isinstance(copy, str) else picture_features(copy[None])[0]
+
+
+_kept_features = lru_cache(maxsize=MOST_KEPT)(_features_of)
 
 
 def _source(cell: Any, folder: str | Path) -> Path | io.BytesIO | str:

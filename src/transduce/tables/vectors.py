@@ -90,22 +90,18 @@ class Vectors:
 
 def read_vectors(series: pd.Series) -> Vectors | None:
     """Return the lists of numbers in a column; None if it holds anything else, or no number at all."""
-    found = _read(series)
+    found, stored = None, series.dtype.pyarrow_dtype if isinstance(series.dtype, pd.ArrowDtype) else pa.null()
+    series = series.astype(object) if pa.types.is_nested(stored) and not _holds_numbers(stored) else series
+    if _holds_numbers(stored):
+        found = _of_arrow(series.array.__arrow_array__())
+    elif series.dtype == object or pd.api.types.is_string_dtype(series):
+        first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
+        if any(map(_is_list, first)):
+            found = _of_cells(series)
+        elif any(isinstance(one, str) and _BEGINNING.match(one) for one in first):
+            found = _of_texts(series)
     some = found is not None and (len(found.numbers) or (found.n_odd and not found.known.any()))
     return found if some else None
-
-
-def _read(series: pd.Series) -> Vectors | None:
-    if isinstance(series.dtype, pd.ArrowDtype):
-        if _holds_numbers(series.dtype.pyarrow_dtype):
-            return _of_arrow(series.array.__arrow_array__())
-        series = series.astype(object) if pa.types.is_nested(series.dtype.pyarrow_dtype) else series
-    if series.dtype != object and not pd.api.types.is_string_dtype(series):
-        return None
-    first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
-    if any(map(_is_list, first)):
-        return _of_cells(series)
-    return _of_texts(series) if any(isinstance(one, str) and _BEGINNING.match(one) for one in first) else None
 
 
 def _is_list(cell: Any) -> bool:
