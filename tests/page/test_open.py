@@ -181,6 +181,7 @@ def test_no_answer_is_beyond_what_is_possible(tmp_path):
     with pytest.raises(ValueError, match="is not below"):
         replace(choices, minimum=30.0).options()
     assert choices.changed({"target": "x"}).minimum is None
+    assert choices.changed({"target": "x", "minimum": 1.0}).minimum == 1.0
 
 
 def test_a_file_that_is_dropped_is_kept_beside_under_a_name_of_its_own(opened):

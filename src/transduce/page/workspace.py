@@ -96,8 +96,9 @@ class Choices:
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)
-        other = {"labels": 0, "minimum": None, "maximum": None}
-        mended: dict[str, Any] = {} if new.target == self.target else other
+        own: dict[str, Any] = {"labels": 0, "minimum": None, "maximum": None}
+        own = {} if new.target == self.target else own
+        mended = {name: value for name, value in own.items() if name not in changes}
         mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column}
         mended |= {
