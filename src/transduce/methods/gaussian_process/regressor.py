@@ -177,7 +177,7 @@ def scale_rows(
 def arrange_rows(
     rows: Array, labelled: Mask, y_l: Array, settings: TransductiveGPRegressor
 ) -> tuple[process.Objective, AnyArray, AnyArray]:
-    """Return labelled rows in the order of their values (l,): that in which they came leaves no trace of rounding."""
+    """Return the objective of rows ordered by their values, so that how they came leaves no trace; and both orders."""
     xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
     labels = arrays.beside(y_l, rows)
     order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
