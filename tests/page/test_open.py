@@ -369,6 +369,8 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     choices = Choices(target="y", way="unknown")
     before = outlook(Preview(tmp_path / "t.csv", choices), choices)
+    few = outlook(Preview(tmp_path / "t.csv", choices), replace(choices, confidence=0.97))
+    assert any("too few" in line for line in few.will_not)  # where columns tell who has a value
     (tmp_path / "job.json").write_text(
         json.dumps({"path": str(tmp_path / "t.csv"), "choices": asdict(choices)})
     )

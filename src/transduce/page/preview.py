@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
+from transduce.conformal.calibrated import effective_needed
 from transduce.conformal.designs import ByClass, Design, Drawn, Grouped, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.selection import Judged, pick
@@ -171,11 +172,8 @@ class Preview:
 
     def compare(self, choices: Choices) -> dict[str, Any]:
         """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
-        key = (
-            choices.target,
-            choices.flags.get("random_labels"),
-            *map(tuple, (choices.ignore, choices.text, choices.number)),
-        )
+        lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
+        key = (choices.target, choices.flags.get("random_labels"), *lists)
         if key not in self._compared:
             labels, design = self.target(choices), choices.options().design
             labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
@@ -185,14 +183,13 @@ class Preview:
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)
             verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict
-            found = {
+            self._compared[key] = {
                 "differ": verdict.shifted,
                 "perhaps": verdict.suspected,
                 "tested": verdict.p_value is not None,
                 "compared": [verdict.n_labelled, verdict.n_unlabelled],
+                "columns": [clean(name, 80) for name in verdict.features[:3]],
             }
-            columns = [clean(name, 80) for name in verdict.features[:3]]
-            self._compared[key] = {**found, "columns": columns}
         return self._compared[key]
 
     def neighbours(self, row: int, labels: Target, choices: Choices) -> list[int]:
@@ -268,10 +265,14 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
         will_not.append(f"{every}.")
     if not design.calibrates and labels.n_labels < labels_needed(choices.confidence):
         will_not.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
+    n_kept = design.n_calibration(labels.n_labels, choices.confidence)
+    if guarantee.kind == "approximate" and n_kept < effective_needed(choices.confidence):
+        will_not.append(
+            f"Anything, if columns tell which rows have a label: {labels.n_labels} are too few then."
+        )
     will_not.append("One particular row: a guarantee is about rows picked at random.")
-    return Outlook(
-        guarantee.headline, will, will_not, draw=guarantee.kind != "exact" or choices.way == "chance"
-    )
+    draw = guarantee.kind != "exact" or choices.way == "chance"
+    return Outlook(guarantee.headline, will, will_not, draw)
 
 
 def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
@@ -298,12 +299,7 @@ SHOWN = (
     "value",
     "low",
     "high",
-    "value_text",
-    "low_text",
-    "high_text",
-    "chance",
-    "set",
-    "first",
+    *("value_text", "low_text", "high_text", "chance", "set", "first"),
 )
 
 
@@ -320,10 +316,10 @@ class AnswerRows:
         relevance = {one["name"]: one["relevance"] or 0.0 for one in self.brief["relevance"] or ()}
         gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
         names = [name for name in map(str, preview.frame.columns) if name not in gone]
-        names.sort(
-            key=lambda name: (first.index(name) if name in first else len(first), -relevance.get(name, 0.0))
+        others = sorted(
+            set(names) - {*first}, key=lambda name: (-relevance.get(name, 0.0), names.index(name))
         )
-        self.context = names[:MOST_SHOWN]
+        self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
         self._orders: dict[Any, AnyArray] = {}
         self._kept: dict[str, Any] = {}
 

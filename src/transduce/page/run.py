@@ -275,16 +275,12 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     fit that saw no calibration label.
     """
     model, order = result.fit.model, least_certain_first(result.answer)
-    if not isinstance(model, ConformalTransducer) or result.fitted is not None or result.told is not None:
-        if result.fitted is not None:
-            return {}, {
-                "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
-            }
+    if result.fitted is not None:
+        return {}, {"why_not": "This cannot be told of a table so large that the fit saw a part of it only."}
+    if not isinstance(model, ConformalTransducer):
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
-        return {}, {
-            "why_not": "No known value was kept aside, by which this could be told.",
-            "can_hold_out": can,
-        }
+        why = "No known value was kept aside, by which this could be told."
+        return {}, {"why_not": why, "can_hold_out": can}
     numbers = result.task == "regression"
     picked = model.select(**({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5)
     judged = picked.judged
