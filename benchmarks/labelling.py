@@ -1,6 +1,6 @@
 """The labelling page: seconds until the first row and until all rows are compared, and milliseconds of a click.
 
-    python benchmarks/labelling.py [--opening 20000 100000 1000000] [--sizes 10000 1000000] [--clicks 40] [--out FOLDER]
+    python benchmarks/labelling.py [--opening 20000 100000 1000000] [--tables texts] [--sizes 10000 1000000] [--out FOLDER]
 
 The page of a new session is opened on short texts, on the same texts beside numbers and categories, and on vectors of
 50 numbers, in files of Parquet; a process of its own imports the package, reads the file and shows the first row, then
@@ -109,12 +109,12 @@ def opening_table(kind: str, n: int) -> pd.DataFrame:
     return frame
 
 
-def measure_opening(sizes):
+def measure_opening(sizes, kinds):
     """Return seconds until the first row and until all rows are compared."""
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for n in sizes:
-            for kind in ("texts", "mixed", "vectors"):
+            for kind in kinds:
                 path = Path(folder) / f"{kind}.parquet"
                 opening_table(kind, n).to_parquet(path)
                 said = subprocess.run(
@@ -179,13 +179,14 @@ def measure(sizes, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--opening", type=int, nargs="*", default=[20_000, 100_000, 1_000_000])
+    parser.add_argument("--tables", nargs="+", default=["texts", "mixed", "vectors"])
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 1_000_000])
     parser.add_argument("--clicks", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/output"))
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     for name, found in (
-        ("labelling_opening", measure_opening(given.opening)),
+        ("labelling_opening", measure_opening(given.opening, given.tables)),
         ("labelling", measure(given.sizes, given.clicks)),
     ):
         found.to_csv(given.out / f"{name}.csv", index=False)

@@ -193,17 +193,16 @@ def pick_block(X: Any, rows: Any, columns: Any) -> Any:
 
 def lexsort(columns: Any) -> Any:
     """Return the order of rows by the first column, then the second, and so on; `columns` has shape (n, d)."""
-    xp = namespace(columns)
-    order = xp.argsort(columns[:, 0], stable=True)
-    first = xp.take(columns[:, 0], order)
-    if not bool(xp.any(first[1:] == first[:-1])):  # as a rule, where numbers are measured
-        return order
-    if xp is np:
-        return np.lexsort(columns.T[::-1])
-    order = xp.argsort(columns[:, -1], stable=True)
-    for column in range(columns.shape[1] - 2, -1, -1):
-        order = xp.take(order, xp.argsort(xp.take(columns[:, column], order), stable=True))
-    return order
+    xp, few = namespace(columns), 1
+    while True:  # as a rule, a few columns tell all rows apart
+        order = xp.argsort(columns[:, few - 1], stable=True)
+        for column in range(few - 2, -1, -1):
+            order = xp.take(order, xp.argsort(xp.take(columns[:, column], order), stable=True))
+        first = xp.take(columns[:, :few], order, axis=0)
+        equal = xp.all(first[1:, :] == first[:-1, :], axis=1)
+        if few == columns.shape[1] or not bool(xp.any(equal)):
+            return order
+        few = min(4 * few, columns.shape[1])
 
 
 def unique_rows(X: Any) -> Any:
