@@ -1,6 +1,6 @@
 """The labelling page: seconds until the first row and until all rows are compared, and milliseconds of a click.
 
-    python benchmarks/labelling.py [--opening 20000 100000 1000000] [--tables texts] [--sizes 10000 1000000] [--out FOLDER]
+    python benchmarks/labelling.py [--opening 20000 1000000] [--tables texts] [--sizes 10000] [--out FOLDER]
 
 The page of a new session is opened on short texts, on the same texts beside numbers and categories, and on vectors of
 50 numbers, in files of Parquet; a process of its own imports the package, reads the file and shows the first row, then

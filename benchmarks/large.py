@@ -9,9 +9,9 @@
     python benchmarks/large.py --graph 60000 20000
 
 Makes a table of 12 mixed columns (eight numbers, three categories, a date) in Parquet files of 500,000 rows, fills it
-part by part in a process of its own, with one `--method` or what suits the size, and prints seconds, seconds of the
-processor, the ratio to reading and writing the same files with pyarrow in the same run, and the largest memory of all
-processes together, sampled four times a second.
+part by part in a process of its own (with `--budget 1` the same methods answer all sizes), and prints seconds, seconds
+of the processor, the ratio to reading and writing the same files with pyarrow in the same run, and the peak memory
+of all processes together, sampled four times a second.
 `--methods` compares, on real tables, the methods that answer ten million rows quickly with all methods: how far off
 answers are, and how wide intervals or sets. `--dask` fills one table with the Gaussian process through a local cluster
 of 1, 2 and 4 workers, and with smaller files, and compares the answers. `--memory-rows` fills a table in memory with a
@@ -88,7 +88,7 @@ def family_bytes(pid: int) -> int:
     return total
 
 
-def run_fill(source: Path, out: Path, jobs: int, sample: int, method: str) -> tuple[float, float, float]:
+def run_fill(source: Path, out: Path, jobs: int, sample: int, budget: int) -> tuple[float, float, float]:
     """Return seconds, seconds of the processor, and the largest memory in GB of filling a folder in a process."""
     command = [
         sys.executable,
@@ -101,17 +101,8 @@ def run_fill(source: Path, out: Path, jobs: int, sample: int, method: str) -> tu
         "--out",
         f"{out}/",
     ]
-    command += [
-        "--jobs",
-        str(jobs),
-        "--sample",
-        str(sample),
-        "--memory",
-        "2GB",
-        "--quiet",
-        "--method",
-        method,
-    ]
+    command += ["--jobs", str(jobs), "--sample", str(sample), "--budget", str(budget)]
+    command += ["--memory", "2GB", "--quiet"]
     before, start, peak = spent(), time.perf_counter(), 0
     process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
     while process.poll() is None:
@@ -138,14 +129,14 @@ def check(out: Path) -> str:
     return f"{answered}, median width {width:.3f}"
 
 
-def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None, method: str) -> pd.DataFrame:
+def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None, budget: int) -> pd.DataFrame:
     """Fill tables of several sizes part by part."""
     lines = []
     for n in rows:
         work = Path(tempfile.mkdtemp(dir=keep))
         make_files(work / "in", n, n_labels)
         alone, own = copy_files(work / "in", work / "copy")
-        seconds, processor, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000, method)
+        seconds, processor, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000, budget)
         print(check(work / "out"))
         lines.append((n, alone, own, seconds, processor, seconds / alone, processor / own, gigabytes))
         print(pd.DataFrame(lines, columns=COLUMNS).round(2).to_string(index=False), flush=True)
@@ -371,7 +362,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000])
     parser.add_argument("--labels", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--method", default="auto")
+    parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--methods", nargs="+", metavar="TABLE")
     parser.add_argument("--dask", type=int, metavar="ROWS")
@@ -396,7 +387,7 @@ def main() -> None:
     others = (given.memory_rows, given.shape, given.vectors, given.graph, given.methods, given.dask)
     if not any(others):
         rows = [50_000, 100_000] if given.quick else given.rows
-        folders(rows, given.labels, given.jobs, given.keep, given.method)
+        folders(rows, given.labels, given.jobs, given.keep, given.budget)
 
 
 if __name__ == "__main__":
