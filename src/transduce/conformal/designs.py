@@ -451,7 +451,7 @@ class Estimated(Design):
 
 @dataclass(frozen=True)
 class ByClass(Design):
-    """Labels were chosen by their class, such as as many sick as healthy; within each class chance chose the rows.
+    """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
 
     The guarantee holds within every class, whatever the shares; where they are given, over all rows, with smaller sets.
 
