@@ -29,7 +29,8 @@ REQUESTS = {
     "sorted by a text, the next page": {"sort": "name", "start": "25"},
     "a search for a word": {"search": "77777"},
     "another search": {"search": "12345"},
-    "rows to trust": {"trust": "0.1"},
+    "rows to trust": {"trust": "0.1", "tolerance": "1"},
+    "rows to trust, another amount": {"trust": "0.1", "tolerance": "0.7"},
 }
 
 
@@ -42,8 +43,12 @@ def made(folder: Path, n: int) -> AnswerRows:
     value, width = rng.normal(size=n), np.sort(rng.random(n))[::-1]
     answers = pd.DataFrame({"row": 2 * rng.permutation(n), "status": "answered", "value": value})
     answers = answers.assign(low=value - width, high=value + width, width=2 * width, first=value)
-    answers.assign(trust_0=rng.random(n)).to_feather(folder / "answers.feather", compression="uncompressed")
-    brief = {"context": ["name", "x"], "trust": {"why_not": "", "tolerances": [1.0]}}
+    answers.assign(unsure=width).to_feather(folder / "answers.feather", compression="uncompressed")
+    known = {"unsure": rng.random(2000), "answered": rng.normal(size=2000)}
+    off = known["unsure"] * np.abs(rng.normal(size=2000))
+    pd.DataFrame(known).assign(off=off).to_feather(folder / "judged.feather")
+    brief = {"context": ["name", "x"], "relevance": None, "choices": {"target": "y", "ignore": []}}
+    brief |= {"trust": {"why_not": ""}, "task": "regression"}
     (folder / "brief.json").write_text(json.dumps(brief))
     return AnswerRows(folder, Preview(folder / "table.parquet", Choices(target="y")))
 

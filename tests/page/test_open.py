@@ -133,13 +133,15 @@ def test_a_value_that_means_empty_makes_a_column_a_target(opened):
     assert (options.missing, options.text, options.ignore, options.id) == (["-999"], ["note"], ["kind"], "id")
 
 
-def test_empty_cells_are_counted_as_in_the_report(tmp_path):
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_empty_cells_are_counted_as_in_the_report(ending, tmp_path):
     """Also those that say "?" or -999: page, report and JSON have one count."""
     frame = messy()[0].assign(note=lambda table: np.where(np.arange(len(table)) % 9 == 0, "?", "seen"))
-    frame.to_csv(tmp_path / "houses.csv", index=False)
+    path = tmp_path / f"houses.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
     choices = Choices(target="price", way="chance")
-    found = Preview(tmp_path / "houses.csv", choices).as_json(choices)["columns"]
-    result = fill_table(files.read(tmp_path / "houses.csv"), "price", method="ridge")
+    found = Preview(path, choices).as_json(choices)["columns"]
+    result = fill_table(files.read(path), "price", method="ridge")
     reported = dict(zip(result.columns["name"], result.columns["n_missing"], strict=True))
     assert {one["name"]: one["empty"] for one in found} == reported
     assert (reported["note"], reported["rooms"], reported["age"]) == (10, 3, 1)

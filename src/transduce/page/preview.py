@@ -42,7 +42,7 @@ FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
 N_NEIGHBOURS = 6
-LONGEST = 160  # characters of a cell
+LONGEST, LONGEST_HOLE = 160, 16  # characters of a cell, and of one that may say that it is empty
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,11 @@ def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
     reading = features.encoder.readings.get(name)
     if isinstance(reading, NumberReading):
         return int(reading.parts(name, column)[f"{name} is missing"].sum())
-    return int((as_texts(column) if column.dtype == object else column).isna().sum())
+    known = column.dropna()
+    if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
+        short = [isinstance(cell, str) and len(cell) < LONGEST_HOLE for cell in known]
+        known = as_texts(known[short])
+    return int(column.isna().sum() + known.isna().sum())
 
 
 def _frequent(column: pd.Series) -> list[tuple[str, int]]:
