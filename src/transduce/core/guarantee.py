@@ -378,7 +378,7 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         those = f"Category {names} has" if one else f"Categories {names} have"
         said.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        such = "rows like it is" if guarantee.n_unbounded == 1 else "rows like them are"
+        such = "rows like it are" if guarantee.n_unbounded == 1 else "rows like them are"
         why = f"{such} so rarely labelled that these labels rule nothing out there"
         said.append(f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}.")
     if guarantee.n_unreached:

@@ -55,7 +55,8 @@ export function typed(text) {
 }
 
 // Sentences come from the program in English. Their numbers are written as everywhere else on the page, and a few words
-// of the field as this page calls them; what stands in quotation marks is the table's own.
+// of the field as this page calls them; what stands in quotation marks is the table's own. Options of the command line
+// are left out: the page has boxes for them.
 const WORDS = [
   [/\bLabelled and unlabelled rows\b/g, "Rows with and without a value"], [/\blabelled and unlabelled rows\b/g, "rows with and without a value"], [/\bunlabelled rows\b/g, "rows without a value"], [/\blabelled rows\b/g, "rows with a value"],
   [/\bcalibration label(s?)\b/g, "known value$1 kept aside"], [/\b(a|A|the|The|no|No|one|One|each|Each|of|1) label\b/g, "$1 known value"], [/\blabels\b/g, "known values"], [/\bLabels\b/g, "Known values"],
@@ -63,8 +64,10 @@ const WORDS = [
 ];
 const NUMBER = /(?<![\w.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.,-])\d+\.\d+(?![\w.])/g;
 
+const OPTION = /; (?:if [^;]*, write )?(?:--[\w-]+|[a-z_]+=)[^;]*?(?=\.?$)/;
+
 export function words(sentence) {
-  return (sentence ?? "").split(/(“[^”]*”|'[^']*'|`[^`]*`)/).map((part, place) => {
+  return (sentence ?? "").replace(OPTION, "").split(/(“[^”]*”|'[^']*'|`[^`]*`)/).map((part, place) => {
     if (place % 2) return part;
     const plain = WORDS.reduce((text, [from, to]) => text.replace(from, to), part);
     return plain.replace(NUMBER, (found) => {
