@@ -303,18 +303,9 @@ def label(  # noqa: PLR0913
 
         numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
-        run_label(
-            table,
-            target,
-            show=_parted(show),
-            classes=_parted(classes),
-            wanted=wanted,
-            settings=settings,
-            port=port,
-            browser=not no_browser,
-            demo=demo,
-            say=say,
-        )
+        what: dict[str, Any] = {"show": _parted(show), "classes": _parted(classes), "wanted": wanted}
+        page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
+        run_label(table, target, settings=settings, demo=demo, **what, **page)
 
 
 def _parted(words: str | None) -> list[str]:

@@ -117,12 +117,11 @@ def tell(text: str, *, err: bool = False) -> None:
 def show_result(result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False) -> None:
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
     source = f"{result.source.name}: " if result.source.name else ""
-    what = result.labels.kind
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
     names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
     how = names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
-    first = f"{source}{count} filled ({what}, {how})."
+    first = f"{source}{count} filled ({result.labels.kind}, {how})."
     notes = [] if quiet else [f"- {note}" for note in result.notes]
     for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
         tell(line, err=err)

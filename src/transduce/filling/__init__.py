@@ -18,19 +18,10 @@ if TYPE_CHECKING:
     from transduce.filling.sources import Runner as Runner
     from transduce.filling.sources import cluster_runner as cluster_runner
 
-_HOMES = {
-    "FillResult": "transduce.filling.result",
-    "FillResults": "transduce.filling.result",
-    "FilledFolder": "transduce.filling.folder",
-    "FittedFill": "transduce.filling.result",
-    "LocalRunner": "transduce.filling.sources",
-    "Runner": "transduce.filling.sources",
-    "cluster_runner": "transduce.filling.sources",
-    "fill": "transduce.filling.engine",
-    "fill_folder": "transduce.filling.folder",
-    "fit_fill": "transduce.filling.engine",
-    "load": "transduce.filling.saved",
-    "save": "transduce.filling.saved",
-}
+_HOMES = dict.fromkeys(("FillResult", "FillResults", "FittedFill"), "transduce.filling.result")
+_HOMES |= dict.fromkeys(("LocalRunner", "Runner", "cluster_runner"), "transduce.filling.sources")
+_HOMES |= dict.fromkeys(("FilledFolder", "fill_folder"), "transduce.filling.folder")
+_HOMES |= dict.fromkeys(("fill", "fit_fill"), "transduce.filling.engine")
+_HOMES |= dict.fromkeys(("load", "save"), "transduce.filling.saved")
 __all__ = list(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

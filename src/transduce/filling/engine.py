@@ -198,26 +198,16 @@ def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> A
     return with_values(answer, values, status, None, None)
 
 
-# ------------------------------------------------------------------------------------------------ all rows take part
-
-
 def fit_rows(
     rows: Rows, options: Options, source: Source, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
     seed = [name for name in (f"{target.name}_random_seed",) if name in frame.columns]  # of `transduce draw`
-    features = vectorize(
-        without(frame, options.missing),
-        target.name,
-        ignore=[*options.ignore, *options.design.not_features, *seed],
-        text=options.text,
-        number=options.number,
-        id=options.id,
-        prefer=source.prefer,
-        random_state=options.random_state,
-        folder=source.pictures if options.pictures is None else options.pictures,
-    )
+    about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
+    about |= {"ignore": [*options.ignore, *options.design.not_features, *seed], "prefer": source.prefer}
+    about |= {"folder": source.pictures if options.pictures is None else options.pictures}
+    features = vectorize(without(frame, options.missing), target.name, **about)
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
         raise ValueError(" ".join([nothing, *features.notes]))
@@ -321,9 +311,6 @@ def _about_features(features: Features) -> list[str]:
         copies = f"{n - distinct:,} of the {n:,} rows are copies of others"
         notes.append(f"{copies}. If they were entered twice, {how}: {why}.")
     return notes
-
-
-# -------------------------------------------------------------------------------------- the fit sees some of the rows
 
 
 def is_sampled(source: FrameSource, options: Options) -> bool:

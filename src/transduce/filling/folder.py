@@ -102,7 +102,11 @@ def _write(
         writer = PartWriter(file, files, fitted.reading.decimal)
         for batch in files.batches(part, batch_rows):
             frame = files.frame_of(batch)
-            new = sources.columns_of_part(fitted, frame, _within(sampled, start, len(frame)))
+            some = None
+            if sampled is not None:  # the sampled rows of the batch, counted from its start
+                mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
+                some = sampled[0][mine] - start, sampled[1].iloc[mine]
+            new = sources.columns_of_part(fitted, frame, some)
             writer.write(batch, new if files.kind == "parquet" else rounded(new, target, task, known))
             status = new[f"{target}_status"]
             counts.update(status.value_counts().to_dict())
@@ -113,15 +117,6 @@ def _write(
         writer.close()
     about = {"name": name, "number": part.number, "rows": part.n_rows}
     return about | {"status": {word: int(n) for word, n in counts.items()}, "classes": dict(classes)}
-
-
-def _within(sampled: SampledColumns | None, start: int, length: int) -> SampledColumns | None:
-    """Return the sampled rows of a batch, counted from its start."""
-    if sampled is None:
-        return None
-    rows, new = sampled
-    mine = np.flatnonzero((rows >= start) & (rows < start + length))
-    return rows[mine] - start, new.iloc[mine]
 
 
 @dataclass(eq=False)
@@ -247,18 +242,11 @@ def fill_folder(
             shutil.rmtree(folder / WORK, ignore_errors=True)
             raise
         manifest.save()
-        source = _FileSource(
-            folder,
-            files,
-            runner,
-            _batch_rows(files, memory, runner),
-            parts=files.parts,
-            name=table,
-            flags={"out": f"{out}".rstrip("/") + "/"},
-            prefer=decimal_sign(files.style.delimiter),
-            pictures=os.path.commonpath([path.resolve().parent for path in files.files]),
-            words=files.kind in ("csv", "tsv"),
-        )
+        about: dict[str, Any] = {"name": table, "flags": {"out": f"{out}".rstrip("/") + "/"}}
+        about |= {"prefer": decimal_sign(files.style.delimiter), "words": files.kind in ("csv", "tsv")}
+        about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
+        batch_rows = _batch_rows(files, memory, runner)
+        source = _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
         result = _answer(fill_sample(source, target, read), source, manifest)
         shutil.rmtree(folder / WORK, ignore_errors=True)
     return result

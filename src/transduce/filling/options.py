@@ -34,6 +34,7 @@ LARGE = "Large tables"
 COMPUTING = "Computing"
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 KINDS = {"regression": "numbers", "classification": "classes"}
+NEED_ALL_ROWS = ("reject", "label_next", "device")  # what no fit to a sample of the rows can make use of
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,6 @@ class Option:
     help: str  # on the command line and in the docstring
     panel: str
     kind: Kind
-    sampled: bool = True  # whether it suits a fit to a sample of a table that is not in memory
 
     def described(self, default: Any) -> str:
         """Return type and default as a docstring says them."""
@@ -133,10 +133,10 @@ class Option:
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
-def _option(default: Any, kind: Kind, help: str, panel: str = ANSWER, *, sampled: bool = True) -> Any:
+def _option(default: Any, kind: Kind, help: str, panel: str = ANSWER) -> Any:
     """Return a field of `Options`."""
     said = f"{KINDS[kind.task].capitalize()}: {help}" if kind.task else help
-    metadata = {"option": Option(said, panel, kind, sampled)}
+    metadata = {"option": Option(said, panel, kind)}
     if isinstance(default, list):
         return field(default_factory=list, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -170,13 +170,10 @@ class Options:
     )
     probabilities: bool = _option(False, FLAG_OF_CLASSES, "add a column for the probability of every class.")
     reject: float | None = _option(
-        None,
-        SHARE,
-        "Mark this share of the answers, the least certain, as rejected; their values stay.",
-        sampled=False,
+        None, SHARE, "Mark this share of the answers, the least certain, as rejected; their values stay."
     )
     label_next: bool = _option(
-        False, FLAG, "Add a column that numbers the rows whose labels would help most.", sampled=False
+        False, FLAG, "Add a column that numbers the rows whose labels would help most."
     )
     labels: Design | None = _option(
         None,
@@ -237,7 +234,6 @@ class Options:
         DEVICE,
         "Where methods that can compute, others on the processor: cuda; all rows then take part.",
         COMPUTING,
-        sampled=False,
     )
     n_jobs: int | None = _option(
         None, JOBS, "Number of fits at the same time; -1 for one on each core.", COMPUTING
@@ -250,16 +246,12 @@ class Options:
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
                 hint = f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
-                hint = (
-                    ": say how the labels came about, as in labels=Drawn('column')"
-                    if name in LABEL_FLAGS
-                    else hint
-                )
+                if name in LABEL_FLAGS:
+                    hint = ": say how the labels came about, as in labels=Drawn('column')"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
         options, missing = dict(given), given.get("missing", ())
-        for name in {"ignore", "text", "number", "limit"} & set(
-            given
-        ):  # one column is no list, and is refused below
+        lists = {"ignore", "text", "number", "limit"}
+        for name in lists & set(given):  # one column is no list, and is refused below
             one = given[name] if name != "limit" else [given[name]]
             options[name] = one if isinstance(given[name], str) else list(given[name])
         several = isinstance(missing, list | tuple | set | frozenset)
@@ -301,13 +293,8 @@ class Options:
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
         design = self.design
-        names = [
-            *self.ignore,
-            *self.text,
-            *self.number,
-            *([] if self.id is None else [self.id]),
-            *design.columns,
-        ]
+        named = [] if self.id is None else [self.id]
+        names = [*self.ignore, *self.text, *self.number, *named, *design.columns]
         if target in names:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise ValueError(f"{target!r} is the target: {cannot}.")
@@ -316,11 +303,8 @@ class Options:
             raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
         if (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
             lacks = "probabilities, which the machine lacks: choose another method"
-            lacks = (
-                "labels that calibrate: choose another method than the machine"
-                if design.calibrates
-                else lacks
-            )
+            if design.calibrates:
+                lacks = "labels that calibrate: choose another method than the machine"
             raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
         return [target, *names]
 
@@ -405,7 +389,7 @@ class Options:
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
-        odd = [name for name in self.changed() if not OPTIONS[name].sampled]
+        odd = [name for name in self.changed() if name in NEED_ALL_ROWS]
         if self.guarantee == "row":
             odd.append("guarantee 'row'")
         if self.design.needs_all_rows:

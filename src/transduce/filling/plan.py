@@ -64,23 +64,16 @@ def make_plan(
         seconds *= 2 + FOLDS
     what = "intervals" if case.task == "regression" else "sets"
     if n_calibration == 0 and not isinstance(design, Estimated):
-        notes.insert(
-            0,
-            f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
-            f"from {'the blend' if blended else options.method_name}. How many rows together are "
-            f"outside is not bounded; {option('guarantee', 'column')} does that, and holds labels out for it.",
-        )
-        return Plan(_machine(case.task, options, design), False, left_out, seconds, notes, inner)
+        values = "the blend" if blended else options.method_name
+        note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
+        note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
+        note += "does that, and holds labels out for it."
+        model = _machine(case.task, options, design)
+        return Plan(model, False, left_out, seconds, [note, *notes], inner)
     notes.append(_about_guarantee(what, case.labels, n_calibration, design))
-    model = ConformalTransducer(
-        inner,
-        confidence=float(options.confidence),
-        label_conditional=options.label_conditional,
-        refit=True,
-        random_state=options.random_state,
-        labels=design,
-        classes=classes or None,
-    )
+    how: dict[str, Any] = {"confidence": float(options.confidence), "random_state": options.random_state}
+    how |= {"label_conditional": options.label_conditional, "classes": classes or None}
+    model = ConformalTransducer(inner, labels=design, refit=True, **how)
     return Plan(model, True, left_out, seconds, notes)
 
 
@@ -91,10 +84,8 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
         return f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
-    return (
-        f"{about}: values come from {n_labels} labels, {what} from a fit that saw {n_labels - n_calibration} of "
-        f"them, since the other {n_calibration} were held out to calibrate it."
-    )
+    saw = f"that saw {n_labels - n_calibration} of them, since the other {n_calibration} were held out to calibrate it"
+    return f"{about}: values come from {n_labels} labels, {what} from a fit {saw}."
 
 
 def _held_out(case: Case, options: Options, design: Design) -> int:

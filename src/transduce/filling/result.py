@@ -523,12 +523,10 @@ class FillResult:
             )
         if self.options.reject is not None:
             count = int(np.sum(self.answer.status == "rejected"))
-            notes.append(
-                f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values stay, "
-                "and the guarantee is about all answers together."
-                if count
-                else "No answer is marked as rejected: this method is equally certain of all of them."
-            )
+            some = f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values "
+            some += "stay, and the guarantee is about all answers together."
+            none = "No answer is marked as rejected: this method is equally certain of all of them."
+            notes.append(some if count else none)
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
@@ -637,13 +635,11 @@ class FillResults(Mapping[Any, FillResult]):
         ----------
         OPTIONS
         """
-        tasks = {result.task for result in self.values()}
-
-        def suited(result: FillResult) -> dict[str, Any]:
-            suits = {name: OPTIONS[name].kind.task if name in OPTIONS else "" for name in questions}
-            return {k: one for k, one in questions.items() if suits[k] not in tasks - {result.task}}
-
-        results = {name: result.ask(**suited(result)) for name, result in self.items()}
+        suits = {name: OPTIONS[name].kind.task if name in OPTIONS else "" for name in questions}
+        results, tasks = {}, {result.task for result in self.values()}
+        for target, result in self.items():
+            own: Any = {k: one for k, one in questions.items() if suits[k] not in tasks - {result.task}}
+            results[target] = result.ask(**own)
         return replace(self, results=results)
 
     def table(self, **questions: Unpack[Questions]) -> Any:

@@ -476,10 +476,9 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
         least = 2 * fewest_calibration(float(options.confidence))
         if drawn < least:
-            raise ValueError(
-                f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample: half of "
-                f"them calibrate the sample and half all other rows, so it takes {least}."
-            )
+            few = f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample"
+            half = "half of them calibrate the sample and half all other rows"
+            raise ValueError(f"{few}: {half}, so it takes {least}.")
         number = drawn // 2
     roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
     if roles.n_unlabelled == 0:

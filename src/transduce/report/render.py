@@ -141,10 +141,8 @@ def embed(source: bytes, name: str) -> str:
         if element.tag not in ("text", "tspan"):
             element.text = None
         for key in list(element.attrib):  # a name before every name, and fewer digits
-            short, value = (
-                key.rpartition("}")[2],
-                element.attrib.pop(key) if "}" in key else element.attrib[key],
-            )
+            short = key.rpartition("}")[2]
+            value = element.attrib[key] if short == key else element.attrib.pop(key)
             if short == "id":
                 value = f"{name}-{value}"
             elif short == "href":

@@ -55,10 +55,8 @@ def question(facts: Facts) -> str:
     share = rough_percent(counts["unlabelled"] / counts["rows"])
     kind = facts.filled.labels.kind if facts.numbers else counted(counts["classes"], "class", "classes")
     missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
-    return (
-        f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” "
-        f"({share}). They were filled from the {counted(counts['labelled'], 'row')} that have one ({kind})."
-    )
+    some = f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” ({share})"
+    return f"{some}. They were filled from the {counted(counts['labelled'], 'row')} that have one ({kind})."
 
 
 def reply(facts: Facts) -> list[str]:
@@ -129,21 +127,17 @@ def caveats(facts: Facts) -> list[str]:
             "row may be outside more often than others.",
             "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
         ]
-    n_unbounded = getattr(facts.answers, "n_unbounded", 0)
-    if n_unbounded:
-        said.append(
-            f"{counted(n_unbounded, 'interval')} of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded: "
-            f"there are too few known values to say more at {percent(filled.confidence)}, or no answer. A lower level "
-            "may give bounds."
-        )
-    if facts.counts["unreached"]:
-        rows = counted(facts.counts["unreached"], "row")
-        said.append(f"{rows} could not be answered: the value stays empty there.")
+    if n_unbounded := getattr(facts.answers, "n_unbounded", 0):
+        unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
+        few = f"there are too few known values to say more at {percent(filled.confidence)}, or no answer"
+        said.append(f"{counted(n_unbounded, 'interval')} {unbounded}: {few}. A lower level may give bounds.")
+    if n_lost := facts.counts["unreached"]:
+        said.append(f"{counted(n_lost, 'row')} could not be answered: the value stays empty there.")
     if facts.quality is not None and len(filled.members) > 1:
-        said.append(
-            "Methods were weighted by the same held-out values that are scored here, so the blend may look a "
-            "little better than it is. Intervals and sets do not depend on that."
+        blend = (
+            "Methods were weighted by the same held-out values that are scored here, so the blend may look a"
         )
+        said.append(f"{blend} little better than it is. Intervals and sets do not depend on that.")
     if filled.relevance is not None and filled.relevance.notna().any():
         said.append("Relevance says what the answers were made from, not what causes the values.")
     return said
@@ -160,8 +154,7 @@ def again(facts: Facts, version: str, made: str) -> str:
 def who_was_labelled(facts: Facts) -> list[str]:
     """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
     filled, guarantee = facts.filled, facts.filled.guarantee
-    told = filled.told
-    said = [] if told is None else [told.origins]
+    said = [] if filled.told is None else [filled.told.origins]
     if DRAWN in guarantee.assumptions:
         said.append("Rows drawn at random calibrate; it does not matter how the other labels were chosen.")
     elif CHANCE in guarantee.assumptions:
@@ -169,19 +162,17 @@ def who_was_labelled(facts: Facts) -> list[str]:
     elif guarantee.assumptions:
         said.append(f"It was taken for granted that {' and that '.join(guarantee.assumptions)}.")
     if guarantee.effective is not None:
-        said.append(
-            f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for the "
-            f"unlabelled rows, and are worth {number(guarantee.effective, 0)} of equal weight."
-        )
+        labels = f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for"
+        worth = f"are worth {number(guarantee.effective, 0)} of equal weight"
+        said.append(f"{labels} the unlabelled rows, and {worth}.")
     if guarantee.drift is not None:
         said.append(str(guarantee.drift))
     if guarantee.remedy:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
-        said.append(
-            f"To get an exact guarantee, label these rows, which were drawn at random: {rows} (counted from 1). "
-            f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them, and "
-            "`transduce fill --random-labels` uses them."
-        )
+        drawn = f"label these rows, which were drawn at random: {rows} (counted from 1)"
+        marks = f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them"
+        uses = "`transduce fill --random-labels` uses them"
+        said.append(f"To get an exact guarantee, {drawn}. {marks}, and {uses}.")
     if filled.sensitivity is not None and len(filled.sensitivity):
         said.append(_sensitivity(filled.sensitivity, len(filled.answer)))
     return said
@@ -201,10 +192,8 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
             words = f"half of the intervals are at most {line['width']:.3g} wide{more}"
         said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
     first, *others = said
-    return (
-        f"If the value itself played no part in who has a label, {first}. If the odds of a label also depend on the "
-        f"value, either way, {'; '.join(others)}."
-    )
+    depends = f"If the odds of a label also depend on the value, either way, {'; '.join(others)}."
+    return f"If the value itself played no part in who has a label, {first}. {depends}"
 
 
 def cards(facts: Facts) -> list[dict[str, str]]:

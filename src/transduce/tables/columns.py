@@ -363,13 +363,11 @@ class LabelReading:
 
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of some rows; all are missing where the table lacks the column."""
-        if self.name not in frame.columns:
-            empty: AnyArray = np.full(len(frame), np.nan if self.task == "regression" else None)
-            missing = np.ones(len(frame), dtype=bool)
-            return Target(self.name, empty, missing, self.task, limits=self.limits, spelling=self.spelling)
-        column = frame[self.name]
+        column = frame.get(self.name, pd.Series([None] * len(frame), dtype=object))
         missing = missing_labels(column, words=self.words)
-        if self.task == "classification":
+        if missing.all():
+            labels = np.full(len(frame), np.nan if self.task == "regression" else None)
+        elif self.task == "classification":
             labels = np.full(len(frame), None, dtype=object)
             for row in np.flatnonzero(~missing):
                 labels[row] = self._class(column.iloc[row])
@@ -497,12 +495,11 @@ def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = 
     shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
     if task == "regression" and new[f"{target}_filled"].dtype.kind == "f":
-        names = [f"{target}_{end}" for end in ("filled", "lower", "upper")]
-        given = (new[f"{target}_status"] == "given").to_numpy()
-        own = new[names[0]].to_numpy(dtype=float)[given] if known is None else np.asarray(known, dtype=float)
+        filled, given = f"{target}_filled", (new[f"{target}_status"] == "given").to_numpy()
+        own = new[filled].to_numpy(dtype=float)[given] if known is None else np.asarray(known, dtype=float)
         digits = _decimals(own)
-        ways: tuple[Any, ...] = (np.round, np.floor, np.ceil)
-        for name, way in zip(names, ways, strict=True):
+        ways: dict[str, Any] = {filled: np.round, f"{target}_lower": np.floor, f"{target}_upper": np.ceil}
+        for name, way in ways.items():
             values = new[name].to_numpy(dtype=float)
             near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
             new[name] = np.where(given | ~np.isfinite(near), values, near)

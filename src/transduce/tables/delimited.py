@@ -111,7 +111,12 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         end = pairs[0][0][len(pairs[0][0].rstrip("\r\n")) :]
         pairs.insert(0, (f"{delimiter.join(names)}{end}", names))
     names, records = pairs[0][1], [fields for _, fields in pairs[1:]]
-    _check_lengths(names, records, delimiter)
+    for number, fields in enumerate(records, start=2):
+        if len(fields) != len(names):
+            how = f"quote fields that hold the delimiter {delimiter!r}"
+            how = how if len(fields) > len(names) else "complete the record, or drop it"
+            count = counted(len(fields), "field")
+            raise ValueError(f"has {count} in record {number} but {len(names)} in its header: {how}")
     columns = np.array(records, dtype=object).reshape(len(records), len(names)).T
     prefer = decimal_sign(delimiter)
     series, decimals, cells = zip(*(_column(texts, prefer) for texts in columns), strict=True)
@@ -155,16 +160,6 @@ def _is_data(first: list[str], others: list[list[str]]) -> bool:
 def decimal_sign(delimiter: str) -> str:
     """Return the decimal sign in case of doubt: where semicolons separate fields, it is the comma."""
     return "comma" if delimiter == ";" else "point"
-
-
-def _check_lengths(names: list[str], records: list[list[str]], delimiter: str) -> None:
-    """Raise a ValueError unless every record has as many fields as the header."""
-    for number, fields in enumerate(records, start=2):
-        if len(fields) != len(names):
-            more = f"quote fields that hold the delimiter {delimiter!r}"
-            how = more if len(fields) > len(names) else "complete the record, or drop it"
-            count = counted(len(fields), "field")
-            raise ValueError(f"has {count} in record {number} but {len(names)} in its header: {how}")
 
 
 def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:

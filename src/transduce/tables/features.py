@@ -157,9 +157,6 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
     return np.argsort(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable")
 
 
-# --------------------------------------------------------------------------------------------- what a column is
-
-
 def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
     """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
     if is_number(series):
@@ -440,9 +437,6 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
     return column.reading.named(column.name, column.reading.reduction.fit_transform(weights))
 
 
-# ---------------------------------------------------------------------------- cells, as they are read now and later
-
-
 def as_texts(series: pd.Series) -> pd.Series:
     """Return cells as text, or missing; small and capital letters are the same in true and false."""
     codes, levels = text_levels(series)
@@ -493,9 +487,8 @@ class NumberReading:
             return self.named(name, as_floats(series), np.zeros(len(series)))
         if self.moments is not None:
             return self.named(name, self.moments.numbers(as_texts(series)), np.zeros(len(series)))
-        return self.named(
-            name, *numbers.read_cells(as_texts(series), self.decimal, self.unit, anywhere=self.anywhere)
-        )
+        found = numbers.read_cells(as_texts(series), self.decimal, self.unit, self.anywhere)
+        return self.named(name, *found)
 
     def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""

@@ -36,6 +36,7 @@ PACKED, JSON = (".gz", ".zip"), ("json", "json lines")
 _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
 _PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
 _BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
+_WHOLE, _LONGEST = re.compile(r"[-+]?\d+"), 18  # digits that an integer of 64 bits surely holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,9 +409,8 @@ def _fitting(value: Any) -> Any:
         return _UNFIT.sub("�", value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
         return str(value)
-    if isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None:
-        return value.isoformat()
-    if isinstance(value, dt.datetime) and value.year < 1900:
+    zoned = isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None
+    if zoned or (isinstance(value, dt.datetime) and value.year < 1900):
         return value.isoformat()
     fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
     return value if fits else _UNFIT.sub("�", str(value))
@@ -426,13 +426,7 @@ def plain_cell(value: Any) -> Any:
         return value.to_pydatetime(warn=False)
     if isinstance(value, pd.Timedelta):
         return value.to_pytimedelta()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value
-
-
-_WHOLE = re.compile(r"[-+]?\d+")
-_LONGEST = 18  # digits that an integer of 64 bits surely holds
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:

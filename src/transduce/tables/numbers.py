@@ -202,12 +202,10 @@ def read_numbers(
     unread = cells[~np.isfinite(found.values)]
     missing = is_missing(unread)
     if not found.unit and len(unread) - missing.sum() > (1.0 - NEARLY) * (len(cells) - missing.sum()):
-        units = units_in(
-            unread
-        )  # as where many say "3 rooms", others 3; a single "3 kg" may say that others are not
+        # As where many say "3 rooms", others 3; a single "3 kg" may say that others are not.
+        units = units_in(unread)
         found = replace(found, unit=units[0] if len(units) == 1 else "")
-    n_holes = 0
-    mended = cache(_mended)
+    n_holes, mended = 0, cache(_mended)
     for row in np.flatnonzero(~np.isfinite(found.values)).tolist():
         text = cells[row].strip() if isinstance(cells[row], str) else ""
         n_holes += text.lower() in HOLES
@@ -232,9 +230,7 @@ def units_in(texts: Iterable[Any]) -> list[str]:
     return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
 
 
-def read_cells(
-    texts: pd.Series, decimal: str, unit: str, *, anywhere: bool = False
-) -> tuple[Array, AnyArray]:
+def read_cells(texts: pd.Series, decimal: str, unit: str, anywhere: bool = False) -> tuple[Array, AnyArray]:
     """Return the numbers in texts under a given reading, NaN for the rest, and on which side of each the truth is."""
     codes, levels = pd.factorize(texts)
     values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
