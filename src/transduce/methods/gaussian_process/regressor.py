@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -70,7 +71,6 @@ class FittedProcess:
     predicted: tuple[Array, Array]  # (m,)
     plain: tuple[Array, Array]  # (m,)
     matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
-    q: process.Match | None  # the matched distribution
     chosen: parameters.FoundParameters  # the parameters, and how they were found
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
 
@@ -83,7 +83,7 @@ class FittedProcess:
         scaling: Scaling,
         units: Units,
     ) -> FittedProcess:
-        """Predict with the parameters found, and match."""
+        """Predict with the parameters found."""
         y_l, best, (order, matched) = chosen.objective.y_l, chosen.best.log_parameters, places
         X_l = chosen.objective.X[: y_l.shape[0], :]
         posterior = process.fit_posterior(X_l, y_l, best, chosen.max_exact)
@@ -91,11 +91,15 @@ class FittedProcess:
         if chosen.plain is not chosen.best:
             other = process.fit_posterior(X_l, y_l, chosen.plain.log_parameters, chosen.max_exact)
             plain = other.predict(unlabelled)
-        few = isinstance(posterior, process.Posterior)
-        varied = few and len(matched) > 0 and np.ptp(arrays.to_numpy(y_l)) > 0.0
-        q = chosen.objective.match(best) if varied else None
         noise = float(units.squared(np.exp(best)[-1]))
-        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, q, chosen, order)
+        return cls(scaling, units, posterior, noise, unlabelled, predicted, plain, matched, chosen, order)
+
+    @cached_property
+    def q(self) -> process.Match | None:
+        """The matched distribution, when first asked for: a blend never asks."""
+        objective, few = self.chosen.objective, isinstance(self.posterior, process.Posterior)
+        varied = few and len(self.matched) > 0 and np.ptp(arrays.to_numpy(objective.y_l)) > 0.0
+        return objective.match(self.chosen.best.log_parameters) if varied else None
 
     @property
     def relevance(self) -> Array:
@@ -109,8 +113,9 @@ class FittedProcess:
         return self.units.squared(self.posterior.covariance(rows))
 
 
-def moments_table(fitted: FittedProcess, y_l: Array) -> pd.DataFrame:
+def moments_table(fitted: FittedProcess) -> pd.DataFrame:
     """Return mean and standard deviation, over rows, of scaled labels and of what is predicted; in their units."""
+    y_l = fitted.chosen.objective.y_l
     xp = arrays.namespace(y_l)
     moments = {"labels": (float(xp.mean(y_l)), float(xp.mean(y_l**2)))}
     if fitted.unlabelled.shape[0]:
@@ -311,7 +316,6 @@ class TransductiveGPRegressor(NumberTransducer):
         self.objective_path_, self.n_iter_ = chosen.best.path, chosen.best.n_iter
         self.converged_ = chosen.best.converged
         self.log_marginal_likelihood_ = fitted.posterior.log_likelihood
-        self.moments_ = moments_table(fitted, objective.y_l)
         self.answer_ = make_answer(sample, fitted)
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
@@ -331,6 +335,12 @@ class TransductiveGPRegressor(NumberTransducer):
         """Covariance of the missing labels, shape (m, m)."""
         check_is_fitted(self)
         return self._fitted.covariance(self._fitted.unlabelled)
+
+    @property
+    def moments_(self) -> pd.DataFrame:
+        """Mean and standard deviation of labels and predictions."""
+        check_is_fitted(self)
+        return moments_table(self._fitted)
 
     @property
     def matched_mean_(self) -> Array:
