@@ -286,7 +286,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     judged = picked.judged
     assert judged is not None
     if picked.guarantee.kind == "none":
-        return {}, {"why_not": " ".join(picked.guarantee.reasons)}
+        return {}, {"why_not": "Where values came about like this, no one can tell which rows to trust."}
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
     first = np.asarray(picked.answers)[order]
     columns = {"unsure": judged.unsure[order], "first": first if numbers else [name_of(one) for one in first]}

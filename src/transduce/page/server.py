@@ -314,8 +314,7 @@ class OpenServer:
             )
             session = Session(table, choices.target, settings=settings)
             self.label.session = session
-            if body.get("draw"):
-                session.propose("audit")
+            session.propose("audit" if body.get("draw") else "learn")
 
     def _advised(self, choices: Choices, n_rows: int) -> list[int]:
         """Return the rows that the last fill would have labelled, if it was of this column."""

@@ -1,7 +1,7 @@
 // The row that is judged, or looked at again.
 
 import { $, dot, fill, make } from "/page/dom.js";
-import { count, number, rough, words } from "/page/locale.js";
+import { count, number, rough, text, words } from "/page/locale.js";
 
 const TITLE = 160; // a first text up to this long is a headline
 const TINY = 32; // images up to so many pixels are shown as squares
@@ -13,12 +13,18 @@ function picture(cell, row, column) {
   return image;
 }
 
+// Numbers and dates as the browser's language writes them.
+function written(cell) {
+  const value = Number(cell.text.replaceAll(",", ""));
+  return cell.kind === "number" && Number.isFinite(value) ? number(value) : text(cell.text);
+}
+
 function shown(cell, row, column, plain) {
   const heading = plain ? null : make("h3", { text: cell.name });
   let body;
   if (cell.kind === "image") body = picture(cell, row, column);
   else if (cell.kind === "missing") body = make("p", { class: "missing", text: "empty" });
-  else body = make("p", { text: cell.text, dir: "auto" });
+  else body = make("p", { text: written(cell), dir: "auto" });
   return make("div", { class: "cell" }, heading, body);
 }
 
