@@ -21,6 +21,7 @@ from tests.labelling.tables import new_session
 from transduce import fill as fill_table
 from transduce.cli.app import app
 from transduce.conformal import Drawn, Estimated
+from transduce.filling.sources import FrameSource
 from transduce.labelling import Session
 
 pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
@@ -131,6 +132,16 @@ def test_a_value_that_means_empty_makes_a_column_a_target(opened):
     assert set(found["targets"]) == {"price", "rooms"}
     options = Saved.read(folder / "houses.csv.transduce").choices.options()
     assert (options.missing, options.text, options.ignore, options.id) == (["-999"], ["note"], ["kind"], "id")
+
+
+def test_labels_are_written_with_the_decimal_sign_of_the_column(tmp_path):
+    cells = [f"€ {n},5{n % 10}" for n in range(10, 30)]
+    frame = pd.DataFrame({"x": range(24), "y": [*cells, *[None] * 4]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table, choices = files.read(tmp_path / "t.csv"), Choices(target="y", way="chance")
+    new, said = GivenLabels({20: 1.234, 21: 1234.0}, None).put_into(table, choices)
+    labels = FrameSource.read(new, "y", said.options()).labels
+    assert labels.labels[[0, 20, 21]].tolist() == [10.5, 1.234, 1234.0]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -38,7 +38,7 @@ from transduce.report.rows import least_certain_first
 from transduce.tables import files
 from transduce.tables.columns import rounded
 from transduce.tables.files import write
-from transduce.tables.numbers import number_text
+from transduce.tables.numbers import number_text, read_numbers
 
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
@@ -73,7 +73,7 @@ class GivenLabels:
         """Return the table with these labels, and choices that say how they came about."""
         frame, target = table.frame.copy(deep=False), choices.target
         column, numbers = frame[target].astype(object), pd.api.types.is_numeric_dtype(frame[target])
-        decimal = table.cells(target).prefer
+        decimal = read_numbers(column.where(column.map(type).eq(str)), table.cells(target).prefer).decimal
         for row, label in self.labels.items():
             text = isinstance(label, float) and not numbers  # as the others of the column are
             column.iat[row] = number_text(float(str(label)), decimal) if text else label
