@@ -179,9 +179,8 @@ def test_numbers_in_text(texts, values, decimal, unit):
 def test_the_quick_way_to_numbers_is_the_long_one():
     """Draws of numbers, codes, words for nothing and what Python or Arrow may take for a number."""
     cells = "1 -2 +3 0 00 007 -07 1.5 .5 5. 1e5 1E-3 -.5e+3 inf nan NaN NA 1_000 1,5 0x10 1e400 1e-400 -0 -0.0 ? 2.675"
-    cells += (
-        " 123456789012345678 1234567890123456789 4.9406564584124654e-324 9007199254740993 \u0663 None true"
-    )
+    cells += " 123456789012345678 999999999999999999 1234567890123456789 9007199254740993"
+    cells += " 4.9406564584124654e-324 \u0663 None true"
     random, n_quick = np.random.default_rng(0), 0
     for _ in range(1000):
         texts = random.choice(

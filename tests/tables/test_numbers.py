@@ -293,6 +293,7 @@ def test_true_and_blanks_make_no_new_classes():
         (["3 rooms", "4", "5 Rooms", "2 rm.", "1 room"], [3, 4, 5, 2, 1]),
         (["€ 300", "300 EUR", "EUR 200", "120 Euro", "approx. 100 €"], [300, 300, 200, 120, 100]),
         (["12 yrs", "13 years", "circa 14 yr", "15 y"], [12, 13, 14, 15]),
+        (["ca. 1.500 €", "2.300 EUR", "900,50 €"], [1500, 2300, 900.5]),
     ],
 )  # fmt: skip
 def test_one_unit_has_many_spellings(cells, values):
@@ -319,6 +320,14 @@ def test_what_is_not_of_one_unit_is_left(cells):
 
 def test_units_are_named_where_they_differ():
     assert units_in(["72 m²", "80 m2", "75 m²", "700 sqft", "60"]) == ["m²", "sqft"]
+    assert units_in(["<1", "5*", "7²", "~8", "5 mg", "6 MG", "7 Mg"]) == ["MG", "Mg"]  # mega is not milli
+
+
+def test_limits_and_marks_of_many_numbers_are_not_a_unit():
+    found = read_numbers(["<0.568", "2.345", "1.111", ">3", "4*"], "comma")  # 0.568 is not 568
+    assert (found.unit, found.decimal, found.side.tolist()) == ("", "point", [-1, 0, 0, 1, 0])
+    np.testing.assert_array_equal(found.values, [0.568, 2.345, 1.111, 3, 4])
+    assert read_numbers(["<1", "<2", "<3"]).side.tolist() == [-1, -1, -1]
 
 
 def test_the_number_among_words_counts_where_somebody_says_so():

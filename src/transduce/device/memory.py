@@ -21,6 +21,10 @@ def to_device(X: Any, device: str = "cuda") -> Any:
     device : str, default="cuda"
         As torch names devices: ``"cuda"``, ``"cuda:1"``, ``"cpu"``. Without torch, cupy takes ``"cuda"``.
 
+    Returns
+    -------
+    torch tensor or cupy array
+
     Examples
     --------
     >>> import pytest

@@ -40,15 +40,24 @@ ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".
 class FilledFolder:
     """A table that was filled part by part into a folder, as by `fill_folder`; nothing is read before it is asked for.
 
+    Parameters
+    ----------
+    folder : Path
+        Where the parts and their manifest are.
+    parts : list of str
+        The files, in the order of the rows.
+    by_class : dict
+        Of classes, how often each was answered.
+
     Examples
     --------
     >>> FilledFolder(Path("filled"), ["part-00000-a.parquet"]).paths[0].name
     'part-00000-a.parquet'
     """
 
-    folder: Path  # where the parts and their manifest are
-    parts: list[str]  # the files, in the order of the rows
-    by_class: dict[str, int] = field(default_factory=dict)  # of classes, how often each was answered
+    folder: Path
+    parts: list[str]
+    by_class: dict[str, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> list[Path]:

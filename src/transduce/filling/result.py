@@ -247,7 +247,8 @@ class FillResult:
 
     Whatever does not touch the fit is asked of the result: `table`, `guarantee_at`, and `ask` for both at once. What
     takes time besides (``members``, ``out_of_fold``, ``relevance``, ``map``, ``advice``) is computed when it is first
-    asked for, as by the report; if it cannot be computed, a note says so.
+    asked for, as by the report; if it cannot be computed, a note says so. ``options`` are what was asked for, and
+    ``counts`` how many rows (``n_rows``), labels (``n_labels``) and rows that the fit saw (``n_fitted``) there are.
 
     Examples
     --------
@@ -359,9 +360,8 @@ class FillResult:
             answer = self.diagnosis.chance.of_classes(answer, self.confidence)
         if self.options.reject is None:
             return answer
-        certain = (
-            answer.confidence
-        )  # which many rows share: the widest intervals, or the closest classes, go first
+        # Many rows share one confidence: the widest intervals, or the closest classes, go first.
+        certain = answer.confidence
         if answer.regions is not None:
             certain = -answer.regions.measure()
         elif answer.probabilities is not None:
@@ -377,7 +377,11 @@ class FillResult:
 
     @cached_property
     def new(self) -> pd.DataFrame:
-        """The new columns: ``<target>_filled``, ``_lower``, ``_upper`` (or ``_set``, ``_probability``), and so on."""
+        """The new columns ``<target>_filled``, ``_lower`` and ``_upper`` (or ``_set`` and ``_probability``) and others.
+
+        ``_narrower`` is how much narrower an interval is than one made without features, from 0 to 1;
+        ``_confidence`` is the level up to which no other class is possible; ``_status`` is that of the answer.
+        """
         index = self.shown.index
         if self.fitted is not None:
             new = self.fitted.as_columns(self.labels, self.answer, index)
@@ -477,7 +481,10 @@ class FillResult:
 
     @property
     def out_of_fold(self) -> pd.DataFrame:
-        """``true`` and ``answered`` at the labelled rows, each answered while it was hidden; its index are the rows."""
+        """``true`` and ``answered`` at labelled rows, each answered while it was hidden; the rows are its index.
+
+        For classes also the ``probability`` of the answered one, if there is one.
+        """
         folds = self.diagnosis.out_of_fold
         if self.totals is not None:  # rows of a sample have no places in the table
             return folds.reset_index(drop=True)
@@ -595,6 +602,8 @@ class FillResult:
 @dataclass(frozen=True, eq=False, repr=False)
 class FillResults(Mapping[Any, FillResult]):
     """A table of which several columns were filled: the result of each, by its name, and one table.
+
+    A mapping from each target to its `FillResult`; ``frame`` is the table with the new columns of all of them.
 
     Examples
     --------

@@ -295,13 +295,18 @@ class Runner(Protocol):
 class LocalRunner:
     """The cores of this machine, through joblib.
 
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Processes at the same time, as joblib counts them; None is 1, in this process.
+
     Examples
     --------
     >>> sorted(LocalRunner().map(pow, 2, [1, 2, 3]))
     [2, 4, 8]
     """
 
-    n_jobs: int | None = None  # processes at the same time, as joblib counts them; None is 1, in this process
+    n_jobs: int | None = None
 
     @property
     def n_here(self) -> int:
@@ -369,6 +374,11 @@ def cluster_runner(
         Workers of a local cluster; one for each core by default.
     timeout : float, default=10.0
         Seconds to wait for a scheduler to answer.
+
+    Yields
+    ------
+    DaskRunner
+        A `Runner` for `fill_folder`.
 
     Examples
     --------

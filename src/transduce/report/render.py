@@ -54,6 +54,10 @@ def render_json(summary: dict[str, Any]) -> str:
     summary : dict
         Of `summarize`.
 
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> print(render_json({"target": "prix €", "counts": {"rows": 3}}))
@@ -73,8 +77,22 @@ def render_html(summary: dict[str, Any]) -> str:
     Parameters
     ----------
     summary : dict
-        Of `summarize`, or of `render_json` read back; the same one gives the same page. Everything from the table is
-        escaped, and the page tells browsers to run no script except its own and to load nothing.
+        Of `summarize`, or of `render_json` read back; the same one gives the same page.
+
+    Returns
+    -------
+    str
+        Everything from the table is escaped, and the page tells browsers to run no script except its own and to load
+        nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce import fill
+    >>> from transduce.report import render_html, summarize
+    >>> table = pd.DataFrame({"size": range(60), "price": [2.0 * n if n % 3 else None for n in range(60)]})
+    >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column")))[:15]
+    '<!DOCTYPE html>'
     """
     folder = files("transduce.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))

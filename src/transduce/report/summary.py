@@ -40,8 +40,23 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     Parameters
     ----------
     filled : FillResult
-        As `fill` returns it; the same table, settings and versions give the same dictionary. A number that does not
-        exist is None, and so is an end of an interval that is infinite.
+        As `fill` returns it.
+
+    Returns
+    -------
+    dict
+        The same for the same table, settings and versions. A number that does not exist is None, and so is an end of
+        an interval that is infinite.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce import fill
+    >>> from transduce.report import summarize
+    >>> table = pd.DataFrame({"size": range(60), "price": [2.0 * n if n % 3 else None for n in range(60)]})
+    >>> summary = summarize(fill(table, "price", method="ridge", guarantee="column"))
+    >>> summary["target"], summary["task"], len(summary["rows"])
+    ('price', 'regression', 20)
     """
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = sentences.Facts(

@@ -32,12 +32,12 @@ _SIGN = {"point": r"\.", "comma": ","}
 _SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}  # in the order in which they are tried
 _BREAK = {decimal: re.compile(group) for decimal, group in _GROUP.items()}
 _NUMBER = {
-    decimal: re.compile(rf"[-+]?([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
+    decimal: re.compile(rf"[-+]?([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
     for decimal, group in _GROUP.items()
 }
 _AMOUNT = re.compile(r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)")
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
-_BEFORE = re.compile(r"[^\w\s(]?|[A-Z]{3}|[A-Z]{0,2}\$")
+_BEFORE = re.compile(r"[^\w\s(<>≤≥~≈]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}|(mm|cm|m|km|in|ft|yd)\^?[23]")
 # One unit has many spellings: without blanks, points, capitals and plurals, and by these other names of it.
 _ABOUT = re.compile(
@@ -50,6 +50,8 @@ _SAME_UNIT += (
     "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer|cm centimetre centimeter|mm millimetre"
 )
 _UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
+_MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
+_MEANT = re.compile(r"[^\W\d]|[%‰°€$£¥₹]")  # in units, not in marks such as * and ²
 _ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
 _SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
 FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
@@ -102,7 +104,11 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     pairs = zip(amounts, units, strict=True)
     numbers = [amount["number"].strip() if amount and own == unit else "" for amount, own in pairs]
     readings = {sign: [_read(number, sign) for number in numbers] for sign in _SIGNS[prefer]}
-    best = max(readings, key=lambda sign: int(np.sum(~np.isnan(readings[sign]))))
+    # Where these leave the sign open, as "1.500 €" does, numbers with any unit decide, as "900,50 EUR".
+    every = [amount["number"].strip() for amount in amounts if amount]
+    n_read = {sign: np.isfinite(readings[sign]).sum() for sign in readings}
+    n_any = {sign: np.isfinite([_read(number, sign) for number in every]).sum() for sign in readings}
+    best = max(readings, key=lambda sign: (n_read[sign], n_any[sign]))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
         both = zip(present, readings[best], strict=True)
         readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in both]
@@ -126,7 +132,8 @@ def _one_unit(amount: re.Match[str] | None) -> str | None:
     words = (amount["before"] + amount["after"]).strip()
     if words and not (_BEFORE if amount["before"].strip() else _SPELLED).fullmatch(words):
         return None
-    plain = re.sub(r"[\s.^]", "", words).lower().replace("²", "2").replace("³", "3")
+    plain = re.sub(r"[\s.^]", "", words).replace("²", "2").replace("³", "3")
+    plain = plain if _MEGA.fullmatch(plain) else plain.lower()
     one = plain.removesuffix("s") if len(plain) > 2 else plain
     return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
 
@@ -168,7 +175,7 @@ def plain_numbers(texts: AnyArray) -> pd.Series | None:
         return None
     if not np.isfinite(values[~gone]).all():
         return None
-    whole = not gone.any() and np.abs(values).max() < 1e18 and not re.search("[.eE]", lines)
+    whole = not gone.any() and not re.search(r"[.eE]|\d{19}", lines)
     return pd.Series(present.astype(np.int64) if whole else values)
 
 
@@ -224,7 +231,7 @@ def units_in(texts: Iterable[Any]) -> list[str]:
     amounts = [_AMOUNT.fullmatch(_ABOUT.sub("", text.strip())) for text in texts if isinstance(text, str)]
     spelled: dict[str, Counter[str]] = {}
     for amount in amounts:
-        if amount is not None and (unit := _one_unit(amount)):
+        if amount is not None and (unit := _one_unit(amount)) and _MEANT.search(unit):
             spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += 1
     ordered = sorted(spelled, key=lambda unit: (-spelled[unit].total(), unit))
     return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]

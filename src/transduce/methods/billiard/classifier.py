@@ -381,6 +381,8 @@ def play_until(
 class BayesianTransducer(ClassTransducer):
     """Classifier in which every separator that gets the labelled rows right has a vote.
 
+    Graepel, Herbrich, Obermayer (1999). Bayesian transduction. NIPS 12.
+
     Parameters
     ----------
     kernel : str or callable, default="rbf"

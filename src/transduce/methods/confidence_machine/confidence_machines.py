@@ -291,8 +291,9 @@ def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> 
 class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
-    Full conformal prediction around (kernel) ridge regression: a region holds every label that would not make its row's
-    residual nonconforming among those of the completed sample. Rows need only be exchangeable; no label is set aside.
+    Full conformal prediction around (kernel) ridge regression (Nouretdinov, Melluish, Vovk 2001. Ridge regression
+    confidence machine. ICML): a region holds every label that would not make its row's residual nonconforming among
+    those of the completed sample. Rows need only be exchangeable; no label is set aside.
 
     Parameters
     ----------
@@ -440,7 +441,7 @@ def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:
 class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     """Sets of classes that hold the true one with the stated probability, exactly.
 
-    The confidence machine on one-vs-rest ridge regression with targets -1 and +1. Each row is as nonconforming as
+    `RidgeConfidenceMachine` on one-vs-rest ridge regression with targets -1 and +1. Each row is as nonconforming as
     its residual in the column of its own class; with two classes this is ridge regression on -1 and +1.
 
     Parameters

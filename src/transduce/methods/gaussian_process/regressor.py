@@ -196,6 +196,8 @@ def arrange_rows(
 class TransductiveGPRegressor(NumberTransducer):
     """Gaussian process whose predictions at the unlabelled rows look, in mean and spread, like the labels seen.
 
+    Le, Smola, Gartner, Altun (2006). Transductive Gaussian process regression with automatic model selection. ECML.
+
     Parameters
     ----------
     matching : float or "cv", default="cv"

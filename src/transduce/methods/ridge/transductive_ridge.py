@@ -456,6 +456,8 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
 class TransductiveRidge(RidgeEstimator, NumberTransducer):
     """Ridge regression that chooses the missing labels by leave-one-out.
 
+    Chapelle, Vapnik, Weston (1999). Transductive inference for estimating values of functions. NIPS 12.
+
     Parameters
     ----------
     kernel : str or callable, default="rbf"
@@ -560,7 +562,7 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
 class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
     """Classes by ridge regression that chooses the missing labels by leave-one-out.
 
-    Transductive linear discrimination: targets -1 and +1, the answer is the sign. Three and more classes are
+    `TransductiveRidge` as linear discrimination: targets -1 and +1, the answer is the sign. Three and more classes are
     one-vs-rest columns that share one factorisation; the largest value wins.
 
     Parameters

@@ -34,6 +34,8 @@ OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # 
 class SpectralGraphTransducer(ClassTransducer):
     """Classifier that cuts the neighbour graph of all rows where its labels allow.
 
+    Joachims (2003). Transductive learning via spectral graph partitioning. ICML.
+
     Parameters
     ----------
     n_neighbors : int, default=10
