@@ -531,6 +531,7 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"ignore": ["sizes"]}, "Did you mean 'size'?"),
         (line_table(), {"ignore": "size"}, "ignore takes a list"),
         (line_table(), {"ignore": ["price"]}, "is the target"),
+        (line_table(), {"text": ["size"], "number": ["size"]}, "as text and as numbers: leave out one"),
         (line_table(), {"confidence": 1.5}, "confidence must lie strictly between"),
         (line_table(), {"certainty": 0}, "certainty must lie strictly between"),
         (line_table(), {"reject": 1.0}, "reject must lie strictly between"),

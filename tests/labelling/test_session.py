@@ -913,6 +913,18 @@ def test_what_the_column_does_not_tell_is_asked_about():
     assert session.state.labels == {}
 
 
+def test_a_number_below_one_can_be_read_in_one_way():
+    assert as_number("0.568") == 0.568
+    assert as_number("0,568", "point") == 0.568
+
+
+def test_rows_to_come_first_are_rows_of_the_table():
+    with pytest.raises(ValueError, match="first names rows from 0 to 59; got 60"):
+        Session(clusters()[0], "y", settings=SessionSettings(prepared=prepared(), first=[3, 60]))
+    with pytest.raises(ValueError, match="first"):
+        SessionSettings(first=[-1])
+
+
 @pytest.mark.parametrize("typed", ["<0.5", "about 3 or 4", "", "12,345"])
 def test_numbers_that_could_only_be_guessed_are_asked_about(typed):
     with pytest.raises(

@@ -493,6 +493,20 @@ def test_the_pick_goes_into_the_download(filled):
     assert marked["price_trusted"].isna().tolist() == frame["price"].notna().tolist()
 
 
+def test_the_pick_goes_into_the_sheet_that_was_filled(tmp_path):
+    choices = Choices(target="y", sheet="data", way="chance")
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
+        odd_target("").to_excel(book, sheet_name="data", index=False)
+    table = files.read(tmp_path / "t.xlsx", sheet="data")
+    result = fill_table(table, "y", method="ridge", guarantee="column")
+    leave(result, table, tmp_path, {"choices": asdict(choices), "read_at": 0}, "")
+    rows = AnswerRows(tmp_path, Preview(tmp_path / "t.xlsx", choices))
+    marked = pd.read_excel(rows.with_trusted({"trust": "0.2", "tolerance": "1"}), sheet_name=None)
+    assert marked["notes"].columns.tolist() == ["a"]
+    assert (marked["data"]["y_trusted"] == "yes").any()
+
+
 def test_columns_are_those_that_tell_most(filled):
     client, _, frame, _ = filled
     about, row = client.get("/open/answers").json(), client.get("/open/rows?count=1").json()["rows"][0]

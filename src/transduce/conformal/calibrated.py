@@ -129,7 +129,7 @@ class CalibratedTable:
 
     @property
     def estimated(self) -> bool:
-        """Whether the odds of a label were estimated, be it that they are all the same."""
+        """Whether the odds of a label were estimated, even where all came out the same."""
         return self.weights.kind == ESTIMATED or self.weights.assumption == ESTIMATE
 
     def supports(self, confidence: float) -> bool:

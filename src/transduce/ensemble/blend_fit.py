@@ -144,7 +144,7 @@ def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
 def _relabelled(
     fitted: FittedEstimator, transducer: Any, problem: Problem, folds: list[Fold]
 ) -> list[Reply] | None:
-    """Return the answers of the same graph cut with the visible labels of each fold; None if one sees a class only."""
+    """Return the answers of the same graph cut with the visible labels of each fold; None if one sees one class."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
     again, replies = copy(transducer), []  # labelled anew; graph and spectrum are those of the fitted one

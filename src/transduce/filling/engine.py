@@ -226,7 +226,7 @@ def fit_rows(
 def _planned(
     rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
 ) -> tuple[Plan, Exchangeability | None]:
-    """Return what is to be fitted; where no label is held out, compare rows: if they differ, enough labels are."""
+    """Return what is to be fitted, and how rows compare; if they differ, labels are held out where they are enough."""
     target, matrix = rows.labels, features.matrix
     n_classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
@@ -344,9 +344,8 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
     holds_out = enough or isinstance(options.design, Drawn)
     every = isinstance(options.design, ByClass) and options.design.shares is not None
-    classes: tuple[
-        Any, ...
-    ] = ()  # besides those here: where chance left one to the fit, or shares of all are given
+    classes: tuple[Any, ...] = ()
+    # Those besides the classes here: where chance left one to the fit, or shares of all are given.
     if shown.task == "classification" and (len({*shown.known.tolist()}) < 2 or every):
         classes = tuple(sorted({*kept.known.tolist()}, key=str))
     rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown)

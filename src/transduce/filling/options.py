@@ -298,6 +298,8 @@ class Options:
         if target in names:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise ValueError(f"{target!r} is the target: {cannot}.")
+        if both := [name for name in self.text if name in self.number]:
+            raise ValueError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
             raise ValueError(f"{_spelled_design(design)} needs {lacks}.")

@@ -114,7 +114,7 @@ def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
 
 
 def as_pandas(table: Any) -> pd.DataFrame:
-    """Return a polars frame as pandas; a TypeError if it is none."""
+    """Return a polars frame as pandas, or raise a TypeError if it is not one."""
     if hasattr(table, "collect") and not hasattr(table, "shape"):
         raise TypeError("The table is a lazy frame: call its collect() first.")
     if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):

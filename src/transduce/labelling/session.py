@@ -74,6 +74,8 @@ class SessionSettings:
                 checks.check_share(name, getattr(self, name))
         if self.seed is not None:
             checks.check_whole("seed", self.seed, least=0)
+        for row in self.first:
+            checks.check_whole("first", row, least=0)
 
 
 def journal_path(table: LabelTable) -> Path | None:
@@ -221,6 +223,9 @@ class Session:
         self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
         self.table = table if isinstance(table, LabelTable) else read_label_table(table, target, show)
+        if max(self.settings.first, default=0) >= max(self.table.n_rows, 1):
+            last = self.table.n_rows - 1
+            raise ValueError(f"first names rows from 0 to {last}; got {max(self.settings.first)}.")
         path = journal_path(self.table) if journal == "auto" else journal
         self._journal = Journal(None if path is None else Path(path))
         try:

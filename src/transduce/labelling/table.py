@@ -214,7 +214,7 @@ def readings(text: str, decimal: str | None = None) -> list[float]:
     if decimal or ends:
         values, side = zip(*(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True)
         if np.isfinite(values).all() and not np.any(side):
-            return [float(one[0]) for one in values]
+            return list(dict.fromkeys(float(one[0]) for one in values))
     found = read_numbers([text])
     if not np.isfinite(found.values[0]) or not re.match(r"[^<>≤≥~≈]*\d", text):  # a limit is no label here
         raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
@@ -222,7 +222,7 @@ def readings(text: str, decimal: str | None = None) -> list[float]:
 
 
 def as_number(value: object, decimal: str | None = None) -> float:
-    """Return a label that is a number, or raise a ValueError if it is none, or so large that its square is none."""
+    """Return a label that is a number, or raise a ValueError if it is not one, or its square is too large for one."""
     if isinstance(value, str):  # read as `fill` reads a cell; what it could only guess is asked about
         text = value.strip()
         value, *other = readings(text, decimal)

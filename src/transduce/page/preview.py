@@ -442,7 +442,8 @@ class AnswerRows:
         picked = np.full(n_rows, None, dtype=object)
         picked[self.rows] = np.where(self.trusted(asked)[0], "yes", "no")
         path, new = self._folder / f"trusted-{name}", {f"{self.brief['target']}_trusted": picked}
-        write(path, files.read(self._folder / name), pd.DataFrame(new), force=True)
+        filled = files.read(self._folder / name, sheet=self.brief["choices"]["sheet"])
+        write(path, filled, pd.DataFrame(new), force=True)
         return path
 
     def _lines(self, places: AnyArray) -> list[dict[str, Any]]:

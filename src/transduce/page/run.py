@@ -207,7 +207,8 @@ def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choic
     file = folder / files.named_after(Path(own.name).name, "labelled").name
     write(file, own, pd.DataFrame(new), force=True)
     shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
-    return options.as_command(shown, target, "auto")
+    sheet = {} if choices.sheet is None else {"sheet": choices.sheet}
+    return options.as_command(shown, target, "auto", **sheet)
 
 
 def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
