@@ -404,6 +404,13 @@ def test_the_choice_is_the_best_of_the_table():
         assert found.scores.mean() == choice.table.loc[name, "score"]
 
 
+@pytest.mark.slow
+def test_the_same_seed_makes_the_same_choice():
+    X, y, _ = numbers()
+    first, again = (choose_method(X, y, {"mean": DummyRegressor()}, cv=3, random_state=0) for _ in range(2))
+    pd.testing.assert_series_equal(again.table["score"], first.table["score"])
+
+
 def test_the_choice_for_classes():
     X, y, _ = classes(n=30, unlabelled=10)
     choice = choose_method(X, y, [DummyClassifier()], cv=2, random_state=0)

@@ -326,7 +326,7 @@ class Answer:
         return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
 
     def contains(self, labels: Any) -> Mask:
-        """Return whether each row's region, or set, holds its label (m,); one that no label shows counts too."""
+        """Return whether each row's region, or set, holds its label (m,); a class without labels, if it says so."""
         if self.regions is not None:
             return arrays.to_numpy(self.regions.contains(labels))
         if self.label_sets is None or self.classes is None:
