@@ -89,7 +89,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "map": _map(filled),
         "columns": [plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")],
         "options": plain(filled.asked),
-        "versions": versions(),
+        "versions": dict(versions()),
         "question": sentences.question(facts),
         "reply": sentences.reply(facts),
         "quality_sentence": None if facts.quality is None else facts.quality.sentence,
@@ -111,7 +111,7 @@ def summarize_later(about: dict[str, Any], guarantee: Guarantee, compared: Excha
         **plain(about),
         "guarantee": _guarantee(guarantee) | {"outside": _bound(guarantee.outside)},
         "exchangeability": _exchangeability(compared),
-        "versions": versions(),
+        "versions": dict(versions()),
         "made": today(),
     }
 
