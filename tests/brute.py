@@ -66,7 +66,15 @@ def p_value(alpha, side="two", slack=1e-9):
 
 
 def class_p_value(
-    K, codes, candidate, n_classes, ridge, fit_intercept, residual="plain", label_conditional=False
+    K,
+    codes,
+    candidate,
+    n_classes,
+    ridge,
+    fit_intercept,
+    residual="plain",
+    label_conditional=False,
+    slack=1e-9,
 ):
     """p-value of a class at the last row of K, by refitting every one-vs-rest column with it.
 
@@ -81,7 +89,7 @@ def class_p_value(
     alpha = np.abs(np.array(columns)[codes, np.arange(len(codes))])
     alpha[[np.sum(codes == code) == 1 for code in codes]] = np.inf
     compared = codes == candidate if label_conditional else np.ones(len(codes), dtype=bool)
-    return np.mean(alpha[compared] >= alpha[-1] - 1e-9)
+    return np.mean(alpha[compared] >= alpha[-1] - slack)
 
 
 def breakpoints(K, y_l, ridge, fit_intercept, residual):

@@ -49,15 +49,31 @@ for (const element of document.querySelectorAll("main *, header *")) {
 return poor;
 """
 
+PLACE = """
+arguments[0].scrollIntoView({block: "center"});
+const { x, y } = arguments[0].getBoundingClientRect();
+return [x, y];
+"""
+
 
 class OpenPage(Page):
     """The page for the whole job."""
 
     def click(self, selector):
-        self.wait(lambda: self.find(selector).is_displayed() and self.find(selector).is_enabled())
-        element = self.find(selector)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        ActionChains(self.driver).move_to_element(element).click().perform()
+        self.press(lambda: self.find(selector))
+
+    def press(self, find):
+        """Click what is found once it stays where it is: a page that is still drawn moves it from under the mouse."""
+        at = []
+
+        def still():
+            found = find()
+            if not found or not found.is_displayed() or not found.is_enabled():
+                return None
+            at.append(self.driver.execute_script(PLACE, found))
+            return found if at[-2:-1] == at[-1:] else None
+
+        ActionChains(self.driver).move_to_element(self.wait(still)).click().perform()
 
     def button(self, words):
         """The button that is shown and begins with these words."""
@@ -65,9 +81,7 @@ class OpenPage(Page):
         return next((one for one in every if one.is_displayed() and one.text.startswith(words)), None)
 
     def click_words(self, words):
-        found = self.wait(lambda: self.button(words))
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
-        ActionChains(self.driver).move_to_element(found).click().perform()
+        self.press(lambda: self.button(words))
 
     def read_table(self):
         self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, "#preview tbody tr"))

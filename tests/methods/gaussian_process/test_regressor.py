@@ -623,7 +623,7 @@ def test_dependence_is_of_values_not_of_their_order(seed):
     order = np.argsort(y)
     np.testing.assert_allclose(dependence(X[order], y[order]), dependence(X, y))
     strong, coin, constant = dependence(X, y)
-    assert strong > 0.9
+    assert strong > 0.85  # 0.888 to 0.957 over 3,000 seeds
     assert coin < 0.4
     assert constant == 0.0
 
