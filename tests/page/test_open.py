@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shlex
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -621,7 +620,8 @@ def test_a_fill_that_was_killed_with_the_program_is_told(folder):
     process.stdin.close()  # as when the program is gone
     process.wait()
     assert process.returncode == 1
-    shutil.copy(folder / "houses.csv", folder / "x.csv")
+    while (space.computed / "job.json").exists():  # until this program has noticed; one that is gone does not
+        time.sleep(0.01)
     (space.computed / "job.json").write_text("{}")
     assert Run(space.computed).progress.state == "interrupted"
 
