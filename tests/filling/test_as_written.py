@@ -179,7 +179,7 @@ def test_units_stand_on_cards_tables_and_axes():
         (["[1.0, 2.0]"] * N, "holds lists: put"),
         ([{"a": 1.0}] * N, "holds records: put"),
         ([f"note {max(row, 2)}" for row in range(N)], r"Nearly all labels of column 'y' differ \(59 of 60\)"),
-        ([f"note {max(row, 12)}" for row in range(N)], "or write task='classification'"),
+        ([f"note {max(row, 12)}" for row in range(N)], "or use task='classification'"),
         (
             np.where(np.arange(N) < 6, "soon", DAYS.dt.strftime("%Y-%m-%d")),
             "holds dates, but 4 of its 60 labels are not",

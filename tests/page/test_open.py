@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
+import pathlib
 import re
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -31,7 +34,7 @@ import operator
 from tests.page.serving import Client, Served
 from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import GivenLabels, Run, leave, work
-from transduce.page.workspace import WAYS, Choices, Saved, StaleError, Workspace
+from transduce.page.workspace import BOXES, WAYS, Choices, Saved, StaleError, Workspace, in_boxes
 from transduce.tables import files
 
 HOSTILE = "<img src=x onerror=\"document.title='run'\">"
@@ -368,7 +371,8 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
     if way == "groups":  # two groups cannot calibrate anything
         assert (found.will, found.draw) == ([], True)
     else:
-        assert "at least 90 %" in found.will[0]
+        assert f"probability {'about' if found.roughly else 'at least'} 90 %" in found.will[0]
+        assert found.roughly == (way == "unknown")
     command = choices.options().as_command("houses.csv", target, "auto")
     assert (way == "chance") == (command == f"transduce fill houses.csv --target {target}")
 
@@ -638,13 +642,30 @@ def test_what_cannot_be_filled_is_said_at_once(opened):
 def test_what_to_do_is_said_in_words_of_the_page(tmp_path):
     frame = pd.DataFrame({"x": range(40), "y": [*map(float, range(20)), "?", "?", *[None] * 18]})
     frame.to_excel(tmp_path / "t.xlsx", index=False)
-    choices = Choices(target="y", way="chance")
-    with pytest.raises(ValueError, match="'\\?'") as refused:
-        Preview(tmp_path / "t.xlsx", choices).target(choices)
-    assert "choose the column, and say what means empty" in str(refused.value)
-    assert not re.search(r"missing=|task=|--", str(refused.value))
-    said = replace(choices, missing=["?"])
-    assert Preview(tmp_path / "t.xlsx", said).target(said).missing.sum() == 20
+    with Served(Workspace(tmp_path, "t.xlsx")) as at:
+        client = Client(at)
+        settle(client, {"target": "y", "way": "chance"})
+        state = client.get("/open/state").json()
+        said = client.post("/open/fill", {"table": state["table"], "revision": state["revision"]}).json()[
+            "error"
+        ]
+    assert (
+        f"take them as empty with {BOXES['missing']}, or ask for classes with “Its values are classes”"
+        in said
+    )
+    assert not re.search(r"missing=|task=|--", said)
+    for asked, empty in (({"missing": ["?"]}, 20), ({"task": "classification"}, 18)):
+        choices = Choices(target="y", way="chance", **asked)
+        target = Preview(tmp_path / "t.xlsx", choices).target(choices)
+        assert (target.missing.sum(), target.task == "classification") == (empty, "task" in asked)
+
+
+def test_every_option_that_is_named_has_its_place_on_the_page():
+    static = pathlib.Path(inspect.getfile(Choices)).with_name("static")
+    pages = "".join(path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".html"))
+    for name, task in product(BOXES, ("classification", "regression")):
+        assert re.search(r"“(.*)”", in_boxes(name, task))[1] in pages
+    assert in_boxes("budget_seconds", 9) == "`--budget 9` on the command line"
 
 
 # ------------------------------------------------------------------------------------------- labelling, and back

@@ -390,11 +390,12 @@ def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(brow
         )
         found = browser.execute_async_script(
             "const [sentence, done] = arguments; import('/page/locale.js').then(({ words, typed }) => "
-            "done(JSON.stringify([words(sentence), typed('20.000,5'), typed('20,000.5')])))",
+            "done(JSON.stringify([words(sentence), typed('20.000,5'), "
+            "typed('20,000.5'), typed(',5'), typed('-1e-3'), typed('e3'), typed('-')])))",
             sentence,
         )
         said = "Half of the ranges are narrower than 1.234.567,5; “1,000 labels” and version 0.1.0 stay."
-        assert json.loads(found) == [said, 20000.5, None]
+        assert json.loads(found) == [said, 20000.5, None, 0.5, -0.001, None, None]
         assert f"{known[1]:,.0f}".replace(",", ".")[:3] in page.text("#quality .scatter")
         assert not re.search(r"\d,\d{3}", page.text("#reply") + page.text("#cards"))
         assert (page.text("#cards .icon"), "Worse than before" in page.text("#cards")) == ("↓", True)

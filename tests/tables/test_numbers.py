@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.core.words import command_line, missing_option, option
+from transduce.core.words import in_shell, option, options_spelled
 from transduce.tables.columns import read_target
 from transduce.tables.features import vectorize
 from transduce.tables.numbers import (
@@ -195,9 +195,9 @@ def test_missing_values_by_name():
 
 
 def test_options_are_named_as_they_are_written():
-    assert missing_option([-999]) == "missing=[-999]"
-    with command_line():
-        assert missing_option(["-", "a b"]) == "--missing=- --missing 'a b'"
+    assert option("missing", [-999]) == "missing=[-999]"
+    with options_spelled(in_shell):
+        assert option("missing", ["-", "a b"]) == "--missing=- --missing 'a b'"
         assert option("random_state", 3) == "--seed 3"
 
 
@@ -253,9 +253,7 @@ def test_marks_among_numbers_are_refused(mark):
 def test_marks_among_classes_and_sentinels_among_numbers_are_noted():
     labels = ["u", "v", None, "u", "v", "-"] * 20
     notes = read_target(table_with(labels), "y").notes
-    assert any(
-        "'-' (20) were taken as labels; if they are not, write missing=['-']" in note for note in notes
-    )
+    assert any("'-' (20) were taken as labels; if they are not, use missing=['-']" in note for note in notes)
     values = np.random.default_rng(1).normal(50, 9, 60)
     values[::3], values[[1, 4]] = np.nan, -999
     notes = read_target(table_with(list(values)), "y").notes

@@ -159,7 +159,7 @@ def test_sheets_are_named(tmp_path):
     book["Sheet"].append(["notes"])
     book["Sheet"].append(["none"])
     book.save(tmp_path / "c.xlsx")
-    with pytest.raises(ValueError, match="but its sheet 'Data' has: write sheet='Data'"):
+    with pytest.raises(ValueError, match="but its sheet 'Data' has: use sheet='Data'"):
         fill(files.read(tmp_path / "c.xlsx"), "y")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="is not an Excel file: leave out sheet"):

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 import transduce
 from transduce.cli.terminal import progress_bars, refusals, say
-from transduce.core.words import command_line, flag
+from transduce.core.words import flag, in_shell, options_spelled
 from transduce.filling import options as filling
 from transduce.filling.options import ANSWER, COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
 
@@ -128,7 +128,7 @@ def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
     def check(value: Any) -> Any:
         if value is not None and kind.check is not None:
             try:
-                with command_line():
+                with options_spelled(in_shell):
                     kind.check(word, value)
             except ValueError as error:
                 raise typer.BadParameter(str(error)) from None

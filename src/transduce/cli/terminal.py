@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.computing import show_progress, stage
-from transduce.core.words import command_line
+from transduce.core.words import in_shell, options_spelled
 from transduce.model_selection.methods import MEMBERS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
 def refusals() -> Iterator[None]:
     """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
     try:
-        with warnings.catch_warnings(), command_line():
+        with warnings.catch_warnings(), options_spelled(in_shell):
             warnings.simplefilter("ignore")
             yield
     except KeyboardInterrupt:

@@ -330,7 +330,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
     region, truth, everything = _HOLDS[guarantee.about]
     within = {"class": ", within every class that has a label", "category": ", within every category"}
     where = within.get(guarantee.within, "")
-    holds = f"{truth} with probability at least {percent(guarantee.confidence)}{where}"
+    least = "at least" if guarantee.kind == "exact" else "about"
+    holds = f"{truth} with probability {least} {percent(guarantee.confidence)}{where}"
     of_whom = "a row drawn at random from a new group" if guarantee.n_groups else "a row picked at random"
     said = [f"The {region} of {of_whom} holds its {holds}."]
     if guarantee.n_other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -12,20 +13,20 @@ from transduce.core.computing import setting
 TASKS = ("auto", "regression", "classification")
 GUARANTEES = ("auto", "row", "column")
 SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ
-_ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
 # Flags of the command line, where they are not the names of options.
 FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
 FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
+# How the labels came about is one option in Python, and a flag for each way elsewhere.
+DESIGNS = {"random_labels": "Drawn(...)", "sampling_probability": "Sampled(...)", "groups": "Grouped(...)"}
+DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}
+Spelling = Callable[[str, Any], str]  # of an option and its value, or None
 
 
-def command_line() -> AbstractContextManager[None]:
-    """Let messages that are made in this block name options of the command line."""
-    return setting(_ON_COMMAND_LINE, True)
-
-
-def on_command_line() -> bool:
-    """Return whether messages are to name options of the command line."""
-    return _ON_COMMAND_LINE.get()
+def in_python(name: str, value: Any) -> str:
+    """Return an option as it is written in Python."""
+    if name in DESIGNS:
+        return f"labels={DESIGNS[name]}"
+    return name if value is None else f"{name}={value!r}"
 
 
 def flag(name: str) -> str:
@@ -33,22 +34,32 @@ def flag(name: str) -> str:
     return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
-def option(name: str, value: Any = None) -> str:
-    """Return a setting as the user would write it, with a value if one is given."""
-    if not on_command_line():
-        return name if value is None else f"{name}={value!r}"
-    word = flag(name)
+def in_shell(name: str, value: Any) -> str:
+    """Return an option as it is written on the command line, a list as one flag for each."""
+    if isinstance(value, list):
+        return " ".join(in_shell(name, one) for one in value)
     if value is None:
-        return word
+        return flag(name)
     text = shlex.quote(str(value))
-    return f"{word}={text}" if text.startswith("-") else f"{word} {text}"
+    return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"
 
 
-def missing_option(words: list[Any]) -> str:
-    """Return the setting that says which values mark empty cells."""
-    if not on_command_line():
-        return f"missing={words!r}"
-    return " ".join(option("missing", word) for word in words)
+_SPELLING: ContextVar[Spelling] = ContextVar("spelling", default=in_python)
+
+
+def options_spelled(spelling: Spelling) -> AbstractContextManager[None]:
+    """Let messages that are made in this block name options in one way."""
+    return setting(_SPELLING, spelling)
+
+
+def option(name: str, value: Any = None) -> str:
+    """Return an option as the user would set it where the message is read, with a value if one is given."""
+    return _SPELLING.get()(name, value)
+
+
+def on_command_line() -> bool:
+    """Return whether messages are read on the command line."""
+    return _SPELLING.get() is in_shell
 
 
 def percent(share: float) -> str:

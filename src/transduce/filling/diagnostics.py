@@ -21,7 +21,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, to_power
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.core.words import counted, on_command_line
+from transduce.core.words import counted, option
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
@@ -214,8 +214,7 @@ class Diagnosis:
         k = int(np.argmax(np.abs(found.shares - found.labels)))
         most = f"{100 * found.labels[k]:.0f} % of the labels are {str(names[k])!r}"
         seem = f"among the unlabelled rows about {100 * found.shares[k]:.0f} % seem to be"
-        said = "--labels-by-class" if on_command_line() else "labels=ByClass()"
-        return [f"{most}; {seem}. If labels were gathered by class, say so with {said}."]
+        return [f"{most}; {seem}. If labels were gathered by class, say so with {option('labels_by_class')}."]
 
     @cached_property
     def chance(self) -> RightChance:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
-from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, on_command_line, option
+from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, option
 from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
@@ -391,7 +391,7 @@ class Options:
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
-        odd = [name for name in self.changed() if name in NEED_ALL_ROWS]
+        odd = [option(name) for name in self.changed() if name in NEED_ALL_ROWS]
         if self.guarantee == "row":
             odd.append("guarantee 'row'")
         if self.design.needs_all_rows:
@@ -621,7 +621,7 @@ def spelled_shares(shares: Mapping[Any, Any]) -> str:
 
 def _spelled_design(design: Design) -> str:
     """Return how the user said how the labels came about."""
-    return option(next(iter(flags_of(design)))) if on_command_line() else f"labels={_as_code(design)}"
+    return option(next(iter(flags_of(design))))
 
 
 def _as_code(value: Any) -> str:

@@ -55,9 +55,7 @@ def make_plan(
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
         fits = 2 if n_calibration else 1
-        inner, left_out, seconds, slow = _blend(case, options, n_outside, fits)
-        likely = f"the blend is likely to take about {max(seconds, 1.0):.0f} s"
-        notes = [f"Time budget {options.budget_seconds:.0f} s; {likely}.", *slow]
+        inner, left_out, seconds, notes = _blend(case, options, n_outside, fits)
     else:
         left_out, notes = {}, []
         inner, seconds = _one(parts[0], case, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -150,12 +149,7 @@ class Preview:
 
     def target(self, choices: Choices) -> Target:
         """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
-        try:
-            labels = FrameSource.read(self.table, choices.target, choices.options()).labels
-        except ValueError as error:  # it names options of `fill`; here they are boxes
-            said = re.sub(r", or (ask for classes with|write) task='classification'", "", str(error))
-            here = "the first step: choose the column, and say what means empty"
-            raise ValueError(re.sub(r"(with|write) missing=\[[^]]*\]", f"in {here}", said)) from error
+        labels = FrameSource.read(self.table, choices.target, choices.options()).labels
         choices.options().check_labels(labels)
         return labels
 
@@ -243,6 +237,7 @@ class Outlook:
     will: list[str]
     will_not: list[str]
     draw: bool  # whether to offer rows to be labelled
+    roughly: bool = False  # whether it is approximate
 
 
 def outlook(preview: Preview, choices: Choices) -> Outlook:
@@ -276,7 +271,7 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
         )
     will_not.append("One particular row: a guarantee is about rows picked at random.")
     draw = guarantee.kind != "exact" or choices.way == "chance"
-    return Outlook(guarantee.headline, will, will_not, draw)
+    return Outlook(guarantee.headline, will, will_not, draw, guarantee.kind == "approximate")
 
 
 def _expected(design: Design, choices: Choices, about: str) -> Guarantee:

@@ -27,11 +27,11 @@ from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
 from transduce.core.safe_files import write_text
 from transduce.core.types import Array
-from transduce.core.words import command_line
+from transduce.core.words import options_spelled
 from transduce.filling import FillResult, fill
 from transduce.labelling.journal import Label
 from transduce.model_selection.ask import unused_name
-from transduce.page.workspace import Choices
+from transduce.page.workspace import Choices, in_boxes
 from transduce.report import render_html, render_json
 from transduce.report.plain import finite, name_of
 from transduce.report.rows import least_certain_first
@@ -173,7 +173,7 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
     """Fill the table that a job describes, and leave all that the page shows of it."""
     job = json.loads((folder / JOB).read_text("utf-8"))
     path, choices = Path(job["path"]), Choices(**job["choices"])
-    with show_progress(tell), warnings.catch_warnings(), command_line():
+    with show_progress(tell), warnings.catch_warnings(), options_spelled(in_boxes):
         warnings.simplefilter("ignore")
         with stage("reading"):
             table = files.read(path, sheet=choices.sheet)

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from transduce.core.words import options_spelled
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
 from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
@@ -29,7 +30,7 @@ from transduce.page.guard import Guard
 from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import RESULT, GivenLabels, Run
 from transduce.page.view import Json
-from transduce.page.workspace import Choices, StaleError, Workspace
+from transduce.page.workspace import Choices, StaleError, Workspace, in_boxes
 from transduce.tables.files import named_after
 from transduce.tables.numbers import without
 from transduce.tables.pictures import preview
@@ -387,7 +388,7 @@ def _version(body: Body) -> tuple[str, int]:
 def _reply(answer: Callable[[], Any], lock: AbstractContextManager[Any] | None = None) -> Response:
     """Return what a function gives as JSON, or what it refuses as a sentence."""
     try:
-        with lock or nullcontext():
+        with lock or nullcontext(), options_spelled(in_boxes):
             return Response(json.dumps(answer(), allow_nan=False), media_type="application/json")
     except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
         status = 409 if isinstance(error, StaleError) else 400

@@ -13,10 +13,10 @@ from starlette.concurrency import run_in_threadpool
 
 from transduce.core import checks
 from transduce.core.safe_files import whole_file, write_text
-from transduce.core.words import GUARANTEES
-from transduce.filling.options import Options, design_of
+from transduce.core.words import GUARANTEES, TASKS, in_shell
+from transduce.filling.options import KINDS, OPTIONS, Options, design_of
 from transduce.labelling.journal import is_journal
-from transduce.tables.files import KINDS, kind_of
+from transduce.tables import files
 
 ENDING = ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
 STEPS = ("table", "labels", "answers")
@@ -32,6 +32,32 @@ WAYS: dict[str, tuple[str, bool]] = {
     "known": ("sampling_probability", True),
     "unknown": ("shift", False),
 }
+# What the page calls the options that it has a place for.
+_CLICK, _SECOND = "(click on the column)", "in the second step"
+BOXES = {
+    "missing": f"“means empty” {_CLICK}",
+    "task": f"“Its values are {{}}” {_CLICK}",
+    "ignore": f"“Ignore this column” {_CLICK}",
+    "text": f"“Read it word by word” {_CLICK}",
+    "number": f"“Read it as a number” {_CLICK}",
+    "id": f"“It names the rows” {_CLICK}",
+    "sheet": "the box “sheet”",
+    "confidence": f"“Each range is to hold the truth with probability” {_SECOND}",
+    "minimum": f"“No value is below” {_SECOND}",
+    "maximum": f"“or above” {_SECOND}",
+    "random_labels": f"“Some on purpose, some by a draw” {_SECOND}",
+    "labels_by_class": f"“By their class” {_SECOND}",
+    "groups": f"“Whole groups at once” {_SECOND}",
+    "order": f"“Up to a date” {_SECOND}",
+    "sampling_probability": f"“I know the probabilities” {_SECOND}",
+    "shift": f"“I don't know” {_SECOND}",
+}
+
+
+def in_boxes(name: str, value: Any) -> str:
+    """Return where the page sets an option; for those that it has no place for, the flag of the command line."""
+    shell = f"`{in_shell(name, value)}` on the command line"
+    return BOXES[name].format(KINDS.get(str(value), "…")) if name in BOXES else shell
 
 
 class StaleError(ValueError):
@@ -55,6 +81,7 @@ class Choices:
     maximum: float | None = None
     confidence: float = 0.9
     guarantee: str = "auto"
+    task: str = "auto"
     labels: int = 0  # which version of those of the labelling page takes part; 0 if none does
     step: str = "table"
 
@@ -68,6 +95,7 @@ class Choices:
                 checks.check_number(name, getattr(self, name))
         checks.check_share("confidence", self.confidence)
         checks.check_choice("guarantee", self.guarantee, GUARANTEES)
+        checks.check_choice("task", self.task, TASKS)
         checks.check_whole("labels", self.labels, least=0)
         checks.check_choice("step", self.step, STEPS)
         if self.way is not None:
@@ -83,8 +111,8 @@ class Choices:
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
-        names = ("ignore", "text", "number", "missing", "id", "minimum", "maximum", "confidence", "guarantee")
-        given = {name: getattr(self, name) for name in names} | {"labels": design_of(self.flags)}
+        given = {name: value for name, value in asdict(self).items() if name in OPTIONS and name != "labels"}
+        given["labels"] = design_of(self.flags)
         return Options.read(given, questions=True)
 
     def changed(self, changes: Mapping[str, Any]) -> Choices:
@@ -96,7 +124,7 @@ class Choices:
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)
-        own: dict[str, Any] = {"labels": 0, "minimum": None, "maximum": None}
+        own: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
         own = {} if new.target == self.target else own
         mended = {name: value for name, value in own.items() if name not in changes}
         mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
@@ -158,7 +186,7 @@ class Workspace:
         """Return the tables in the folder, those first that were open before."""
         found = []
         for path in self.folder.iterdir():
-            if kind_of(path)[0] is None or not path.is_file() or path.name.startswith("."):
+            if files.kind_of(path)[0] is None or not path.is_file() or path.name.startswith("."):
                 continue
             if not is_journal(path):
                 about = path.stat()
@@ -171,15 +199,20 @@ class Workspace:
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
-        if Path(name).name != name or path.is_symlink() or not path.is_file() or kind_of(name)[0] is None:
+        if (
+            Path(name).name != name
+            or path.is_symlink()
+            or not path.is_file()
+            or files.kind_of(name)[0] is None
+        ):
             raise ValueError(f"There is no table {name!r} in this folder.")
         return path
 
     async def keep(self, name: str, content: AsyncIterator[bytes]) -> str:
         """Write a file that was dropped beside the others, under a name of its own; return the name."""
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
-        if not wanted.isprintable() or len(wanted) > 150 or kind_of(wanted)[0] is None:
-            raise ValueError(f"{wanted[:80]!r} is not a table: let its name end in {', '.join(KINDS)}.")
+        if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
+            raise ValueError(f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.KINDS)}.")
         free, number, size = self.folder / wanted, 1, 0
         while not _taken(free):
             number += 1

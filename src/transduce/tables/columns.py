@@ -18,7 +18,7 @@ from transduce.core.guarantee import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
-from transduce.core.words import TASKS, counted, missing_option, option
+from transduce.core.words import TASKS, counted, option
 from transduce.tables import numbers
 from transduce.tables.delimited import ColumnCells
 from transduce.tables.vectors import read_vectors
@@ -92,7 +92,7 @@ def read_target(
     if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
         said = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
         other = "fill a column of numbers, or of classes that occur more than once"
-        raise ValueError(f"{said}: {other}, or write {option('task', 'classification')}.")
+        raise ValueError(f"{said}: {other}, or use {option('task', 'classification')}.")
     return target
 
 
@@ -103,8 +103,8 @@ def _check_cells(column: pd.Series, name: Any) -> None:
         values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
         marks = numbers.sentinels(values, gap=0.0)
         counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
-        hint = f"; but some cells say {_counts(counts)}: if these are to be filled, write"
-        hint = f"{hint} {missing_option([*counts])}" if counts else ": empty those that are to be answered"
+        hint = f"; but some cells say {_counts(counts)}: if these are to be filled, use"
+        hint = f"{hint} {option('missing', [*counts])}" if counts else ": empty those that are to be answered"
         raise ValueError(f"No cell of column {name!r} is empty, so there is nothing to fill{hint}.")
     if missing.all():
         raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
@@ -162,7 +162,7 @@ def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> 
     empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in numbers.IN_TEXT}
     notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
     said = f"Cells of {name!r} that say {_counts(kept)} were taken as labels"
-    return [*notes, f"{said}; if they are not, write {missing_option(list(kept))}."] if kept else notes
+    return [*notes, f"{said}; if they are not, use {option('missing', list(kept))}."] if kept else notes
 
 
 def _labels(
@@ -216,7 +216,7 @@ def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:
     holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
     verb, it = ("is", "it") if len(unread) == 1 else ("are", "them")
     said = f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: {cells}."
-    how = f"Correct {it}, take {it} as empty with {missing_option(holes)}, or ask for classes with"
+    how = f"Correct {it}, take {it} as empty with {option('missing', holes)}, or ask for classes with"
     return f"{said} {how} {option('task', 'classification')}."
 
 

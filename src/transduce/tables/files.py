@@ -71,7 +71,7 @@ class Table:
         sheets = [sheet for sheet, names in self.source.others.items() if str(name) in names]
         if name not in self.frame.columns and sheets:
             said = f"The first sheet of {self.name} has no column {name!r}, but its sheet {sheets[0]!r} has"
-            raise ValueError(f"{said}: write {option('sheet', sheets[0])}.")
+            raise ValueError(f"{said}: use {option('sheet', sheets[0])}.")
         if name in self.source.uncomputed:
             said = _uncomputed(name, self.source.uncomputed[name])
             raise ValueError(f"{said} Open {self.name} in a spreadsheet program and save it.")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted, missing_option
+from transduce.core.words import counted, option
 
 # Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
 IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
@@ -391,8 +391,8 @@ def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArra
         return far_note(name, values, rows)
     others = np.where(np.isin(values, list(marks)), np.nan, values)
     words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in marks.items())
-    written = missing_option([plain(value) for value in marks])
-    taken = "missing" if empty else f"labels; if it marks missing cells, write {written}"
+    written = option("missing", [plain(value) for value in marks])
+    taken = "missing" if empty else f"labels; if it marks missing cells, use {written}"
     said = f"{name!r} holds {words}, far from all its other values: taken as {taken}."
     return [said, *far_note(name, others, rows)]
 

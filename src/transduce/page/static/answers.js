@@ -91,7 +91,7 @@ function drawBrief(page) {
   drawChanges();
   $("slips").hidden = !brief.quality?.slips;
   $("slips").textContent = words(brief.quality?.slips);
-  fill($("said-notes"), ...brief.notes.filter((text) => !/^(Time budget|Guarantee by row)/.test(text)).map((text) => make("li", { text: words(text) })));
+  fill($("said-notes"), ...brief.notes.map((text) => make("li", { text: words(text) })));
   drawDownloads(page);
   drawQuality();
   drawMap();

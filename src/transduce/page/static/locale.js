@@ -50,13 +50,13 @@ export function typed(text) {
   const sign = (type) => new Intl.NumberFormat(undefined, { useGrouping: true }).formatToParts(1234567.5).find((part) => part.type === type)?.value ?? "";
   const plain = text.trim().replace(/\s/g, " "), group = sign("group").replace(/\s/g, " ");
   const escaped = (one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  if (!new RegExp(`^-?(\\d+|\\d{1,3}(${escaped(group || ",")}\\d{2,3})*${escaped(group || ",")}\\d{3})(${escaped(sign("decimal"))}\\d+)?$`).test(plain)) return NaN;
+  const [between, point] = [escaped(group || ","), escaped(sign("decimal"))];
+  if (!new RegExp(`^-?(?=\\D?\\d)(\\d*|\\d{1,3}(${between}\\d{2,3})*${between}\\d{3})(${point}\\d+)?(e[-+]?\\d+)?$`, "i").test(plain)) return NaN;
   return Number(plain.replaceAll(group || ",", "").replace(sign("decimal"), "."));
 }
 
 // Sentences come from the program in English. Their numbers are written as everywhere else on the page, and a few words
-// of the field as this page calls them; what stands in quotation marks is the table's own. Options of the command line
-// are left out: the page has boxes for them.
+// of the field as this page calls them; what stands in quotation marks is the table's own.
 const WORDS = [
   [/\bLabelled and unlabelled rows\b/g, "Rows with and without a value"], [/\blabelled and unlabelled rows\b/g, "rows with and without a value"], [/\bunlabelled rows\b/g, "rows without a value"], [/\blabelled rows\b/g, "rows with a value"],
   [/\bcalibration label(s?)\b/g, "known value$1 kept aside"], [/\b(a|A|the|The|no|No|one|One|each|Each|of|1) label\b/g, "$1 known value"], [/\blabels\b/g, "known values"], [/\bLabels\b/g, "Known values"],
@@ -64,10 +64,8 @@ const WORDS = [
 ];
 const NUMBER = /(?<![\w.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.,-])\d+\.\d+(?![\w.])/g;
 
-const OPTION = /; (?:if [^;]*, write )?(?:--[\w-]+|[a-z_]+=)[^;]*?(?=\.?$)/;
-
 export function words(sentence) {
-  return (sentence ?? "").replace(OPTION, "").split(/(“[^”]*”|'[^']*'|`[^`]*`)/).map((part, place) => {
+  return (sentence ?? "").split(/(“[^”]*”|'[^']*'|`[^`]*`)/).map((part, place) => {
     if (place % 2) return part;
     const plain = WORDS.reduce((text, [from, to]) => text.replace(from, to), part);
     return plain.replace(NUMBER, (found) => {

@@ -14,6 +14,7 @@ const WORDS = {
   identifier: "Every row has its own value, so nothing can be learned from it.",
   constant: "All values are the same, so nothing can be learned from it.", empty: "All cells are empty.", lists: "The lists have different lengths and are left out.",
 };
+const TASKS = { classification: "Its values are classes, such as names, codes or grades", regression: "Its values are numbers" };
 let seen = null; // what the preview that is shown was made of
 let found = null;
 
@@ -160,7 +161,8 @@ function drawColumn(page, name) {
   const read_as = make("p", { text: `${has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.holes ? ", or read as such" : ""}.` : "No cell is empty."}` });
   const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
   const aim = choices.target === name;
-  const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." })] : [
+  const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." }),
+    ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { if (await page.change({ task: choices.task === task ? "auto" : task })) await again(page, name); }))] : [
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
     option("Read it word by word, as text", has("text"), () => toggle("text", name)),
     ...(column.in_text ? [option("Read it as a number, the one in each cell; cells without one are empty then", has("number"), () => toggle("number", name))] : []),

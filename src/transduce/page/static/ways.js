@@ -60,7 +60,7 @@ export async function drawWays(page) {
   }));
   $("confidence").value = String(choices.confidence);
   $("fill").disabled = !ready(state);
-  $("limits").hidden = kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
+  $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
   for (const end of ["minimum", "maximum"]) if (document.activeElement !== $(end)) $(end).value = choices[end] === null ? "" : number(choices[end]);
   await drawOutlook(page);
 }
@@ -101,11 +101,10 @@ function showTest({ differ, perhaps, tested, columns, compared }) {
 }
 
 function showOutlook(page, found) {
-  const roughly = found.headline.startsWith("approximate");
   const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text: plain(text) })))] : []);
   const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
     make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
-  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will.map((text) => (roughly ? text.replace("at least", "about") : text))), ...list("Not guaranteed", "no", found.will_not), ...offer);
+  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
   page.say(`${capital(plain(found.headline))}.`);
 }
 
