@@ -149,7 +149,7 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     distances *= -2.0
     distances += squares[0][:, None]
     distances += squares[1][None, :]
-    distances = xp.clip(distances, min=0.0)
+    distances = xp.clip(distances, 0.0, None)
     return arrays.with_diagonal(distances, 0.0) if X is Z else distances
 
 
