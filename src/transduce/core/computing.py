@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -130,9 +130,9 @@ SMALL = 1000  # rows of a matrix on which a second thread does not pay
 ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
 
 
-@cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    return ThreadpoolController()  # looking for libraries takes 50 ms; a new one comes with new modules
 
 
 # numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
@@ -143,24 +143,23 @@ def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
     if n > most:
         yield
     else:
-        with _thread_pools().limit(limits=1, user_api="blas"):
+        with _thread_pools(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says."""
-    if n_jobs is not None:
-        from joblib import effective_n_jobs  # not for the help of the command line
+    if n_jobs is None:
+        return threads_here()["blas"]
+    from joblib import effective_n_jobs  # not for the help of the command line
 
-        return int(effective_n_jobs(n_jobs))
-    pools = [pool["num_threads"] for pool in _thread_pools().info() if pool["user_api"] == "blas"]
-    return max(pools, default=1)
+    return int(effective_n_jobs(n_jobs))
 
 
 def threads_here() -> dict[str, int]:
     """Return how many threads BLAS and OpenMP have in this process."""
     counts = {"blas": 1, "openmp": 1}
-    for pool in ThreadpoolController().info():
+    for pool in _thread_pools(len(sys.modules)).info():
         counts[pool["user_api"]] = max(counts[pool["user_api"]], pool["num_threads"])
     return counts
 
@@ -174,5 +173,5 @@ def threads_of_fit(n_rows: int) -> dict[str, int]:
 
 def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args: Any) -> T:
     """Call a function with so many threads of BLAS and OpenMP."""
-    with ThreadpoolController().limit(limits=threads):
+    with _thread_pools(len(sys.modules)).limit(limits=threads):
         return function(*args)

@@ -54,13 +54,17 @@ def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -
 
 def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:
     """Return trees that split rows (n, d) at random: scikit-learn's RandomTreesEmbedding, in half its time."""
+    from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
 
     ranks, y = ranks.astype(np.float32), np.random.RandomState(seed).uniform(size=len(ranks))
-    settings = {"max_features": 1, "max_depth": depth, "min_samples_leaf": fewest}
-    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=number)
-    trees = [ExtraTreeRegressor(**settings, random_state=one) for one in seeds]
-    return [tree.fit(ranks, y, check_input=False).tree_ for tree in trees]
+    random, trees = np.random.RandomState(seed), []
+    settings = {"max_features": 1, "max_depth": depth, "min_samples_leaf": fewest, "random_state": random}
+    with config_context(skip_parameter_validation=True):  # which would take three times as long as the trees
+        for one in random.randint(np.iinfo(np.int32).max, size=number):
+            random.seed(one)
+            trees.append(ExtraTreeRegressor(**settings).fit(ranks, y, check_input=False).tree_)
+    return trees
 
 
 def leaves_of(trees: list[Any], ranks: Array) -> AnyArray:

@@ -110,25 +110,25 @@ def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _walk(starts: Array, ends: Array, n_open: int, rank: int) -> Array:
-    """Return the pieces where at least `rank` closed sets overlap; `n_open` of them begin at -inf."""
+def _walk(starts: Array, ends: Array, needed: int) -> Array:
+    """Return the pieces where so many closed sets overlap, besides those that begin at -inf."""
     starts.sort()
     ends.sort()
     pieces = np.empty((len(starts) + 1, 2))
-    n, count, a, b = 0, n_open, 0, 0
-    inside = count >= rank
+    n, count, a, b = 0, 0, 0, 0
+    inside = count >= needed
     if inside:
         pieces[0, 0] = -np.inf
     while a < len(starts) or b < len(ends):
         # Closed sets: at equal places one begins before the other ends.
         if b == len(ends) or (a < len(starts) and starts[a] <= ends[b]):
             count += 1
-            if count == rank:
+            if count == needed:
                 pieces[n, 0] = starts[a]
                 inside = True
             a += 1
         else:
-            if count == rank:
+            if count == needed:
                 pieces[n, 1] = ends[b]
                 n += 1
                 inside = False
@@ -167,7 +167,7 @@ def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
             far = sign * (height - slack) / (abs(slope) - OWN)
             ends[n_ends], starts[n_starts] = min(near, far), max(near, far)
             n_starts, n_ends, n_open = n_starts + 1, n_ends + 1, n_open + 1
-    return _walk(starts[:n_starts], ends[:n_ends], n_open, rank)
+    return _walk(starts[:n_starts], ends[:n_ends], rank - n_open)
 
 
 @njit(cache=True, nogil=True)
@@ -184,7 +184,7 @@ def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
             n_starts += 1
         elif rho[i] >= -slack:
             n_open += 1
-    return _walk(starts[:n_starts], ends[:n_ends], n_open, rank)
+    return _walk(starts[:n_starts], ends[:n_ends], rank - n_open)
 
 
 @njit(cache=True, nogil=True)
@@ -418,7 +418,6 @@ class Unlabelled(NamedTuple):
     ends: Array
 
 
-@njit(cache=True, nogil=True)
 def window_ends(
     labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
 ) -> Array:
@@ -516,7 +515,8 @@ def _fill_block(
     # The bracket: its ends in the unit of `base`, and between them the place of its middle among all ranks.
     least, middle, most = bracket
     slack = LARGEST_RATIO * lines.slack / _unit(lines.ridge, lines.power)
-    base, places, n, n_above = labelled.base, np.empty(len(block.X), dtype=np.intp), 0, 0
+    base, n, n_above = labelled.base, 0, 0
+    firsts, lasts = labelled.starts[:-1].copy(), labelled.starts[1:].copy()
     if labelled.rest > 0.0:
         shrink, grow = window_factors(labelled.rest, q, lines.power)
         if not _lowest(least, slack, shrink, grow) > labelled.ranked[0]:
@@ -534,25 +534,28 @@ def _fill_block(
             while last < stop and base[last] <= high:
                 last += 1
         n_above += stop - last
-        for place in range(first, min(last, first + len(places) - n)):
-            places[n + place - first] = place
+        firsts[k], lasts[k] = first, last
         n += last - first
-    if n <= len(places):
-        # In the order of the bases the ends are nearly sorted, which makes selection fast.
-        _copy_rows(labelled, lines, places[:n][np.argsort(base[places[:n]])], block)
+    # In the order of the bases, which each group is in, the ends are nearly sorted, which makes selection fast.
+    for at in range(n if n <= len(block.X) else 0):
+        best = -1
+        for k in range(len(firsts)):
+            if firsts[k] < lasts[k] and (best < 0 or base[firsts[k]] < base[firsts[best]]):
+                best = k
+        _copy_row(labelled, lines, firsts[best], block, at)
+        firsts[best] += 1
     return n, n_above
 
 
 @njit(cache=True, nogil=True)
-def _copy_rows(labelled: LabelledOrder, lines: Lines, places: AnyArray, block: Block) -> None:
-    """Put labelled rows into the block."""
-    for at in range(len(places)):
-        i, sign = labelled.order[places[at]], labelled.sign[places[at]]
-        for c in range(lines.X.shape[1]):
-            block.X[at, c] = sign * lines.X[i, c]
-        block.parts[0, at] = labelled.residuals[places[at]]
-        block.parts[1, at] = sign * lines.offset
-        block.parts[2, at] = lines.diagonal[i]
+def _copy_row(labelled: LabelledOrder, lines: Lines, place: int, block: Block, at: int) -> None:
+    """Put a labelled row into the block."""
+    i, sign = labelled.order[place], labelled.sign[place]
+    for c in range(lines.X.shape[1]):
+        block.X[at, c] = sign * lines.X[i, c]
+    block.parts[0, at] = labelled.residuals[place]
+    block.parts[1, at] = sign * lines.offset
+    block.parts[2, at] = lines.diagonal[i]
 
 
 @njit(cache=True, nogil=True)

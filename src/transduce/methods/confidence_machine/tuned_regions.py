@@ -259,15 +259,9 @@ def _with_room(pieces: Array, n: int, needed: int) -> Array:
     if needed <= len(pieces):
         return pieces
     grown = np.empty((2 * needed, 2))
-    _copy(pieces, n, grown, 0)
+    for k in range(n):  # a slice takes seconds to compile
+        grown[k, 0], grown[k, 1] = pieces[k, 0], pieces[k, 1]
     return grown
-
-
-@njit(cache=True, nogil=True)
-def _copy(pieces: Array, n: int, to: Array, start: int) -> None:
-    """Copy the first `n` pieces to another array, from a place on; a slice takes seconds to compile."""
-    for k in range(n):
-        to[start + k, 0], to[start + k, 1] = pieces[k, 0], pieces[k, 1]
 
 
 @njit(cache=True, nogil=True)
@@ -319,8 +313,9 @@ def tuned_regions(
             k += 1
         region = merge(region, k)
         pieces = _with_room(pieces, n, n + len(region))
-        _copy(region, len(region), pieces, n)
-        n += len(region)
+        for part in range(len(region)):
+            pieces[n, 0], pieces[n, 1] = region[part, 0], region[part, 1]
+            n += 1
         counts[j] = len(region)
     return pieces[:n].copy(), counts, values, winners, used
 
