@@ -41,7 +41,7 @@ from study import BLUE, GREY, RED, Study, main, summarise
 
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.device.kernels import Kernel, median_width
-from transduce.methods.ridge.leave_one_out import RidgeSpectrum
+from transduce.methods.ridge.completion import RidgeSpectrum
 
 BOTH = ["inductive", "transductive"]
 # AdaBoost, regularised AdaBoost, SVM and transductive linear discrimination, from table 1.

@@ -18,7 +18,7 @@ from transduce.conformal import CategoryMiscoverage, Chance, Grouped, Miscoverag
 from transduce.conformal.designs import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
-from transduce.model_selection.folds import group_folds, with_group_folds
+from transduce.model_selection.cross_validation import group_folds, with_group_folds
 
 # -------------------------------------------------------------------------------------------------- groups
 

@@ -31,7 +31,7 @@ from transduce import (
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, to_power
-from transduce.ensemble.weights import (
+from transduce.ensemble.blend_fit import (
     Calibration,
     ErrorSize,
     mix,

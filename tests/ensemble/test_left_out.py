@@ -19,7 +19,7 @@ from transduce import (
 )
 from transduce.ensemble.blend_fit import without_refits
 from transduce.model_selection.ask import ask, read_problem
-from transduce.model_selection.folds import ask_folds
+from transduce.model_selection.cross_validation import ask_folds
 from transduce.model_selection.trees import (
     BoostedClassifier,
     BoostedRegressor,

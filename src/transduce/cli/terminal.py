@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from transduce.filling.result import FillResult
-    from transduce.model_selection.compare import MethodChoice
+    from transduce.model_selection.cross_validation import MethodChoice
 
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}

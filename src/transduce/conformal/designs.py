@@ -39,7 +39,7 @@ from transduce.core.scaling import fit_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
-from transduce.model_selection.folds import ask_folds, read_folds, with_group_folds
+from transduce.model_selection.cross_validation import ask_folds, read_folds, with_group_folds
 from transduce.tables.columns import read_marks
 
 Random = np.random.RandomState

@@ -25,10 +25,9 @@ from transduce.conformal.shares import ClassShares
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.computing import reusing
-from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.validation import check_given
+from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem
 
 

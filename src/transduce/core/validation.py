@@ -1,4 +1,4 @@
-"""All contact with scikit-learn's validation, so that the methods see clean arrays only."""
+"""All contact with scikit-learn's validation, so that methods see clean arrays only; and what all estimators share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from transduce.core import arrays
-from transduce.core.sample import PartlyLabelled
+from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 from transduce.core.types import AnyArray, Array, Mask
 
 _INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
@@ -258,3 +259,53 @@ def class_codes(values: AnyArray, classes: AnyArray) -> AnyArray:
     """Return the number of each value among the classes; -1 where it is none of them."""
     number = {label: code for code, label in enumerate(classes.tolist())}
     return np.array([number.get(value, -1) for value in values.tolist()], dtype=int)
+
+
+class Transducer(BaseEstimator):
+    """An estimator that is fitted once it has an answer."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "answer_")
+
+    def _forget(self) -> None:
+        """Drop all that was fitted, so that a fit that fails leaves nothing half-fitted."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            del self.__dict__[name]
+
+    def _missing_label(self) -> Any:
+        """Return what stands for "no label", besides NaN, None, NA and NaT."""
+        return self.missing_label
+
+    def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the rows and labels that can be scored."""
+        labels = label_array(y, columns=True)
+        missing = missing_mask(labels, self._missing_label())
+        known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
+        return _safe_indexing(X, known), labels[known]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of numbers, or the share of right classes, at the rows (m, d) that have a label."""
+        from sklearn.metrics import accuracy_score, r2_score  # half a second, which no fit needs
+
+        rows, labels = self._with_label(X, y)
+        answers = self.predict(rows)
+        if self.answer_.classes is None:
+            return float(r2_score(labels.astype(float), answers, sample_weight=sample_weight))
+        return float(accuracy_score(np.array(labels.tolist()), answers, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        return tags
+
+
+class NumberTransducer(RegressorMixin, Transducer):
+    """A transducer whose labels are numbers."""
+
+    score = Transducer.score
+
+
+class ClassTransducer(ClassifierMixin, Transducer):
+    """A transducer whose labels are classes."""
+
+    score = Transducer.score

@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
-from transduce.core.estimator import Transducer
 from transduce.core.sample import guess_task
 from transduce.core.types import AnyArray, Array
+from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Earlier, fit_blend
 from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table

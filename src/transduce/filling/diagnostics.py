@@ -26,8 +26,7 @@ from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.ask import is_transducer, last_step
-from transduce.model_selection.cross_validation import cross_val_transduce
-from transduce.model_selection.folds import in_a_sentence
+from transduce.model_selection.cross_validation import cross_val_transduce, in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
 from transduce.tables.columns import Target, answered_probability

@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 from transduce.core import lazy_names
 
 if TYPE_CHECKING:
-    from transduce.model_selection.compare import MethodChoice, choose_method
-    from transduce.model_selection.cross_validation import CrossTransduction, cross_val_transduce
+    from transduce.model_selection.cross_validation import (
+        CrossTransduction,
+        MethodChoice,
+        choose_method,
+        cross_val_transduce,
+    )
     from transduce.model_selection.search import TransductiveSearchCV
 
 __all__ = ["CrossTransduction", "MethodChoice", "TransductiveSearchCV"]
@@ -14,9 +18,9 @@ __all__ += ["choose_method", "cross_val_transduce"]
 
 _HOMES = {
     "CrossTransduction": "transduce.model_selection.cross_validation",
-    "MethodChoice": "transduce.model_selection.compare",
+    "MethodChoice": "transduce.model_selection.cross_validation",
     "TransductiveSearchCV": "transduce.model_selection.search",
-    "choose_method": "transduce.model_selection.compare",
+    "choose_method": "transduce.model_selection.cross_validation",
     "cross_val_transduce": "transduce.model_selection.cross_validation",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -21,12 +21,11 @@ from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
-from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.validation import class_codes
+from transduce.core.validation import Transducer, class_codes
 from transduce.core.words import TASKS
 from transduce.model_selection.methods import Case
 

@@ -1,25 +1,186 @@
-"""Transductive cross-validation: folds hide labels, every row's features stay."""
+"""Transductive cross-validation: folds hide labels, every row's features stay; and methods compared by it."""
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import _safe_indexing
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
+from transduce.core.ranks import random_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.ask import Problem, Reply, check_member, failure, read_problem
-from transduce.model_selection.folds import Failure, Fold, ask_folds, filled, read_folds
+from transduce.model_selection.ask import (
+    Problem,
+    Reply,
+    ask,
+    check_member,
+    failure,
+    last_step,
+    name_members,
+    read_problem,
+)
+from transduce.model_selection.methods import default_members
+
+Fold = tuple[AnyArray, AnyArray]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an estimator gave no answer."""
+
+    message: str
+    error: Exception
+
+
+def read_folds(
+    cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None, quiet: bool = False
+) -> list[Fold]:
+    """Return which of the labelled rows are visible and hidden in each fold, by position among them; groups (n,)."""
+    n = len(problem.labels)
+    if n < 2:
+        raise ValueError("Only one sample has a label: hiding it leaves none. Label another one.")
+    if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
+        checks.check_whole("cv", cv, least=2)
+        pairs: Any = _number_of_folds(int(cv), problem, random_state, groups)
+    elif hasattr(cv, "split") and not isinstance(cv, str):
+        groups_l = None if groups is None else _safe_indexing(groups, problem.rows)
+        pairs = cv.split(_safe_indexing(problem.X, problem.rows), problem.labels, groups_l)
+    elif isinstance(cv, Iterable) and not isinstance(cv, str):
+        pairs = cv
+    else:
+        raise ValueError(f"cv must be a number of folds, a splitter, or pairs of positions; got {cv!r}.")
+    folds = [_read_pair(pair, n) for pair in pairs]
+    if not folds:
+        raise ValueError("cv holds no fold: give at least one pair of visible and hidden positions.")
+    if not quiet:
+        _warn_lost(problem, folds)
+    return folds
+
+
+def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) -> list[Fold]:
+    """Return so many folds: every class spread evenly, or whole groups together."""
+    n = len(problem.labels)
+    if groups is not None:
+        return group_folds(_safe_indexing(groups, problem.rows), cv, random_state)
+    codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
+    fold = random_folds(codes, min(cv, n), check_random_state(random_state))
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
+
+
+def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
+    """Return folds that never split a group (l,): pairs of visible and hidden positions, of about equal size."""
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if len(sizes) < 2:
+        raise ValueError("All labels are of one group: hiding it leaves none. Folds need two groups.")
+    random = check_random_state(random_state)
+    filled_to, fold_of = np.zeros(min(n_folds, len(sizes)), dtype=int), np.empty(len(sizes), dtype=int)
+    for code in np.lexsort([random.permutation(len(sizes)), -sizes]):
+        fold_of[code] = filled_to.argmin()
+        filled_to[fold_of[code]] += sizes[code]
+    fold = fold_of[codes]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(len(filled_to))]
+
+
+def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> Any:
+    """Return a copy of an estimator whose own folds, if any, never split a group (l,)."""
+    cv = getattr(last_step(estimator), "cv", None)
+    cv = 5 if isinstance(cv, str) and cv == "auto" else cv
+    if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or len(np.unique(np.asarray(groups))) < 2:
+        return estimator
+    copy = clone(estimator)
+    last_step(copy).set_params(cv=group_folds(groups, int(cv), random_state))
+    return copy
+
+
+def _read_pair(pair: Any, n: int) -> Fold:
+    """Return a fold as two arrays of positions, checked."""
+    try:
+        visible, hidden = (np.asarray(part) for part in pair)
+    except (TypeError, ValueError):
+        raise ValueError("cv must hold pairs: positions of visible rows and of hidden rows.") from None
+    parts: list[AnyArray] = []
+    for part in (visible, hidden):
+        part = np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
+        proper = part.ndim == 1 and part.dtype.kind in "iu" and len(part) > 0
+        if not proper or part.min() < -n or part.max() >= n:
+            where = f"among the {n} labelled rows"
+            raise ValueError(f"cv must hold positions {where}, at least one visible and one hidden a fold.")
+        parts.append(part % n)
+    if len(np.intersect1d(parts[0], parts[1])):
+        raise ValueError("A fold of cv has a row both visible and hidden: its answer would be no test.")
+    return parts[0], parts[1]
+
+
+def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
+    """Say which classes have no visible label in some fold."""
+    if problem.classes is None:
+        return
+    lost: dict[Any, list[int]] = {}
+    for k, (visible, hidden) in enumerate(folds):
+        for code in np.setdiff1d(problem.codes[hidden], problem.codes[visible]):
+            lost.setdefault(problem.classes[code].item(), []).append(k + 1)
+    if lost:
+        words = ", ".join(f"{name!r} in fold {', '.join(map(str, where))}" for name, where in lost.items())
+        warnings.warn(
+            f"All labels of a class are hidden at once ({words}): no answer there can be right. Give such a class at "
+            "least two labels.",
+            stacklevel=4,
+        )
+
+
+def ask_folds(
+    estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
+) -> list[list[Reply | Failure]]:
+    """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
+    start = partial(delayed(call_with_threads), threads_of_fit(problem.n_rows), _try)
+    jobs = [start(estimator, problem, *fold) for estimator in estimators for fold in folds]
+    replies: list[Reply | Failure] = []
+    if jobs:
+        with stage("cross-validation") as report:
+            for reply in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+                replies.append(reply)
+                report(len(replies) / len(jobs))
+    return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
+
+
+def _try(estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray) -> Reply | Failure:
+    try:
+        return replace(ask(estimator, problem, visible, problem.rows[hidden]), fitted=None)
+    except Exception as error:  # an estimator of any make may raise anything
+        return Failure(in_a_sentence(error), error)
+
+
+def in_a_sentence(error: Exception) -> str:
+    """Return the first line of an error's message, or its name if it has none."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def filled(reply: Reply, prior: Array) -> Reply:
+    """Return the reply with the prior where the estimator gave none: the mean label, or the share of each class."""
+    if reply.given.all():
+        return reply
+    gaps = ~reply.given
+    values = np.where(gaps, prior[0] if len(prior) == 1 else int(prior.argmax()), reply.values)
+    parts: dict[str, Any] = {"probabilities": reply.probabilities, "scores": reply.scores}
+    parts = {name: np.where(gaps[:, None], prior, part) for name, part in parts.items() if part is not None}
+    return replace(reply, values=values, **parts)
+
 
 _OUT_OF_FOLD = (
     "These answers are out of fold: each was given while its row's label was hidden.",
@@ -351,3 +512,156 @@ def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> 
     for note in caught:
         warnings.warn(str(note.message), note.category, stacklevel=2)
     return score
+
+
+@dataclass(frozen=True, eq=False)
+class MethodChoice:
+    """Methods compared, and the best of them.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        One line a method, the best first: mean score over the folds, its standard deviation over them, seconds of one
+        fit, rank. Methods that failed or were not tried come last, without a score.
+    best, estimator : str, estimator
+        The method with the largest mean score: its name, and itself, not fitted.
+    scoring : str
+        Name of the score; larger is better.
+    task : {"regression", "classification"}
+        How labels were read.
+    failures, details : dict
+        Why a method has no score, and the whole cross-validation of each that has one, by name.
+    n_labels : int
+        Labels that the comparison rests on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.model_selection import choose_method
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> y = np.where(np.arange(40) % 2 == 0, np.nan, 2 * X[:, 0])
+    >>> sorted(choose_method(X, y, cv=3, random_state=0).table.index)
+    ['confidence_machine', 'extra_trees', 'gaussian_process', 'random_forest', 'ridge', 'transductive_ridge']
+    """
+
+    table: pd.DataFrame
+    best: str
+    estimator: Any
+    scoring: str
+    task: str
+    failures: dict[str, str]
+    details: dict[str, CrossTransduction]
+    n_labels: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.task}, {self.n_labels} labels, {self.scoring} (larger is better)",
+            self.table.to_string(float_format=lambda number: f"{number:.4g}"),
+            *(f"{name}: {why}" for name, why in self.failures.items()),
+            self.verdict(),
+        ]
+        return "\n".join(lines)
+
+    def verdict(self, names: dict[str, str] | None = None) -> str:
+        """Return in a sentence which method is best, and how sure that is; `names` are others for some methods."""
+        scored = list(self.details)
+        called = {name: (names or {}).get(name, name) for name in scored}
+        if len(scored) == 1:
+            return f"{called[self.best]} is the only method that has a score."
+        second = scored[1]
+        gap = self.details[self.best].scores - self.details[second].scores
+        error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else np.inf
+        sure = "by more than" if gap.mean() > 2 * error else "within"
+        by = f"two standard errors of the difference from {called[second]}: {gap.mean():.3g} ± {error:.2g}."
+        return f"{called[self.best]} is best, {sure} {by}"
+
+
+def choose_method(  # noqa: PLR0913
+    X: Any,
+    y: Any,
+    candidates: Any = None,
+    *,
+    task: str = "auto",
+    cv: Any = 5,
+    scoring: Any = None,
+    standardize: bool = True,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    missing_label: Any = None,
+) -> MethodChoice:
+    """Compare the methods of this package, ridge, a random forest and any given estimators on the same folds.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features of all rows.
+    y : array-like of shape (n,)
+        Labels, missing at the unlabelled rows.
+    candidates : dict or list of estimators, optional
+        Compared as well; one with the name of a default method takes its place.
+    task, standardize : default="auto" and True
+        As in `TransductiveBlend`.
+    cv, n_jobs, random_state, missing_label
+        As in `cross_val_transduce`; the seed is that of the methods too.
+    scoring : None, str or callable, default=None
+        One scikit-learn score. None: negative root mean squared error for numbers, accuracy for classes.
+
+    Returns
+    -------
+    MethodChoice
+        It prints as a table and a verdict. A method that fails is in the table without a score, and its message in
+        ``failures``; it is an error only if all fail. The best of several means is too optimistic: score the choice on
+        other labels before you quote it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyRegressor
+    >>> from transduce.model_selection import choose_method
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> y = np.where(np.arange(30) % 3 == 0, np.nan, 2 * X[:, 0] + 1)
+    >>> choose_method(X, y, {"mean": DummyRegressor()}, random_state=0).table.index[-1]
+    'mean'
+    """
+    checks.check_flag("standardize", standardize)
+    checks.check_jobs(n_jobs)
+    given = {} if candidates is None else name_members("candidates", candidates)
+    problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
+    random = check_random_state(random_state)
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    case = problem.case(standardize=standardize, random_state=seed)
+    methods, failures = default_members(case, compare=True)
+    methods = methods | given
+    failures = {name: why for name, why in failures.items() if name not in given}
+    scorers = read_scorers(scoring, problem.task, problem.classes)
+    if len(scorers) > 1:
+        raise ValueError("choose_method needs one score to choose by; cross_val_transduce takes several.")
+    folds = read_folds(cv, problem, random_state=random)
+    replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
+    results = dict(zip(methods, judge_each(problem, folds, replies, scorers), strict=True))
+    failures |= {name: in_a_sentence(why) for name, why in results.items() if isinstance(why, Exception)}
+    details = {name: one for name, one in results.items() if isinstance(one, CrossTransduction)}
+    if not details:
+        name, why = next(iter(failures.items()))
+        raise ValueError(f"Every method failed. {name}: {why}")
+    details = dict(sorted(details.items(), key=lambda pair: -pair[1].scores.mean()))
+    best = next(iter(details))
+    return MethodChoice(
+        table=_table(details, failures),
+        best=best,
+        estimator=clone(methods[best]),
+        scoring=next(iter(scorers)),
+        task=problem.task,
+        failures=failures,
+        details=details,
+        n_labels=len(problem.labels),
+    )
+
+
+def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
+    """Return one line a method, the best first, those without a score last."""
+    table = pd.DataFrame(index=[*details, *failures], columns=["score", "spread", "fit_time"], dtype=float)
+    for name, one in details.items():
+        table.loc[name] = one.scores.mean(), one.scores.std(), one.folds["fit_time"].mean()
+    table["rank"] = table["score"].rank(ascending=False, method="min").astype("Int64")
+    return table

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import on_command_line, option
 from transduce.model_selection.ask import is_transducer, last_step
-from transduce.model_selection.folds import in_a_sentence
+from transduce.model_selection.cross_validation import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
 SAFE = ("sklearn.", "transduce.methods.")  # of which an estimator may be made from a file of a stranger

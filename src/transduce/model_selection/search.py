@@ -17,10 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks
-from transduce.core.estimator import Transducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
-from transduce.core.validation import check_given
+from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.ask import (
     Problem,
     answer_of,
@@ -30,8 +29,14 @@ from transduce.model_selection.ask import (
     last_step,
     read_problem,
 )
-from transduce.model_selection.cross_validation import CrossTransduction, judge_each, read_scorers
-from transduce.model_selection.folds import ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.cross_validation import (
+    CrossTransduction,
+    ask_folds,
+    in_a_sentence,
+    judge_each,
+    read_folds,
+    read_scorers,
+)
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 

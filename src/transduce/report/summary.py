@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,22 @@ import pandas as pd
 
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Miscoverage
-from transduce.core.guarantee import CountBound, Guarantee
-from transduce.report import sentences
-from transduce.report.plain import clean, finite, name_of, plain
-from transduce.report.rows import context_columns, evenly, filled_values, quality_of, row_records
+from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
+from transduce.core.words import counted, percent
+from transduce.report.plain import clean, finite, name_of, number, plain, rough_percent
+from transduce.report.rows import (
+    FilledValues,
+    Quality,
+    context_columns,
+    evenly,
+    filled_values,
+    quality_of,
+    row_records,
+)
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from transduce.filling.result import FillResult
 
 STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
@@ -59,7 +70,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     ('price', 'regression', 20)
     """
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
-    facts = sentences.Facts(
+    facts = Facts(
         filled=filled,
         source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         counts=_counts(filled),
@@ -80,7 +91,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "answers": asdict(facts.answers),
         "law": _law(filled),
         "exchangeability": tested,
-        "guarantee": _guarantee(filled.guarantee) | {"column": sentences.column_guarantee(facts)},
+        "guarantee": _guarantee(filled.guarantee) | {"column": column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
         "class_shares": _class_shares(filled),
         "quality": None if facts.quality is None else asdict(facts.quality),
@@ -90,15 +101,15 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "columns": [plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")],
         "options": plain(filled.asked),
         "versions": dict(versions()),
-        "question": sentences.question(facts),
-        "reply": sentences.reply(facts),
+        "question": question(facts),
+        "reply": reply(facts),
         "quality_sentence": None if facts.quality is None else facts.quality.sentence,
-        "caveats": sentences.caveats(facts),
+        "caveats": caveats(facts),
         "next": "" if filled.advice is None else clean(str(filled.advice)),
-        "cards": plain(sentences.cards(facts)),
-        "to_do": sentences.to_do(facts),
+        "cards": plain(cards(facts)),
+        "to_do": to_do(facts),
         "again": filled.again,
-        "again_words": sentences.again(facts, versions()["transduce"], today()),
+        "again_words": again(facts, versions()["transduce"], today()),
         "notes": plain(filled.notes),  # last: what could not be computed is among them
         "made": today(),
     }
@@ -244,7 +255,7 @@ def _map(filled: FillResult) -> dict[str, Any] | None:
     }
 
 
-def _who_was_labelled(facts: sentences.Facts) -> dict[str, Any] | None:
+def _who_was_labelled(facts: Facts) -> dict[str, Any] | None:
     """Return what is known of which rows have a label; None if no row lacks one."""
     filled, test, guarantee = facts.filled, facts.filled.exchangeability, facts.filled.guarantee
     if not len(filled.answer):
@@ -262,13 +273,13 @@ def _who_was_labelled(facts: sentences.Facts) -> dict[str, Any] | None:
         "n_calibration": guarantee.n_calibration,
         "factor": guarantee.factor,
         "drift": None if guarantee.drift is None else clean(guarantee.drift),
-        "sensitivity": _sensitivity(filled),
+        "sensitivity": _factors(filled),
         "remedy": [row + 1 for row in guarantee.remedy],
-        "sentences": plain(sentences.who_was_labelled(facts)),
+        "sentences": plain(who_was_labelled(facts)),
     }
 
 
-def _sensitivity(filled: FillResult) -> list[dict[str, Any]] | None:
+def _factors(filled: FillResult) -> list[dict[str, Any]] | None:
     """Return how wide intervals, or how large sets, get for each factor; None where it is not known."""
     table = filled.sensitivity
     if table is None or not len(table):
@@ -305,3 +316,282 @@ def _overlap(scores: Any) -> dict[str, Any] | None:
         "n_labelled": len(scores[0]),
         "n_unlabelled": len(scores[1]),
     }
+
+
+_LOST = {  # of one row, of several, and how it goes on
+    "tied": ("is a tie", "are ties", "between classes that are equally good"),
+    "rejected": ("is", "are", "marked as rejected, being too unsure"),
+    "unreached": ("has no answer,", "have no answer,", "because nothing connects {} with a known value"),
+}
+_ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sentences are made of: the filled table, and what was counted in it."""
+
+    filled: FillResult
+    source: str
+    counts: dict[str, int]
+    answers: FilledValues
+    quality: Quality | None
+    differing: list[str]  # the columns in which labelled and unlabelled rows differ
+
+    @property
+    def numbers(self) -> bool:
+        """Whether numbers were filled."""
+        return self.filled.task == "regression"
+
+    @property
+    def shifted(self) -> bool:
+        """Whether a test found that labelled and unlabelled rows differ."""
+        return self.filled.exchangeability is not None and bool(self.filled.exchangeability.shifted)
+
+
+def question(facts: Facts) -> str:
+    """Return the question in sentences."""
+    counts, target = facts.counts, name_of(facts.filled.target)
+    where = f" of {facts.source}" if facts.source else ""
+    if not counts["unlabelled"]:
+        return f"No value is missing in “{target}”{where}, so there was nothing to fill."
+    share = rough_percent(counts["unlabelled"] / counts["rows"])
+    kind = facts.filled.labels.kind if facts.numbers else counted(counts["classes"], "class", "classes")
+    missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
+    some = f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” ({share})"
+    return f"{some}. They were filled from the {counted(counts['labelled'], 'row')} that have one ({kind})."
+
+
+def reply(facts: Facts) -> list[str]:
+    """Return what was answered, in sentences."""
+    counts = facts.counts
+    if not counts["unlabelled"]:
+        return ["There is nothing to fill."]
+    rows = counted(counts["unlabelled"], "row")
+    lost = [
+        f"{counted(counts[kind], one, many)} {on.format('it' if counts[kind] == 1 else 'them')}"
+        for kind, (one, many, on) in _LOST.items()
+        if counts[kind]
+    ]
+    first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
+    if lost:
+        n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
+        first = f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
+    if counts["below"] + counts["above"]:
+        words = " and ".join(f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind])
+        first += f" Where labels are limits, values beyond one are written as the limit: {words}."
+    if counts["unusual"]:
+        unusual = counted(counts["unusual"], "row is", "rows are")
+        first += f" {unusual} unusual: even the answered class rarely looks like that, and it is unsure."
+    if facts.shifted and facts.filled.guarantee.kind != "exact":
+        kind = facts.filled.guarantee.kind
+        left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
+        first += f" Rows with and without a value differ, and {left}."
+    return [first, *facts.answers.sentences(facts.filled.confidence)]
+
+
+def column_guarantee(facts: Facts) -> str:
+    """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
+    filled, things = facts.filled, ("values", "intervals") if facts.numbers else ("classes", "sets")
+    what = "true {} are outside their {}".format(*things)
+    if not facts.counts["unlabelled"] or filled.guarantee.outside is not None:
+        return ""
+    if filled.miscoverage is not None or filled.guarantee.kind == "none":
+        return f"Nothing is guaranteed about how many {what}."
+    most = f", except that on average over many such tables at most {percent(1 - filled.confidence)} are"
+    exact = filled.guarantee.kind == "exact" and not filled.guarantee.n_groups
+    return f"How many {what} in total is not guaranteed{most if exact else ''}."
+
+
+def caveats(facts: Facts) -> list[str]:
+    """Return what a reader should be careful about."""
+    filled, unlabelled = facts.filled, facts.counts["unlabelled"]
+    if not unlabelled:
+        return []
+    said = list(filter(None, [getattr(facts.quality, "slips", "")]))
+    if facts.shifted and filled.guarantee.kind != "exact":
+        said.append(
+            "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
+            "by chance; then intervals and sets contain the truth less often than stated, or more often."
+        )
+    elif filled.class_shares is not None:
+        said.append(
+            "Labels were chosen by their class. Whether chance alone decided which rows of each class are labelled "
+            "cannot be tested, and estimated shares are poor where the other columns hardly tell the classes apart."
+        )
+    elif filled.guarantee.assumptions:
+        seen = "A test can find signs against this in the other columns, but it cannot prove it."
+        if CHANCE not in filled.guarantee.assumptions:
+            seen = "Nothing in the table can prove this."
+        said.append(f"The guarantee assumes that {' and that '.join(filled.guarantee.assumptions)}. {seen}")
+    if filled.guarantee.kind != "none":
+        said += [
+            "The guarantee is about rows picked at random, not about one particular row or kind of row: some kinds of "
+            "row may be outside more often than others.",
+            "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
+        ]
+    if n_unbounded := getattr(facts.answers, "n_unbounded", 0):
+        unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
+        few = f"there are too few known values to say more at {percent(filled.confidence)}, or no answer"
+        said.append(f"{counted(n_unbounded, 'interval')} {unbounded}: {few}. A lower level may give bounds.")
+    if n_lost := facts.counts["unreached"]:
+        said.append(f"{counted(n_lost, 'row')} could not be answered: the value stays empty there.")
+    if facts.quality is not None and len(filled.members) > 1:
+        blend = (
+            "Methods were weighted by the same held-out values that are scored here, so the blend may look a"
+        )
+        said.append(f"{blend} little better than it is. Intervals and sets do not depend on that.")
+    if filled.relevance is not None and filled.relevance.notna().any():
+        said.append("Relevance says what the answers were made from, not what causes the values.")
+    return said
+
+
+def again(facts: Facts, version: str, made: str) -> str:
+    """Return what the command that does it again does."""
+    if facts.filled.told is not None:
+        return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
+    page = f"with --report FILE it makes this page, which is of {made}"
+    return f"This fills the same table in the same way, with transduce {version}; {page}."
+
+
+def who_was_labelled(facts: Facts) -> list[str]:
+    """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
+    filled, guarantee = facts.filled, facts.filled.guarantee
+    said = [] if filled.told is None else [filled.told.origins]
+    if DRAWN in guarantee.assumptions:
+        said.append("Rows drawn at random calibrate; it does not matter how the other labels were chosen.")
+    elif CHANCE in guarantee.assumptions:
+        said.append("It was taken for granted that chance alone decided which rows have a label.")
+    elif guarantee.assumptions:
+        said.append(f"It was taken for granted that {' and that '.join(guarantee.assumptions)}.")
+    if guarantee.effective is not None:
+        labels = f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for"
+        worth = f"are worth {number(guarantee.effective, 0)} of equal weight"
+        said.append(f"{labels} the unlabelled rows, and {worth}.")
+    if guarantee.drift is not None:
+        said.append(str(guarantee.drift))
+    if guarantee.remedy:
+        rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
+        drawn = f"label these rows, which were drawn at random: {rows} (counted from 1)"
+        marks = f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them"
+        uses = "`transduce fill --random-labels` uses them"
+        said.append(f"To get an exact guarantee, {drawn}. {marks}, and {uses}.")
+    if filled.sensitivity is not None and len(filled.sensitivity):
+        said.append(_sensitivity(filled.sensitivity, len(filled.answer)))
+    return said
+
+
+def _sensitivity(table: pd.DataFrame, n: int) -> str:
+    """Return how much wider intervals get if the chance of a label also depends on the value itself."""
+    said = []
+    for line in table.to_dict("records"):
+        free = f"{int(line['n_unbounded']):,} of {n:,}"
+        if "width" not in line:
+            words = f"sets hold {line['size']:.3g} {'class' if line['size'] == 1.0 else 'classes'} on average"
+        elif not math.isfinite(line["width"]):
+            words = f"{free} intervals have no bound"
+        else:
+            more = f", and {free} have no bound" if line["n_unbounded"] else ""
+            words = f"half of the intervals are at most {line['width']:.3g} wide{more}"
+        said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
+    first, *others = said
+    depends = f"If the odds of a label also depend on the value, either way, {'; '.join(others)}."
+    return f"If the value itself played no part in who has a label, {first}. {depends}"
+
+
+def cards(facts: Facts) -> list[dict[str, str]]:
+    """Return questions with their answers, in a few large words and in a sentence, and how it looks."""
+    if not facts.counts["unlabelled"]:
+        return []
+    answered, unmeasured = {}, facts.filled.diagnosis.unmeasured
+    if facts.quality is not None:
+        answered = {"How good are the answers?": _how_good(facts, facts.quality)}
+    elif unmeasured:
+        answered = {"How good are the answers?": ("not known", unmeasured, "fair")}
+    answered |= {"What is guaranteed?": _what_holds(facts), "Can it be trusted?": _trusted(facts)}
+    return [
+        {"question": question, "large": large, "small": small, "tone": tone, "icon": _ICONS[tone]}
+        for question, (large, small, tone) in answered.items()
+    ]
+
+
+def to_do(facts: Facts) -> str:
+    """Return what to do next, in a sentence or two; "" if nothing was filled."""
+    filled, guarantee = facts.filled, facts.filled.guarantee
+    if not facts.counts["unlabelled"]:
+        return ""
+    if filled.told is not None:
+        return filled.told.to_do
+    draw = "rows drawn at random, which `transduce draw` picks"
+    if guarantee.kind == "none":
+        return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
+    if guarantee.in_doubt:
+        then = "then the other labels may be chosen at will"
+        return f"Label {draw}, and fill again with --random-labels: {then}."
+    if facts.quality is not None and facts.quality.judged:
+        return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
+    look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]
+    first = f"Look at the rows whose status is {' or '.join(look)}" if look else ""
+    if facts.answers.says_little(facts.counts["unlabelled"]):
+        first = "Label more rows: so far the answers are too unsure to tell much"
+    elif not look:
+        what = "interval" if facts.numbers else "set"
+        first = f"Use each answer with its {what}, and look at the least certain rows"
+    more = "To be surer, label the rows named under “What to label next”."
+    return f"{first}. {more}" if filled.advice is not None and filled.advice.rows else f"{first}."
+
+
+def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
+    plain = facts.numbers and not facts.filled.labels.spelling.unit
+    unit = f", in the unit of “{name_of(facts.filled.target)}”" if plain else ""
+    hidden = ", ".join(filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at]))
+    large, small = quality.large, f"{hidden}{unit}; {quality.small}."
+    if quality.judged:
+        return large, f"{small} {quality.judged}", "bad"
+    if facts.filled.guarantee.in_doubt:
+        return large, f"{small} The rows to be filled differ from those.", "fair"
+    return large, small, "good"
+
+
+def _what_holds(facts: Facts) -> tuple[str, str, str]:
+    guarantee, bound = facts.filled.guarantee, facts.filled.guarantee.outside
+    what = "intervals" if facts.numbers else "sets"
+    if guarantee.kind == "none":
+        return "nothing", (*guarantee.reasons, f"The {what} are not guaranteed.")[0], "bad"
+    least = "about" if guarantee.kind == "approximate" else "at least"
+    large, small = f"{least} {percent(facts.filled.confidence)}", f"of {what} hold the truth, on average"
+    if guarantee.n_groups:
+        small += " over new groups, each of which counts once"
+        small += "; groups differ in size, and of all rows more may be outside" if guarantee.uneven else ""
+    if bound is not None:
+        sure = f"with {percent(bound.certainty)} certainty"
+        small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
+    little = facts.answers.says_little(facts.counts["unlabelled"])
+    small += f".{little}"
+    small += " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
+    if guarantee.in_doubt:
+        return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
+    return large, small, "good" if guarantee.kind == "exact" and not little else "fair"
+
+
+def _trusted(facts: Facts) -> tuple[str, str, str]:
+    guarantee, test = facts.filled.guarantee, facts.filled.exchangeability
+    names = ", ".join(f"“{name}”" for name in facts.differing[:3])
+    differ = f"Rows with and without a known value differ{f', most of all in {names}' if names else ''}"
+    if guarantee.kind == "none":
+        return "no guarantee", "Take the values as suggestions.", "bad"
+    if guarantee.in_doubt:
+        return "guarantee: in doubt", f"{differ}: more than chance chose which are known.", "bad"
+    if guarantee.kind == "approximate":
+        small = "It holds nearly, or under an assumption in doubt."
+        if ESTIMATE in guarantee.assumptions:
+            small = "What decided which values are known can only be estimated."
+        if facts.shifted:
+            small = f"{differ}; an estimate of how corrects for that."
+        return "guarantee: approximate", small, "fair"
+    small = guarantee.condition or "it holds for any distribution"
+    if CHANCE in guarantee.assumptions and guarantee.factor <= 1.0:
+        seen = "no test could check that"
+        if test is not None and test.verdict.p_value is not None:
+            seen = f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
+        small = f"if chance alone decided which values are known; {seen}"
+    return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"

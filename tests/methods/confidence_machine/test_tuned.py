@@ -14,18 +14,21 @@ from tests.strategies import RESIDUALS, SIDES, every_other
 from transduce.core.computing import show_progress
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.device.kernels import Kernel
-from transduce.methods.confidence_machine import tuned_regions as regions_module
+from transduce.methods.confidence_machine import tuned_machine as regions_module
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import (
+    MenuBorder,
     TunedMachine,
     answer_rows,
+    choose,
     class_p_values,
     label_p_values,
+    lower_envelope,
+    parabolas,
     row_envelope,
 )
-from transduce.methods.confidence_machine.tuned_regions import MenuBorder, choose, lower_envelope, parabolas
 
 SETTINGS = (
     Setting("rbf", 1.0, 0.1),

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from tests import brute
 from transduce.device.kernels import Kernel
 from transduce.methods.ridge import leave_one_out
-from transduce.methods.ridge.completion import DenseSystem, DesignMatrix, DesignSystem, complete
-from transduce.methods.ridge.leave_one_out import RidgeSpectrum, search
+from transduce.methods.ridge.completion import (
+    DenseSystem,
+    DesignMatrix,
+    DesignSystem,
+    RidgeSpectrum,
+    complete,
+    search,
+)
 
 
 def make(seed, *, n=None, kernel=None):

@@ -18,8 +18,7 @@ from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.device.kernels import Kernel
 from transduce.display import LeaveOneOutDisplay
 from transduce.methods.ridge import leave_one_out
-from transduce.methods.ridge.completion import DesignSystem
-from transduce.methods.ridge.leave_one_out import RidgeSpectrum
+from transduce.methods.ridge.completion import DesignSystem, RidgeSpectrum
 from transduce.methods.ridge.transductive_ridge import announce_memory
 
 BOTH = [TransductiveRidge, TransductiveRidgeClassifier]

@@ -19,12 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
-from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
+from transduce.core.validation import ClassTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.billiard import votes
 from transduce.methods.billiard.flight import EmptyVersionSpaceError

@@ -13,17 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer, Regions
-from transduce.core.estimator import ClassTransducer, NumberTransducer
 from transduce.core.guarantee import CHANCE, Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import (
+    ClassPValues,
     RowAnswers,
     RowEnvelope,
     TunedMachine,
@@ -32,7 +33,6 @@ from transduce.methods.confidence_machine.tuned_machine import (
     label_p_values,
     row_envelope,
 )
-from transduce.methods.confidence_machine.tuned_regions import ClassPValues
 
 AnyMachine = Machine | TunedMachine
 _CHOSEN = (

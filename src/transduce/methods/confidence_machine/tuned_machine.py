@@ -1,15 +1,26 @@
-"""The exactly tuned confidence machine: every candidate label chooses its own setting.
+"""The exactly tuned confidence machine: every candidate label chooses its own setting, exact and compiled.
 
 The setting with the smallest leave-one-out error of the **completed** sample is chosen, that row and its label
-included. The choice treats all rows alike, so p-values stay exact.
+included. The choice treats all rows alike, so p-values stay exact. Complete a sample with label ``v`` at one unlabelled
+row. For one setting (see `machine` for the notation, ``t = v - prediction``) the leave-one-out residuals are ``(s r_i -
+g_i t) / (s G_ii + g_i^2)`` at the labelled rows and ``t`` at the row itself, with an unpenalised intercept too. So the
+sum of their squares is a parabola in ``v``::
+
+    Q(v) = c0 + c1 (v - prediction) + c2 (v - prediction)^2,     c2 >= 1
+
+stored as ``(prediction, c0, c1, c2)``. The lower envelope says which setting is chosen at ``v``. Settings whose errors
+differ by rounding only are chosen together, and whatever is derived from the choice takes the union: this keeps the
+guarantee.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from transduce.core import arrays
 from transduce.core.answer import Regions
@@ -19,18 +30,403 @@ from transduce.device import memory
 from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.machine import _checked_pivot, _rounding_slack, warn_raised
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
-from transduce.methods.confidence_machine.residual_lines import SIDE
-from transduce.methods.confidence_machine.tuned_regions import (
-    ClassPValues,
-    MenuBorder,
-    MenuFit,
-    lower_envelope,
-    parabolas,
-    tuned_classes,
-    tuned_p_values,
-    tuned_regions,
-    tuned_values,
+from transduce.methods.confidence_machine.residual_lines import (
+    SIDE,
+    count_nonconforming,
+    counts_by_class,
+    region_pieces,
+    row_lines,
 )
+
+TIE = 1e-9  # leave-one-out errors closer than this share of themselves are equal
+
+
+class MenuFit(NamedTuple):
+    """The ridge regressions of all settings on the labelled rows."""
+
+    residuals: Array  # (S, l) or (S, l, c) ``G y`` for each setting
+    diagonal: Array  # (S, l) ``G_ii``
+    slack: Array  # (S,) residuals closer than this tie
+
+
+class MenuBorder(NamedTuple):
+    """What each of `b` unlabelled rows brings to the ridge regression of every setting; as `Border`, stacked."""
+
+    prediction: Array  # (S, b) or (S, b, c)
+    pivot: Array  # (S, b)
+    weights: Array  # (S, b, l)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tuple[float, float, float]:
+    """Return ``c0``, ``c1``, ``c2`` of one setting at one row."""
+    c0, c1, c2 = 0.0, 0.0, 1.0
+    for i in range(len(residuals)):
+        scale = pivot * diagonal[i] + weights[i] * weights[i]
+        # A row that no other row can stand in for has no leave-one-out residual: it counts for nothing.
+        inverse = 1.0 / scale if scale > 0.0 else 0.0
+        start, slope = pivot * residuals[i] * inverse, weights[i] * inverse
+        c0 += start * start
+        c1 -= 2.0 * start * slope
+        c2 += slope * slope
+    return c0, c1, c2
+
+
+@njit(cache=True, nogil=True)
+def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
+    """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4)."""
+    n_settings, n_rows = border.pivot.shape
+    curves = np.empty((n_rows, n_settings, 4))
+    for s in range(n_settings):
+        for j in range(n_rows):
+            sums = _sums(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j])
+            curves[j, s, 0] = border.prediction[s, j]
+            curves[j, s, 1], curves[j, s, 2], curves[j, s, 3] = sums
+    return curves
+
+
+@njit(cache=True, nogil=True)
+def height(parabola: Array, v: float) -> float:
+    """Return the value of one parabola."""
+    t = v - parabola[0]
+    return parabola[1] + t * (parabola[2] + t * parabola[3])
+
+
+@njit(cache=True, nogil=True)
+def _where_below(one: Array, other: Array, factor: float, extra: float) -> tuple[int, float, float]:
+    """Return where ``one <= factor * other + extra``: 0 nowhere, 1 from low to high, 2 up to low and from high on."""
+    # In the coordinate x = v - other's prediction nothing large cancels.
+    shift = one[0] - other[0]
+    a = one[3] - factor * other[3]
+    b = one[2] - 2.0 * one[3] * shift - factor * other[2]
+    c = one[1] - one[2] * shift + one[3] * shift * shift - factor * other[1] - extra
+    if a == 0.0 and b == 0.0:
+        return (1 if c <= 0.0 else 0), -np.inf, np.inf
+    if a == 0.0:
+        end = other[0] - c / b
+        return 1, (-np.inf if b > 0.0 else end), (end if b > 0.0 else np.inf)
+    inside = b * b - 4.0 * a * c
+    if inside < 0.0:
+        return (1 if a < 0.0 else 0), -np.inf, np.inf
+    half = -0.5 * (b + (np.sqrt(inside) if b >= 0.0 else -np.sqrt(inside)))
+    first = other[0] + half / a
+    second = other[0] + c / half if half != 0.0 else first
+    return (1 if a > 0.0 else 2), min(first, second), max(first, second)
+
+
+@njit(cache=True, nogil=True)
+def _part(kind: int, part: int, low: float, high: float, left: float, right: float) -> tuple[float, float]:
+    """Return the part of such a set that lies between left and right; the ends are in the wrong order if none does."""
+    if kind == 2:
+        if part == 0:
+            high, low = low, -np.inf
+        else:
+            low, high = high, np.inf
+    return max(low, left), min(high, right)
+
+
+@njit(cache=True, nogil=True)
+def envelope_pieces(curves: Array) -> tuple[Array, AnyArray]:
+    """As `lower_envelope`, for compiled callers."""
+    # A setting takes from each piece of the others' envelope the part where it is lower. Two parabolas cross at most
+    # twice, so S settings make at most 2 S - 1 pieces; rounding may add a few of no length.
+    starts, owners, n = np.array([-np.inf]), np.zeros(1, dtype=np.intp), 1
+    for s in range(1, len(curves)):
+        new_starts, new_owners, k = np.empty(3 * n), np.empty(3 * n, dtype=np.intp), 0
+        for piece in range(n):
+            left, owner = starts[piece], owners[piece]
+            right = starts[piece + 1] if piece + 1 < n else np.inf
+            kind, low, high = _where_below(curves[s], curves[owner], 1.0, 0.0)
+            place = left
+            for part in range(kind):
+                a, b = _part(kind, part, low, high, left, right)
+                if a < b:
+                    if place < a:
+                        k = _append(new_starts, new_owners, k, place, owner)
+                    k = _append(new_starts, new_owners, k, a, s)
+                    place = b
+            if place < right:
+                k = _append(new_starts, new_owners, k, place, owner)
+        starts, owners, n = new_starts, new_owners, k
+    return starts[:n].copy(), owners[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _append(starts: Array, owners: AnyArray, n: int, start: float, owner: int) -> int:
+    """Add a piece, unless it goes on with the last one; return the number of pieces."""
+    if n > 0 and owners[n - 1] == owner:
+        return n
+    starts[n], owners[n] = start, owner
+    return n + 1
+
+
+class Choice(NamedTuple):
+    """Where each setting is chosen, ties included."""
+
+    setting: AnyArray  # (k,) ascending; a setting is chosen on as many closed intervals as it has lines here
+    low: Array  # (k,)
+    high: Array  # (k,)
+
+
+@njit(cache=True, nogil=True)
+def tie_margin(slack_one: float, slack_other: float, n_rows: int) -> float:
+    """Return what `TIE` leaves out of rounding: the square of what `n_rows` residuals may be off together."""
+    return n_rows * (slack_one + slack_other) ** 2 / TIE
+
+
+@njit(cache=True, nogil=True)
+def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
+    """Return where each setting has the smallest leave-one-out error of a sample of `n_rows`, up to rounding."""
+    starts, owners = envelope_pieces(curves)
+    room = 2 * len(starts) * len(curves)
+    setting = np.empty(room, dtype=np.intp)
+    low, high = np.empty(room), np.empty(room)
+    k = 0
+    for s in range(len(curves)):
+        for piece in range(len(starts)):
+            left = starts[piece]
+            right = starts[piece + 1] if piece + 1 < len(starts) else np.inf
+            owner = owners[piece]
+            margin = tie_margin(slack[s], slack[owner], n_rows)
+            kind, one, two = _where_below(curves[s], curves[owner], 1.0 + TIE, margin)
+            if owner == s:
+                kind, one, two = 1, left, right
+            for part in range(kind):
+                a, b = _part(kind, part, one, two, left, right)
+                if a > b:
+                    continue
+                if k > 0 and setting[k - 1] == s and a <= high[k - 1]:
+                    high[k - 1] = max(high[k - 1], b)
+                else:
+                    setting[k], low[k], high[k] = s, a, b
+                    k += 1
+    return Choice(setting[:k].copy(), low[:k].copy(), high[:k].copy())
+
+
+@njit(cache=True, nogil=True)
+def mark_least(errors: Array, slack: Array, n_rows: int, picked: AnyArray) -> int:
+    """Mark the smallest leave-one-out error of a sample of `n_rows` and those equal; return the first."""
+    best, first = np.argmin(errors), -1
+    for s in range(len(errors)):
+        margin = tie_margin(slack[s], slack[best], n_rows)
+        picked[s] = s == best or errors[s] <= (1.0 + TIE) * errors[best] + margin
+        if picked[s] and first < 0:
+            first = s
+    return first
+
+
+@njit(cache=True, nogil=True)
+def answer(curves: Array, choice: Choice) -> tuple[int, float]:
+    """Return the setting at the lowest point of the envelope, and its prediction as far as it is chosen there."""
+    # The value is the setting's prediction or, if another setting is chosen at that label, the nearest label at which
+    # this one is. Of settings that reach the same height, the first counts.
+    lowest, best = np.empty(len(choice.setting)), np.inf
+    for k in range(len(lowest)):
+        curve = curves[choice.setting[k]]
+        vertex = curve[0] - 0.5 * curve[2] / curve[3]
+        lowest[k] = height(curve, min(max(vertex, choice.low[k]), choice.high[k]))
+        best = min(best, lowest[k])
+    first = 0
+    while lowest[first] > (1.0 + 2.0 * TIE) * best:
+        first += 1
+    winner = choice.setting[first]
+    prediction, value = curves[winner, 0], np.inf
+    for k in range(len(lowest)):
+        if choice.setting[k] == winner:
+            near = min(max(prediction, choice.low[k]), choice.high[k])
+            if abs(near - prediction) < abs(value - prediction):
+                value = near
+    return winner, value
+
+
+@njit(cache=True, nogil=True)
+def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
+    """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is, (k,) each."""
+    # A door of its own for Python; see residual_lines.
+    return envelope_pieces(curves)
+
+
+@njit(cache=True, nogil=True)
+def merge(pieces: Array, n: int) -> Array:
+    """Give the union of the first `n` closed intervals (k, 2) as disjoint ones in ascending order."""
+    for last in range(1, n):  # few, so insertion; numba's own sort takes longer to compile than all of this
+        low, high, place = pieces[last, 0], pieces[last, 1], last
+        while place > 0 and pieces[place - 1, 0] > low:
+            pieces[place, 0], pieces[place, 1] = pieces[place - 1, 0], pieces[place - 1, 1]
+            place -= 1
+        pieces[place, 0], pieces[place, 1] = low, high
+    merged, k = np.empty((n, 2)), 0
+    for place in range(n):
+        if k > 0 and pieces[place, 0] <= merged[k - 1, 1]:
+            merged[k - 1, 1] = max(merged[k - 1, 1], pieces[place, 1])
+        else:
+            merged[k, 0], merged[k, 1] = pieces[place, 0], pieces[place, 1]
+            k += 1
+    return merged[:k].copy()
+
+
+@njit(cache=True, nogil=True)
+def _with_room(pieces: Array, n: int, needed: int) -> Array:
+    """Return an array that begins with the first `n` pieces and has room for as many as are needed."""
+    if needed <= len(pieces):
+        return pieces
+    grown = np.empty((2 * needed, 2))
+    for k in range(n):  # a slice takes seconds to compile
+        grown[k, 0], grown[k, 1] = pieces[k, 0], pieces[k, 1]
+    return grown
+
+
+@njit(cache=True, nogil=True)
+def _setting_lines(fit: MenuFit, border: MenuBorder, s: int, j: int, power: float) -> tuple[Array, Array]:
+    """Return the labelled rows' lines with one setting, for row `j`."""
+    return row_lines(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+
+
+@njit(cache=True, nogil=True)
+def _row_region(
+    fit: MenuFit, border: MenuBorder, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
+) -> tuple[Array, int]:
+    """Return the pieces of row `j`'s region, with room for one more, and their number; mark the settings used."""
+    rank, side, power = rule
+    pieces, n, k = np.empty((16, 2)), 0, 0
+    while k < len(choice.setting):
+        s, first, before = choice.setting[k], k, n
+        while k < len(choice.setting) and choice.setting[k] == s:
+            k += 1
+        rho, beta = _setting_lines(fit, border, s, j, power)
+        region = region_pieces(rho, beta, rank, side, fit.slack[s])
+        pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
+        for piece in range(first, k):
+            for part in range(len(region)):
+                low = max(choice.low[piece], border.prediction[s, j] + region[part, 0])
+                high = min(choice.high[piece], border.prediction[s, j] + region[part, 1])
+                if low <= high:
+                    pieces[n, 0], pieces[n, 1] = low, high
+                    n += 1
+        used[s] = n > before
+    return pieces, n
+
+
+@njit(cache=True, nogil=True)
+def tuned_regions(
+    fit: MenuFit, border: MenuBorder, curves: Array, rule: tuple[int, int, float]
+) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
+    """Return pieces (n_pieces, 2), counts, values, winners (b,), and settings used (b, S), of curves (b, S, 4)."""
+    n_rows, n_settings = curves.shape[:2]
+    pieces, n = np.empty((2 * n_rows + 8, 2)), 0
+    counts, winners = np.empty(n_rows, dtype=np.intp), np.empty(n_rows, dtype=np.intp)
+    values, used = np.empty(n_rows), np.zeros((n_rows, n_settings), dtype=np.bool_)
+    for j in range(n_rows):
+        choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
+        winners[j], values[j] = answer(curves[j], choice)
+        region, k = _row_region(fit, border, j, choice, rule, used[j])
+        if rule[1] == 0:
+            region[k, 0], region[k, 1] = values[j], values[j]
+            k += 1
+        region = merge(region, k)
+        pieces = _with_room(pieces, n, n + len(region))
+        for part in range(len(region)):
+            pieces[n, 0], pieces[n, 1] = region[part, 0], region[part, 1]
+            n += 1
+        counts[j] = len(region)
+    return pieces[:n].copy(), counts, values, winners, used
+
+
+@njit(cache=True, nogil=True)
+def tuned_values(fit: MenuFit, curves: Array) -> Array:
+    """Return the answers of rows (b,), from parabolas (b, S, 4)."""
+    values = np.empty(len(curves))
+    for j in range(len(curves)):
+        values[j] = answer(curves[j], choose(curves[j], fit.slack, fit.residuals.shape[1] + 1))[1]
+    return values
+
+
+@njit(cache=True, nogil=True)
+def tuned_p_values(
+    fit: MenuFit, border: MenuBorder, curves: Array, labels: Array, tau: Array, power: float
+) -> Array:
+    """Return the p-value of a label for each row (b,), ties weighed by `tau` (b,); the largest where settings tie."""
+    n_labelled = fit.residuals.shape[1]
+    p, n_settings = np.zeros(len(curves)), curves.shape[1]
+    errors, picked = np.empty(n_settings), np.empty(n_settings, dtype=np.bool_)
+    for j in range(len(curves)):
+        for s in range(n_settings):
+            errors[s] = height(curves[j, s], labels[j])
+        mark_least(errors, fit.slack, n_labelled + 1, picked)
+        for s in range(n_settings):
+            if not picked[s]:
+                continue
+            rho, beta = _setting_lines(fit, border, s, j, power)
+            above, tied = count_nonconforming(rho, beta, labels[j] - curves[j, s, 0], fit.slack[s])
+            p[j] = max(p[j], (above + tau[j] * (tied + 1.0)) / (n_labelled + 1.0))
+    return p
+
+
+@njit(cache=True, nogil=True)
+def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Array) -> None:
+    """Write the leave-one-out error of one setting for every candidate class of row `j`, over all class columns."""
+    prediction, pivot, weights = border.prediction[s, j], border.pivot[s, j], border.weights[s, j]
+    n_classes = len(prediction)
+    slope, c0, c2 = np.zeros(n_classes), 0.0, 1.0
+    for i in range(len(weights)):
+        scale = pivot * fit.diagonal[s, i] + weights[i] * weights[i]
+        inverse = 1.0 / scale if scale > 0.0 else 0.0
+        share = weights[i] * inverse
+        c2 += share * share
+        for c in range(n_classes):
+            start = pivot * fit.residuals[s, i, c] * inverse
+            c0 += start * start
+            slope[c] -= 2.0 * start * share
+    total = c0  # if the row were of no class: -1 in every column
+    for c in range(n_classes):
+        t = -1.0 - prediction[c]
+        total += t * (slope[c] + t * c2)
+    for c in range(n_classes):
+        if_not, if_so = -1.0 - prediction[c], 1.0 - prediction[c]
+        errors[c, s] = total + if_so * (slope[c] + if_so * c2) - if_not * (slope[c] + if_not * c2)
+
+
+class ClassPValues(NamedTuple):
+    """What a machine says of every class at rows; `chosen` only where settings are chosen."""
+
+    overall: Array  # (m, c) among all labelled rows
+    within: Array  # (m, c) among those of the candidate class
+    scores: Array  # (m, c) one-vs-rest prediction of the candidate, with the setting chosen for it
+    chosen: AnyArray | None = None  # (m, c) that setting; the first, if leave-one-out errors tie
+
+
+@njit(cache=True, nogil=True)
+def tuned_classes(
+    fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
+) -> tuple[Array, Array, Array, AnyArray]:
+    """Return the fields of `ClassPValues` at rows, each class with its setting; own (S, l), codes (l,), tau (b,)."""
+    n_settings, n_rows = border.pivot.shape
+    shape = (n_rows, n_classes)
+    overall, within = np.zeros(shape), np.zeros(shape)
+    scores, chosen = np.full(shape, -np.inf), np.empty(shape, dtype=np.intp)
+    sizes = np.bincount(codes, minlength=n_classes)
+    errors = np.empty((n_classes, n_settings))
+    picked = np.empty((n_classes, n_settings), dtype=np.bool_)
+    for j in range(n_rows):
+        for s in range(n_settings):
+            _class_errors(fit, border, j, s, errors)
+        for c in range(n_classes):
+            chosen[j, c] = mark_least(errors[c], fit.slack, n_classes * (len(codes) + 1), picked[c])
+        for s in range(n_settings):
+            if not picked[:, s].any():
+                continue
+            rho, beta = row_lines(own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+            every, same = counts_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
+            for c in range(n_classes):
+                if not picked[c, s]:
+                    continue
+                # Where several settings are chosen, the one with the largest p-value counts.
+                p = (every[0, c] + tau[j] * (every[1, c] + 1.0)) / (len(codes) + 1.0)
+                overall[j, c] = max(overall[j, c], p)
+                p = (same[0, c] + tau[j] * (same[1, c] + 1.0)) / (sizes[c] + 1.0)
+                within[j, c] = max(within[j, c], p)
+                scores[j, c] = max(scores[j, c], border.prediction[s, j, c])
+    return overall, within, scores, chosen
 
 
 @dataclass(frozen=True)

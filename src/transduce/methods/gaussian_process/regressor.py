@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
-from transduce.core.estimator import NumberTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import NumberTransducer
 from transduce.device.linalg import guarded_cholesky
 from transduce.methods.gaussian_process import parameters, process
 

@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
-from transduce.core.estimator import ClassTransducer, NumberTransducer, Transducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, fit_temperature, label_moments
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import ClassTransducer, NumberTransducer, Transducer
 from transduce.device import memory
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.ridge.completion import (
@@ -28,10 +28,12 @@ from transduce.methods.ridge.completion import (
     DenseSystem,
     DesignMatrix,
     DesignSystem,
+    RidgeChoice,
+    RidgeSpectrum,
     SmallRidgeError,
     complete,
+    search,
 )
-from transduce.methods.ridge.leave_one_out import RidgeChoice, RidgeSpectrum, search
 
 _INSTEAD = "Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine."
 _NUMBERS = Guarantee("none", reasons=(_INSTEAD,))

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
-from transduce.core.estimator import ClassTransducer
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
+from transduce.core.validation import ClassTransducer
 from transduce.device import graph as device_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, known_labels
 from transduce.methods.spectral_graph.graph import FittedGraph, GraphSettings, Metric, fit_graph, similar_rows
