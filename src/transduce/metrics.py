@@ -82,8 +82,7 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
     """
     wrong, sureness = _read(y_true, y_pred, confidence)
     _, group = np.unique(sureness, return_inverse=True)
-    sizes = np.bincount(group)
-    rate = np.bincount(group, weights=wrong) / sizes
+    rate = np.bincount(group, weights=wrong) / np.bincount(group)
     expected = rate[np.sort(group)]  # of each row in the order of rejection, ties being averaged
     left = np.cumsum(expected[::-1])  # among the 1, 2, ..., m surest
     return float(np.mean(left / np.arange(1, len(wrong) + 1)))

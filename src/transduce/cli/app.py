@@ -370,8 +370,7 @@ def demo(
 
     It writes the table with missing labels, the filled table and a report; files of an earlier demo are replaced.
     """
-    quiet = options.pop("quiet")
-    _run(lambda commands: commands.run_demo(name, folder, options), quiet=quiet)
+    _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
 
 
 def main() -> None:

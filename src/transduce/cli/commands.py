@@ -130,8 +130,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
 
     def show() -> None:
         for result in results:
-            paths = written if result is results[-1] else []
-            show_result(result, paths, err=out == "-", quiet=to.quiet)
+            show_result(result, written if result is results[-1] else [], err=out == "-", quiet=to.quiet)
 
     return show
 

@@ -362,8 +362,7 @@ class CalibratedTable:
     def _nothing_supported(self, law: Law | None, confidence: float, n_labelled: int) -> str | None:
         """Return why the calibration labels rule nothing out at any row; None if they do at some."""
         weights = self.weights
-        n_thresholds = len(self.class_sizes) if self.by_class else 1
-        enough = law is not None and law.n_short < n_thresholds
+        enough = law is not None and law.n_short < (len(self.class_sizes) if self.by_class else 1)
         if law is None or weights.cells is not None:
             enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
         if enough and self.supports(confidence):

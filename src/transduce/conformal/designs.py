@@ -160,8 +160,7 @@ class Design:
     def weigh(self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random) -> Weights:
         """Return how much rows weigh, and how they compare if that is tested. Shapes: held_out (l,), given (c,)."""
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-        testing = test and self.testable and len(unlabelled)
-        compared = self._compare(problem, random) if testing else None
+        compared = self._compare(problem, random) if test and self.testable and len(unlabelled) else None
         verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
@@ -678,8 +677,7 @@ def _plain(value: Any) -> Any:
 def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
     """Return which rows were drawn at random, with a label and without."""
     column = marks.cells.astype(object).to_frame(marks.name)
-    known = marks.cells.dtype == bool
-    marked = marks.cells.to_numpy() if known else read_marks(column, marks.name)
+    marked = marks.cells.to_numpy() if marks.cells.dtype == bool else read_marks(column, marks.name)
     drawn = marked & ~missing
     if not drawn.any():
         what = f"No row that {marks.name!r} marks as drawn at random has a label"

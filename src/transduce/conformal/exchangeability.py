@@ -80,8 +80,7 @@ class Exchangeability:
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
         own = {f"column {j}": str(name) for j, name in enumerate(names)}
-        index = [own.get(name, name) for name in self.features.index]
-        features = self.features.set_axis(index, axis=0)
+        features = self.features.set_axis([own.get(name, name) for name in self.features.index], axis=0)
         return replace(self, features=features[~features.index.duplicated()])
 
     @property
@@ -270,8 +269,7 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
     places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
     leaves = sparse.csr_array((np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES)))
     shared = (leaves @ leaves.T).toarray() / N_TREES
-    linear = ranks @ ranks.T / ranks.shape[1]
-    return [_out_of_fold(K, folds, members) for K in (linear, shared)]
+    return [_out_of_fold(K, folds, members) for K in (ranks @ ranks.T / ranks.shape[1], shared)]
 
 
 def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:

@@ -33,8 +33,7 @@ class Scoring:
             return cls(nonconformity, 1.0, 0.0, (True,) * n_classes)
         name = _choose_score(nonconformity, reply, n_classes)
         if n_classes:
-            plain = cls(name, 1.0, 0.0, (True,) * n_classes)
-            unit = resolution(CLASS_SCORES[name].measure(reply, plain))
+            unit = resolution(CLASS_SCORES[name].measure(reply, cls(name, 1.0, 0.0, (True,) * n_classes)))
             return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
         spread, usable = 1.0, _usable(reply)
         if reply.spreads is not None and usable.any():
@@ -140,8 +139,7 @@ def margins(scores: Array) -> Array:
     if scores.shape[1] < 2:
         return -scores
     ranked = np.sort(scores, axis=1)
-    best_other = np.where(scores == ranked[:, -1:], ranked[:, -2:-1], ranked[:, -1:])
-    return best_other - scores
+    return np.where(scores == ranked[:, -1:], ranked[:, -2:-1], ranked[:, -1:]) - scores
 
 
 def resolution(*numbers: Array) -> float:

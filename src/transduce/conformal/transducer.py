@@ -333,8 +333,7 @@ class ConformalTransducer(Transducer):
         law = self._whole_column("outside_at_all_levels")
         c, m = law.n_calibration, law.n_unlabelled
         bounds = simultaneous_bounds(certainty, n_unlabelled=m, n_calibration=c, random_state=random_state)
-        levels = np.arange(1, c + 1) / (c + 1)
-        return pd.DataFrame({"confidence": levels, "outside_at_most": bounds})
+        return pd.DataFrame({"confidence": np.arange(1, c + 1) / (c + 1), "outside_at_most": bounds})
 
     def _law(self) -> Law:
         check_is_fitted(self)
@@ -473,8 +472,7 @@ def _at_shares(
 ) -> tuple[Reply, Reply]:
     """Return the answers of the first fit as they are scored, and those at the unlabelled rows that are shown."""
     # Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given ones do not.
-    n_held = int(held_out.sum())
-    last = first.at(np.arange(n_held, len(first.values))) if second is None else second
+    last = first.at(np.arange(int(held_out.sum()), len(first.values))) if second is None else second
     if shares.given:
         visible = np.bincount(problem.codes[~held_out], minlength=len(shares.classes))
         first = replace(shares, labels=visible / visible.sum(), power=1.0, unit=None).applied(first)

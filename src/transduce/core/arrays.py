@@ -158,8 +158,7 @@ def pick(X: Any, mask: Any) -> Any:
 
 
 def _positions(mask: Any, like: Any) -> Any:
-    positions = np.flatnonzero(mask) if mask.dtype == bool else mask
-    return beside(positions.astype(np.int64), like)
+    return beside((np.flatnonzero(mask) if mask.dtype == bool else mask).astype(np.int64), like)
 
 
 def _run(mask: Any) -> slice | None:
@@ -239,8 +238,7 @@ def with_diagonal(A: Any, value: Any) -> Any:
         A.reshape(-1)[:: A.shape[0] + 1] = value
         return A
     xp = namespace(A)
-    own = xp.eye(A.shape[0], dtype=xp.bool, **on_device(A))
-    return xp.where(own, xp.zeros_like(A) + value, A)
+    return xp.where(xp.eye(A.shape[0], dtype=xp.bool, **on_device(A)), xp.zeros_like(A) + value, A)
 
 
 def column_squares(A: Any) -> Any:

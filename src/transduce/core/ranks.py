@@ -42,14 +42,12 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
     # Sorting is stable: by the features first, then by the labels.
     by_ties = arrays.to_numpy(arrays.lexsort(ties))
-    rank = by_ties[np.lexsort(columns[by_ties].T[::-1])]
-    return np.argsort(rank) % n_folds
+    return np.argsort(by_ties[np.lexsort(columns[by_ties].T[::-1])]) % n_folds
 
 
 def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
     """Return a fold for each labelled row (l,) at random, every class spread over the folds as evenly as it can be."""
-    order = np.lexsort([random.permutation(len(codes)), codes])
-    return np.argsort(order) % n_folds
+    return np.argsort(np.lexsort([random.permutation(len(codes)), codes])) % n_folds
 
 
 def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:

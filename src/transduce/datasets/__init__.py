@@ -34,6 +34,5 @@ def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     with resources.files("transduce.datasets").joinpath("houses.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file)
     price = table[TARGET].astype(float)
-    known = np.random.default_rng(0).permutation(len(table)) < N_KNOWN
-    table[TARGET] = price.where(known)
+    table[TARGET] = price.where(np.random.default_rng(0).permutation(len(table)) < N_KNOWN)
     return table, price

@@ -442,8 +442,7 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
         generator = torch.Generator(device=like.device).manual_seed(seed)
         kind = getattr(torch, precision)
         return torch.randn((n, width), dtype=kind, device=like.device, generator=generator)
-    draw = np.random.default_rng(seed)
-    return arrays.beside(draw.standard_normal((n, width)), like, precision)
+    return arrays.beside(np.random.default_rng(seed).standard_normal((n, width)), like, precision)
 
 
 def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
@@ -547,8 +546,7 @@ def whole_ties(values: Array, d: int) -> int:
     """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
     if len(values) <= d or values[d] - values[d - 1] > TIE:
         return min(d, len(values))
-    before = int(np.searchsorted(values, values[d - 1] - TIE))
-    return before or d
+    return int(np.searchsorted(values, values[d - 1] - TIE)) or d
 
 
 def smallest_by_group(values: Any, groups: Any, n: int) -> Any:

@@ -157,8 +157,7 @@ def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
     """Return sums of a function of the differences of rows (n, d) and rows (k, d), without an n x k x d array."""
     xp = arrays.namespace(X)
     reduced = arrays.zeros((X.shape[0], Z.shape[0]), X)
-    size = max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))
-    for part in arrays.blocks(X.shape[0], size):
+    for part in arrays.blocks(X.shape[0], max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))):
         reduced[part, :] = xp.sum(reduce(X[part, :][:, None, :] - Z[None, :, :]), axis=-1)
     return reduced
 

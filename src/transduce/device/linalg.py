@@ -168,8 +168,7 @@ def _block_inverses(factor: Any, n_blocks: int) -> Any:
     size = -(-size // 16) * 16 if n > 1024 else size
     blocks = _small_inverses(xp, xp.stack([_block(factor, i, i, size) for i in range(n_leaves)]))
     while blocks.shape[0] > n_blocks:
-        pairs = range(0, blocks.shape[0], 2)
-        below = xp.stack([_block(factor, i + 1, i, size) for i in pairs])
+        below = xp.stack([_block(factor, i + 1, i, size) for i in range(0, blocks.shape[0], 2)])
         upper, lower = blocks[0::2, ...], blocks[1::2, ...]
         left = -(lower @ (below @ upper))
         joined = [xp.concat([upper, xp.zeros_like(upper)], axis=2), xp.concat([left, lower], axis=2)]

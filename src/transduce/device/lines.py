@@ -39,8 +39,7 @@ def regions(rho: Any, beta: Any, rank: int, side: str, slack: float) -> Regions:
     intervals = Regions.from_intervals(ends)
     if len(open_rows):
         heights, slopes = (arrays.pick(part, open_rows) for part in (rho, beta))
-        sweep = _sweep_two if side == "two" else _sweep_one
-        swept = sweep(xp, heights, slopes, slack)
+        swept = (_sweep_two if side == "two" else _sweep_one)(xp, heights, slopes, slack)
         intervals = _replaced(intervals, open_rows, *_walk(xp, *swept, rank))
     if side != "lower":
         return intervals
@@ -139,8 +138,7 @@ def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
     excess = xp.abs(rho - beta * t[:, None]) - own
     rounding = slack + (1.0 - OWN) * own
     above = excess > rounding
-    tied = ~above & (excess >= -rounding)
-    return _count(xp, above), _count(xp, tied)
+    return _count(xp, above), _count(xp, ~above & (excess >= -rounding))
 
 
 def counts_by_class(

@@ -70,8 +70,7 @@ def free_bytes(like: Any) -> float:
     if library == "cupy":
         import cupy
 
-        pool = cupy.get_default_memory_pool()
-        return float(like.device.mem_info[0] + pool.free_bytes())
+        return float(like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes())
     return np.inf
 
 

@@ -87,8 +87,7 @@ def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False)
 
     n = X.shape[0]
     order = torch.randperm(n, device=X.device, generator=torch.Generator(device=X.device).manual_seed(seed))
-    shuffled = None if offsets is None else offsets[order]
-    rows = halves(X[order], shuffled, fine=fine, as_rows=True)
+    rows = halves(X[order], None if offsets is None else offsets[order], fine=fine, as_rows=True)
     queries = halves(X, offsets, fine=fine, as_rows=False)
     nearest = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
     real = (nearest >= 0) & (nearest < n)
@@ -207,8 +206,7 @@ def _visits_needed(X: Any, offsets: Any, k: int, cell: Any, near: Any, sample: A
         scores -= offsets
     scores[torch.arange(len(some), device=X.device), some] = -torch.inf
     true = scores.topk(k, dim=1).indices
-    rank = near.argsort(dim=1)
-    needed = rank[cell[some][:, None], cell[true]].ravel()
+    needed = near.argsort(dim=1)[cell[some][:, None], cell[true]].ravel()
     shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
     return int(np.searchsorted(shares.cpu().numpy(), TARGET)) + 1, true
 

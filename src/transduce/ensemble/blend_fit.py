@@ -134,8 +134,7 @@ def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
         return np.full(k, 1.0 / k)
     rows = rows / size
     c = float(np.sqrt(np.mean(np.sum(rows**2, axis=0))))
-    target = np.append(np.zeros(len(rows)), c)
-    weights = nnls(np.vstack([rows, np.full(k, c)]), target)[0]
+    weights = nnls(np.vstack([rows, np.full(k, c)]), np.append(np.zeros(len(rows)), c))[0]
     return weights / weights.sum()
 
 
@@ -149,8 +148,7 @@ def shrunk_weights(errors: Array, n_labels: int) -> Array:
     if k == 1:
         return np.ones(1)
     spread = (k - 1) / (k**2 * (k + 1))
-    variance = float(np.sum(errors.mean(axis=1) ** 2)) / n_labels
-    return simplex_weights(errors, variance / spread)
+    return simplex_weights(errors, float(np.sum(errors.mean(axis=1) ** 2)) / n_labels / spread)
 
 
 def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
@@ -667,8 +665,7 @@ def _is_late(result: Any) -> bool:
 def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     """Return the fit with its out-of-fold answers and, for numbers, the size of its errors."""
     problem, names = fitted.problem, [*fitted.replies, "blend"]
-    everyone = np.ones(hidden.answers.shape[:2], dtype=bool)
-    blend, spread = fitted.mean(hidden.answers, everyone)
+    blend, spread = fitted.mean(hidden.answers, np.ones(hidden.answers.shape[:2], dtype=bool))
     if problem.classes is not None:
         rows, shares = hidden.by_row(blend)
         fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))

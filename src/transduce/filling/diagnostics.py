@@ -452,8 +452,7 @@ def _quick(model: Any, target: Target, seconds: float) -> Any:
     # Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough.
     if not isinstance(model, TransductiveBlend):  # of a user's own, nothing but its seconds is known
         return clone(model) if not isinstance(model, OwnModel) or seconds <= 2 * MOST_SECONDS else None
-    is_class = target.task == "classification"
-    n_classes = len(set(target.known)) if is_class else 0
+    n_classes = len(set(target.known)) if target.task == "classification" else 0
     case = Case(target.task, len(target.labels), target.n_labels, n_classes=n_classes)
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
         member = model.estimators_[name]

@@ -66,8 +66,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
     ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
-    options = Options.read(given)
-    return (fill_targets if isinstance(target, list) else fill_table)(table, target, options)
+    return (fill_targets if isinstance(target, list) else fill_table)(table, target, Options.read(given))
 
 
 def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:
@@ -264,8 +263,7 @@ def _fit(
     if compared is not None:
         compared = compared.named(features.origins)
     answer, values_model, order, shares = _values(model, plan, features, target, options)
-    seconds = time.perf_counter() - began
-    about = (answer, compared, seconds, list[str](), shares)
+    about = (answer, compared, time.perf_counter() - began, list[str](), shares)
     return TableFit(frame, target, features, X, plan, model, values_model, order, *about)
 
 

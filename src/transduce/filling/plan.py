@@ -54,8 +54,7 @@ def make_plan(
     blended = len(parts) > 1 or parts[0] in BLENDS
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
-        fits = 2 if n_calibration else 1
-        inner, left_out, seconds, notes = _blend(case, options, n_outside, fits)
+        inner, left_out, seconds, notes = _blend(case, options, n_outside, 2 if n_calibration else 1)
     else:
         left_out, notes = {}, []
         inner, seconds = _one(parts[0], case, options)

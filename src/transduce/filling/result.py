@@ -197,8 +197,7 @@ class FittedFill:
         features = self.encoder.transform(without(later, list(self.options.missing)))
         known = np.arange(len(self.held) + len(later)) < len(self.held)
         compared = exchangeability_test(np.concatenate([self.held, features]), known)
-        names = [scale.column for scale in self.encoder.scales]
-        return replace(compared.named(names), other="later")
+        return replace(compared.named([scale.column for scale in self.encoder.scales]), other="later")
 
     def guarantee_of_later(
         self,

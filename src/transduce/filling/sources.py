@@ -323,8 +323,7 @@ class LocalRunner:
 
         threads = threads_here()  # in every process, as the last digits depend on it
         jobs = (delayed(call_with_threads)(threads, work, shared, item) for item in items)
-        parallel = Parallel(self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-        yield from parallel(jobs)
+        yield from Parallel(self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(jobs)
 
 
 @dataclass(frozen=True)
@@ -338,8 +337,7 @@ class DaskRunner:
         """How many processes share the memory of this machine: the workers of a local cluster, else 1."""
         from distributed import LocalCluster
 
-        local = isinstance(self.client.cluster, LocalCluster)
-        return max(1, len(self.client.nthreads())) if local else 1
+        return max(1, len(self.client.nthreads())) if isinstance(self.client.cluster, LocalCluster) else 1
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""

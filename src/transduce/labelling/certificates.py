@@ -329,8 +329,7 @@ class BoundCurve:
     def update(self, audit: Audit) -> list[tuple[int, int]]:
         """Return the curve at this moment."""
         before, count = self._draws, len(audit.draws)
-        then = audit.draws[: len(before)]
-        same = all(map(np.array_equal, vars(then).values(), vars(before).values()))
+        same = all(map(np.array_equal, vars(audit.draws[: len(before)]).values(), vars(before).values()))
         if not same or not self._curve or count > len(before) + 3 or len(self._curve) > 500:
             self._curve = bound_curve(audit, self._level)
         else:

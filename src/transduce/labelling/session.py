@@ -575,5 +575,4 @@ class Session:
             raise ValueError("The table is a frame: say into which folder to export.")
         from transduce.labelling.export import write_files
 
-        path = target / (self.table.path or Path("table.csv")).name
-        return write_files(self, path, force=force)
+        return write_files(self, target / (self.table.path or Path("table.csv")).name, force=force)

@@ -73,8 +73,7 @@ class Problem:
 
     def case(self, *, standardize: bool, random_state: int, device: str | None = None) -> Case:
         """Return what methods are to be made for."""
-        n_features = self.X.shape[1] if hasattr(self.X, "shape") else None
-        size = self.n_rows, len(self.labels), n_features
+        size = self.n_rows, len(self.labels), self.X.shape[1] if hasattr(self.X, "shape") else None
         more: dict[str, Any] = {"random_state": random_state, "device": device}
         return Case(self.task, *size, standardize=standardize, **more)
 

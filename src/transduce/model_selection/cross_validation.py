@@ -465,8 +465,7 @@ def read_scorers(scoring: Any, task: str, classes: AnyArray | None) -> dict[str,
 
 
 def _name(scorer: Any) -> str:
-    function = getattr(scorer, "_score_func", scorer)
-    return str(getattr(function, "__name__", "score"))
+    return str(getattr(getattr(scorer, "_score_func", scorer), "__name__", "score"))
 
 
 def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
@@ -628,8 +627,7 @@ def choose_method(  # noqa: PLR0913
     given = {} if candidates is None else name_members("candidates", candidates)
     problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
     random = check_random_state(random_state)
-    seed = int(random.randint(np.iinfo(np.int32).max))
-    case = problem.case(standardize=standardize, random_state=seed)
+    case = problem.case(standardize=standardize, random_state=int(random.randint(np.iinfo(np.int32).max)))
     methods, failures = default_members(case, compare=True)
     methods = methods | given
     failures = {name: why for name, why in failures.items() if name not in given}

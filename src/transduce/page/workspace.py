@@ -270,8 +270,7 @@ class Workspace:
             self.path_of(name) if name is not None else None
             self.notes = []
             if self.name is not None:
-                saved = replace(self.saved, open=False)
-                saved.write(self._beside(self.name))
+                replace(self.saved, open=False).write(self._beside(self.name))
             self.name = name
             if name is not None:
                 replace(self.saved, open=True).write(self._beside(name))

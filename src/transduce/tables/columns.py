@@ -339,8 +339,7 @@ class LabelReading:
         """Return how the labels of a target were read from a column."""
         spelling = target.spelling
         if target.task == "classification":
-            known = [*(spelling.classes or target.known.tolist())]
-            whole = all(type(label) is int for label in known)
+            whole = all(type(label) is int for label in [*(spelling.classes or target.known.tolist())])
             return cls(target.name, target.task, whole=whole, spelling=spelling)
         if spelling.moments is not None:
             return cls(target.name, target.task, spelling=spelling)

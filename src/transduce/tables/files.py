@@ -115,8 +115,7 @@ def kind_of(path: str | Path) -> tuple[str | None, str]:
     """Return the kind that a file's name says (None if it says nothing) and how it is packed."""
     name = Path(path)
     packed = name.suffix.lower() if name.suffix.lower() in PACKED else ""
-    inner = Path(name.stem) if packed else name
-    return KINDS.get(inner.suffix.lower()), packed
+    return KINDS.get((Path(name.stem) if packed else name).suffix.lower()), packed
 
 
 def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:

@@ -194,8 +194,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], field.type.storage_type)
         if _holds_numbers(column.type):
             table = table.set_column(place, field.name, column.cast(_PACKED, safe=False))
-    kept = {_PACKED: pd.ArrowDtype(_PACKED)}
-    return table.to_pandas(ignore_metadata=True, types_mapper=kept.get)
+    return table.to_pandas(ignore_metadata=True, types_mapper={_PACKED: pd.ArrowDtype(_PACKED)}.get)
 
 
 def in_short(cell: Any) -> str | None:

@@ -197,8 +197,7 @@ def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float])
     losses = []
     for softness in softnesses:
         inverse = 1.0 / (values + softness)
-        weights = vectors @ (inverse[:, None] * turned)
-        shares = left_out_shares(signs, weights, squares @ inverse)
+        shares = left_out_shares(signs, vectors @ (inverse[:, None] * turned), squares @ inverse)
         shares = np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
         right = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), np.finfo(float).tiny)
         losses.append(-np.mean(np.log(np.clip(right, LEAST, 1.0))))

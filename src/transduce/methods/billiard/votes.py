@@ -363,8 +363,7 @@ def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
 def _normalised(votes: Array) -> Array:
     """Return votes that sum to 1 along the last axis; even where no class got any."""
     total = votes.sum(axis=-1, keepdims=True)
-    even = np.full_like(votes, 1.0 / votes.shape[-1])
-    return np.divide(votes, total, out=even, where=total > 0.0)
+    return np.divide(votes, total, out=np.full_like(votes, 1.0 / votes.shape[-1]), where=total > 0.0)
 
 
 def count_votes(

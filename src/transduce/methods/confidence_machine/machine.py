@@ -247,8 +247,7 @@ class PrimalRidge:
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
         leverage = self.offset + _row_products(z, centred)
-        prediction = centred @ self.coefficients + self.centre
-        return Direction(prediction, self.ridge * (1.0 + leverage), z)
+        return Direction(centred @ self.coefficients + self.centre, self.ridge * (1.0 + leverage), z)
 
     def weights(self, z: Array) -> Array:
         """Return the weights (m, l) that belong to directions (m, d)."""

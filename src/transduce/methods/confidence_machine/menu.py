@@ -278,8 +278,7 @@ def check_settings(settings: object) -> tuple[Setting, ...]:
         if not isinstance(setting, Setting):
             raise ValueError(f"settings must be a list of Setting; one of them is {setting!r}.")
         setting.check()
-    n_precomputed = sum(setting.precomputed for setting in choices)
-    if 0 < n_precomputed < len(choices):
+    if 0 < sum(setting.precomputed for setting in choices) < len(choices):
         raise ValueError("Either all settings have a precomputed kernel or none has.")
     return choices
 

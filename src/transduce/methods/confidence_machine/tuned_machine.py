@@ -598,8 +598,7 @@ class TunedMachine:
     def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:
         """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
         n_settings, n = len(self.menu), len(rows)
-        a_row = 8 * self.n_labelled * (n_settings + 6)
-        size = int(np.clip(self.max_bytes // a_row, 1, 1024))
+        size = int(np.clip(self.max_bytes // (8 * self.n_labelled * (n_settings + 6)), 1, 1024))
         with stage("tuned confidence machine") as report, few_threads(self.n_labelled):
             for part in arrays.blocks(n, size):
                 yield part, self._border(rows[part])

@@ -105,8 +105,7 @@ class RidgeSpectrum(NamedTuple):
 
     def coefficients(self, ridge: float) -> Array:
         """Return the coefficients of ridge regression on a design matrix, shape (p, c)."""
-        shrunk = self.squares**0.5 / (self.squares + ridge)
-        return self.right.T @ (shrunk[:, None] * self.projected)
+        return self.right.T @ ((self.squares**0.5 / (self.squares + ridge))[:, None] * self.projected)
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y``, shape (l, c), and the denominators ``diag(C)``, shape (l,)."""
@@ -176,8 +175,7 @@ class _Search:
         spectrum = self.spectrum(width)
         if len(self.ridges) == 0:
             # In units of the largest squared singular value, so that the kernel's scale does not matter.
-            unit = arrays.largest(spectrum.squares) or 1.0
-            self.ridges = unit * 10.0 ** np.arange(-11, 0.75, 0.5)
+            self.ridges = (arrays.largest(spectrum.squares) or 1.0) * 10.0 ** np.arange(-11, 0.75, 0.5)
         errors = self._record(spectrum, width, self.ridges)
         if not self.fixed:
             errors = self._widen(spectrum, width, errors)
@@ -455,8 +453,7 @@ class DesignSystem:
         for c in range(right.shape[1]):
             column, near = right[:, c], solution[:, c]
             near[:] = linalg.conjugate_gradients(operate, precondition, column, near, self.tolerance)
-            gap = linalg.length(operate(near) - column)
-            worst = max(worst, gap / (linalg.length(column) or 1.0))
+            worst = max(worst, linalg.length(operate(near) - column) / (linalg.length(column) or 1.0))
             log.info(
                 "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
             )
