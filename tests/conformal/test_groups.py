@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveBlend, TransductiveRidge
 from transduce.conformal import CategoryMiscoverage, Chance, Grouped, Miscoverage, exchangeability_test
-from transduce.conformal.designs import largest_share
+from transduce.conformal.calibrated import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.cross_validation import group_folds, with_group_folds

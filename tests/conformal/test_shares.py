@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests import brute
 from transduce.conformal.shares import (
-    PULL,
     ClassShares,
     compare_shares,
     estimate_shares,
@@ -48,12 +47,6 @@ class TestExact:
         near = q @ of_class + rng.choice([0.0, 0.3]) * rng.normal(size=k)
         fast, slow = mixture(near, of_class), brute.mixture(near, of_class)
         np.testing.assert_allclose(fast @ of_class, slow @ of_class, atol=1e-3)
-
-    def test_labels_of_rows_drawn_at_random_join_with_their_counts(self):
-        nothing = np.full((50, 2), 0.5)  # rows that say nothing: the counts alone decide
-        found = estimate_shares(nothing, [10, 10], drawn=[6, 2])
-        # EM leaves the 50 rows where the others are
-        np.testing.assert_allclose(found.shares[0], (6 + PULL / 2) / (8 + PULL), atol=1e-6)
 
     def test_reweighing_is_bayes_rule(self):
         shares = ClassShares(np.array(["a", "b"]), np.array([0.5, 0.5]), np.array([0.8, 0.2]), given=True)

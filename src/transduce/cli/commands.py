@@ -366,7 +366,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     def show() -> None:
         say(f"{TABLES[name][2]}.")
         show_result(result, written)
-        say(str(compare_with_truth(result, truth)))
+        say(compare_with_truth(result, truth))
 
     return show
 
@@ -392,50 +392,26 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
     return table, target, truth
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What was guaranteed about a filled column, and what was observed."""
-
-    n_unlabelled: int  # cells filled
-    n_outside: int  # how many of their true values are outside their interval or set
-    confidence: float
-    certainty: float
-    at_most: int | None  # bound on how many are outside, with that certainty
-    right: float  # R² of the values, or share of right classes
-    task: str
-
-    def __str__(self) -> str:
-        share = 100 * (1 - self.n_outside / self.n_unlabelled)
-        what = "intervals" if self.task == "regression" else "sets"
-        least, sure = percent(self.confidence), percent(self.certainty)
-        average = f"at least {least} on average over many such tables, and less in some"
-        lines = [f"Inside their {what}: {share:.1f} % of the hidden labels. Guaranteed: {average}."]
-        if self.at_most is not None:
-            most = f"at most {self.at_most} of {self.n_unlabelled}, with {sure} certainty"
-            lines.append(f"Outside their {what}: {self.n_outside}. Guaranteed: {most}.")
-        right = f"{100 * self.right:.1f} % of the answers are right."
-        if self.task == "regression":
-            right = f"The values explain {100 * self.right:.0f} % of the variance of the hidden labels."
-        return "\n".join([*lines, right])
-
-
-def compare_with_truth(filled: FillResult, truth: pd.Series) -> Outcome:
-    """Return what was guaranteed and what was observed."""
-    answer, outside = filled.answer, filled.guarantee.outside
+def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
+    """Return what was guaranteed about a filled column, and what was observed."""
+    answer, bound = filled.answer, filled.guarantee.outside
     true = truth.to_numpy()[answer.rows]
     if filled.task == "regression":
-        right = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
+        share = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
         lower, upper = (filled.frame[f"{filled.target}_{end}"].to_numpy(float) for end in ("lower", "upper"))
         inside = (lower[answer.rows] <= true) & (true <= upper[answer.rows])
+        what, right = (
+            "intervals",
+            f"The values explain {100 * share:.0f} % of the variance of the hidden labels.",
+        )
     else:
-        right = float((true == answer.values).mean())
-        inside = answer.contains(true)
-    return Outcome(
-        n_unlabelled=len(true),
-        n_outside=int((~inside).sum()),
-        confidence=filled.confidence,
-        certainty=filled.certainty,
-        at_most=None if outside is None else outside.at_most,
-        right=right,
-        task=filled.task,
-    )
+        inside, what = answer.contains(true), "sets"
+        right = f"{100 * float((true == answer.values).mean()):.1f} % of the answers are right."
+    average = f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
+    n_outside = int((~inside).sum())
+    observed = f"{100 * (1 - n_outside / len(true)):.1f} % of the hidden labels"
+    lines = [f"Inside their {what}: {observed}. Guaranteed: {average}."]
+    if bound is not None:
+        most = f"at most {bound.at_most} of {len(true)}, with {percent(filled.certainty)} certainty"
+        lines.append(f"Outside their {what}: {n_outside}. Guaranteed: {most}.")
+    return "\n".join([*lines, right])

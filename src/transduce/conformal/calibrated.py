@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,15 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs import (
-    CLASSES,
-    ESTIMATED,
-    GROUPS,
-    KNOWN,
-    Weights,
-    labels_needed,
-    largest_share,
-)
+from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import (
     CategoryMiscoverage,
@@ -456,6 +449,16 @@ class CalibratedTable:
         others = counted(len(short) - 1, "more that has", "more that have")
         more = f" (and {others} too few)" if len(short) > 1 else ""
         return f"{self._too_few(confidence, n_labelled, rarest)}; that class{more} is in every set."
+
+
+def largest_share(sizes: Sequence[int], share: float) -> float:
+    """Return the share of all rows that the largest groups hold, which are this share of all groups."""
+    # Each group counts once, so that this share of the rows may be outside if the groups outside are the largest.
+    ordered = np.sort(np.asarray(sizes, dtype=float))[::-1]
+    number = share * len(ordered)
+    whole = int(number + 1e-9)
+    part = (number - whole) * ordered[whole] if whole < len(ordered) else 0.0
+    return float((ordered[:whole].sum() + part) / ordered.sum())
 
 
 def effective_needed(confidence: float) -> float:

@@ -14,32 +14,13 @@ import pandas as pd
 from scipy.stats import norm, rankdata
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
-from transduce.conformal.shares import (
-    ClassShares,
-    Hidden,
-    class_probabilities,
-    estimate_shares,
-    score_unit,
-    share_intervals,
-)
-from transduce.core import checks
-from transduce.core.guarantee import (
-    BY_CLASS,
-    CHANCE,
-    CHANCE_OF_GROUPS,
-    CHANCE_WITHIN,
-    DESIGN,
-    DRAWN,
-    ESTIMATE,
-    SHARES,
-    Verdict,
-)
+from transduce.conformal.shares import ClassShares, shares_of_classes
+from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration
-from transduce.core.scaling import fit_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
-from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step, take
-from transduce.model_selection.cross_validation import ask_folds, read_folds, with_group_folds
+from transduce.model_selection.ask import Problem, Reply, take
+from transduce.model_selection.cross_validation import with_group_folds
 from transduce.tables.columns import read_marks
 
 Random = np.random.RandomState
@@ -55,7 +36,7 @@ class Design:
     order: Any = None
     sensitivity: float = 1.0
 
-    rests_on: ClassVar[str] = CHANCE
+    rests_on: ClassVar[str] = guarantee.CHANCE
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
@@ -212,7 +193,8 @@ class Design:
     @property
     def assumption(self) -> str:
         """What has to be true of the labels."""
-        return CHANCE_WITHIN if self.rests_on == CHANCE and self.within is not None else self.rests_on
+        chance = self.rests_on == guarantee.CHANCE
+        return guarantee.CHANCE_WITHIN if chance and self.within is not None else self.rests_on
 
     @property
     def for_column(self) -> bool:
@@ -283,7 +265,7 @@ class Drawn(Design):
 
     rows: Any
 
-    rests_on: ClassVar[str] = DRAWN
+    rests_on: ClassVar[str] = guarantee.DRAWN
     in_samples: ClassVar[bool] = True
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
@@ -344,7 +326,7 @@ class Sampled(Design):
 
     probability: Any
 
-    rests_on: ClassVar[str] = DESIGN
+    rests_on: ClassVar[str] = guarantee.DESIGN
     testable: ClassVar[bool] = False
     of_column: ClassVar[bool] = False
 
@@ -382,7 +364,7 @@ class Grouped(Design):
 
     groups: Any
 
-    rests_on: ClassVar[str] = CHANCE_OF_GROUPS
+    rests_on: ClassVar[str] = guarantee.CHANCE_OF_GROUPS
     of_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -441,7 +423,7 @@ class Estimated(Design):
     'approximate'
     """
 
-    rests_on: ClassVar[str] = ESTIMATE
+    rests_on: ClassVar[str] = guarantee.ESTIMATE
     of_column: ClassVar[bool] = False
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
@@ -493,7 +475,7 @@ class ByClass(Design):
     @property
     def assumption(self) -> str:
         """What has to be true of the labels."""
-        return BY_CLASS if self.shares is None else SHARES
+        return guarantee.BY_CLASS if self.shares is None else guarantee.SHARES
 
     @property
     def for_column(self) -> bool:
@@ -533,49 +515,13 @@ class ByClass(Design):
     ) -> ClassShares | None:
         """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there."""
         assert problem.classes is not None
-        k, n_held = len(problem.classes), int(held_out.sum())
-        counts = np.bincount(problem.codes if second is not None else problem.codes[~held_out], minlength=k)
-        others = first.at(np.arange(n_held, len(first.values)))
-        reply, p = others if second is None else second, counts / counts.sum()
-        known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
-        hidden = class_probabilities(first, p, unit)[:n_held][known], problem.codes[held_out][known]
-        if self.shares is not None:
-            own = problem.classes, p, self._given(problem.classes)
-            return ClassShares(*own, given=True, power=fit_power(*hidden), unit=unit)
-        said = class_probabilities(reply, p, unit)[reply.given]
-        found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
-        if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
-            hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
-        like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
-        if len(like) and len(hidden[1]):
-            ends = share_intervals(like, hidden, found.confidence, random)
-        lower, upper = np.minimum(ends[0], found.shares), np.maximum(ends[1], found.shares)
-        return replace(found, lower=lower, upper=upper)
+        given = None if self.shares is None else self._given(problem.classes)
+        return shares_of_classes(problem, held_out, first, second, given, random)
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         assert problem.classes is not None
         shares = None if self.shares is None else self._given(problem.classes)
         return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
-
-
-# Labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are.
-FEWEST_OF_CLASS = 5
-
-
-def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: float) -> Hidden:
-    """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
-    own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
-    if own is not None:  # a blend has done so
-        told = own["blend"].dropna()
-        wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
-        return np.asarray(wide), problem.codes[np.searchsorted(problem.rows, fitted.order[told.index])]
-    folds = read_folds(5, problem, random_state=0, quiet=True)
-    said, codes = [np.empty((0, len(p)))], [problem.codes[:0]]
-    for (_, hidden), reply in zip(folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True):
-        if isinstance(reply, Reply):
-            said.append(class_probabilities(reply, p, unit)[reply.given])
-            codes.append(problem.codes[hidden][reply.given])
-    return np.vstack(said), np.concatenate(codes)
 
 
 def read_shares(shares: Any) -> dict[Any, float]:
@@ -771,10 +717,10 @@ class Weights:
     sizes: tuple[int, ...] = ()  # unlabelled rows of each group that has none
     empty: Mask | None = None  # (m,) unlabelled rows that were drawn to be labelled
     n_empty: int = 0  # such rows of the table that are not among these m
-    assumption: str = CHANCE  # what has to be true
+    assumption: str = guarantee.CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
     compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested
-    verdict: Verdict | None = None  # the same, in short
+    verdict: guarantee.Verdict | None = None  # the same, in short
     estimated: EstimatedOdds | None = None  # the odds, if they were estimated
 
     @classmethod
@@ -787,16 +733,6 @@ class Weights:
         """Return the weights at rows of a table, the largest of the unlabelled ones being 1; equal odds are all 1."""
         largest = float(odds[unlabelled].max(initial=0.0)) or 1.0
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
-
-
-def largest_share(sizes: Sequence[int], share: float) -> float:
-    """Return the share of all rows that the largest groups hold, which are this share of all groups."""
-    # Each group counts once, so that this share of the rows may be outside if the groups outside are the largest.
-    ordered = np.sort(np.asarray(sizes, dtype=float))[::-1]
-    number = share * len(ordered)
-    whole = int(number + 1e-9)
-    part = (number - whole) * ordered[whole] if whole < len(ordered) else 0.0
-    return float((ordered[:whole].sum() + part) / ordered.sum())
 
 
 def _weighed_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Weights:
@@ -885,7 +821,6 @@ class EstimatedOdds:
     odds: Array  # (n,) capped
     probability: Array  # (n,) that the row has a label, if half of all had one
     model: str  # the one whose probabilities were best at rows it had not seen
-    n_capped: int  # rows whose odds were capped
     beyond: Mask  # (n,) rows whose odds, before the cap, exceed those of every labelled row
 
 
@@ -893,7 +828,7 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features. Shapes: X (n, d), labelled (n,)."""
     n, random = len(labelled), np.random.RandomState(seed)
     features, names = table_features(X, np.arange(n))
-    by_chance = EstimatedOdds(np.ones(n), np.full(n, 0.5), CHANCE_ALONE, 0, np.zeros(n, dtype=bool))
+    by_chance = EstimatedOdds(np.ones(n), np.full(n, 0.5), CHANCE_ALONE, np.zeros(n, dtype=bool))
     if min(labelled.sum(), (~labelled).sum()) < FEWEST or not names:
         return by_chance
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
@@ -910,7 +845,7 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     odds = odds_without_label(probability)
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()  # no weight makes up for labels that are not there
-    return EstimatedOdds(np.minimum(odds, cap), probability, best, int(np.sum(odds > cap)), beyond)
+    return EstimatedOdds(np.minimum(odds, cap), probability, best, beyond)
 
 
 def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:

@@ -12,16 +12,20 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from transduce.core.scaling import fit_power, to_power
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted
-from transduce.model_selection.ask import Reply
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step
+from transduce.model_selection.cross_validation import ask_folds, read_folds
 
 PULL = 2.0  # labels, which the labels' shares weigh; measured by benchmarks/by_class.py
 MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
 MOST_SAID = 5  # classes
+FEWEST_OF_CLASS = (
+    5  # labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are
+)
 # Probabilities (l, n_classes) at labelled rows while their label was hidden, and the numbers of their classes (l,).
 Hidden = tuple[Array, AnyArray]
 
@@ -121,18 +125,55 @@ class ClassShares:
 # ---------------------------------------------------------------------------------------------------- estimates
 
 
-def estimate_shares(
-    probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None, drawn: Any = None
+def shares_of_classes(
+    problem: Problem, held_out: Mask, first: Reply, second: Reply | None, given: Array | None, random: Any
 ) -> ClassShares:
+    """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there."""
+    assert problem.classes is not None
+    k, n_held = len(problem.classes), int(held_out.sum())
+    counts = np.bincount(problem.codes if second is not None else problem.codes[~held_out], minlength=k)
+    others = first.at(np.arange(n_held, len(first.values)))
+    reply, p = others if second is None else second, counts / counts.sum()
+    known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
+    hidden = class_probabilities(first, p, unit)[:n_held][known], problem.codes[held_out][known]
+    if given is not None:
+        return ClassShares(problem.classes, p, given, given=True, power=fit_power(*hidden), unit=unit)
+    said = class_probabilities(reply, p, unit)[reply.given]
+    found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
+    if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
+        hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
+    like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
+    if len(like) and len(hidden[1]):
+        ends = share_intervals(like, hidden, found.confidence, random)
+    lower, upper = np.minimum(ends[0], found.shares), np.maximum(ends[1], found.shares)
+    return replace(found, lower=lower, upper=upper)
+
+
+def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: float) -> Hidden:
+    """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
+    own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
+    if own is not None:  # a blend has done so
+        told = own["blend"].dropna()
+        wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
+        return np.asarray(wide), problem.codes[np.searchsorted(problem.rows, fitted.order[told.index])]
+    folds = read_folds(5, problem, random_state=0, quiet=True)
+    said, codes = [np.empty((0, len(p)))], [problem.codes[:0]]
+    for (_, hidden), reply in zip(folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True):
+        if isinstance(reply, Reply):
+            said.append(class_probabilities(reply, p, unit)[reply.given])
+            codes.append(problem.codes[hidden][reply.given])
+    return np.vstack(said), np.concatenate(codes)
+
+
+def estimate_shares(probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None) -> ClassShares:
     """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
     # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with the shares p (Saerens
     # et al. 2002) and calibrated (Alexandari et al. 2020) at labels while they were hidden. Probabilities learned from
-    # l labels tell no more of q than l rows would, so m rows count as m l / (m + l); rows drawn at random count fully.
+    # l labels tell no more of q than l rows would, so m rows count as m l / (m + l).
     counts = np.asarray(label_counts, dtype=float)
     p, m = counts / counts.sum(), len(probabilities)
-    prior = PULL * p + (0.0 if drawn is None else np.asarray(drawn, dtype=float))
     power = 1.0 if hidden is None else fit_power(*hidden)
-    shares = fit_shares(to_power(probabilities, power), p, prior * (1.0 + m / counts.sum()))
+    shares = fit_shares(to_power(probabilities, power), p, PULL * p * (1.0 + m / counts.sum()))
     return ClassShares(np.arange(len(p)), p, shares, power=power)
 
 

@@ -76,7 +76,7 @@ class Server:
             Route(page, lambda request: self._page(home)),
             Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
-            Route("/image/{row:int}/{column:int}", self._image),
+            Route("/image/{row:int}/{column:int}", lambda request: _picture(self._session.table, request)),
             Route("/api/about", self._reading(lambda request: views.about(self._session) | {"home": home})),
             Route("/api/view", self._reading(lambda request: views.view(self._session))),
             Route("/api/preparing", self._reading(lambda request: views.preparing(self._session))),
@@ -91,9 +91,6 @@ class Server:
     def _page(self, home: str | None) -> Response:
         ended = home is not None and self.session is None
         return RedirectResponse(home, 303) if ended and home else _static("index.html")
-
-    def _image(self, request: Request) -> Response:
-        return _picture(self._session.table, request)
 
     def _reading(self, answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
         """Return a handler that answers with what a function makes of the request."""
@@ -193,15 +190,17 @@ class OpenServer:
             "rows": lambda request: self.answers.page(dict(request.query_params)),
             "row": lambda request: self.answers.row(int(request.query_params["row"]), self.choices),
         }
-        acting = {"open": self._open, "change": self._change, "fill": self._fill, "cancel": self._cancel}
-        acting |= {"label": self._label, "back": self._back}
+        acting = {"open": self._open, "change": self._change, "fill": self._fill, "label": self._label}
+        acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
         return [
             Route("/", lambda request: _static("open.html")),
             *(Route(f"/open/{name}", self._reading(answer)) for name, answer in reading.items()),
             *(Route(f"/open/{name}", self._acting(do), methods=["POST"]) for name, do in acting.items()),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/file/{name}", self._file),
-            Route("/open/picture/{row:int}/{column:int}", self._image),
+            Route(
+                "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
+            ),
             *self.label.routes("/label", "/"),
         ]
 
@@ -293,9 +292,6 @@ class OpenServer:
         saved = self.workspace.change(*_version(body), {"step": "answers"})
         self._run.start(self.workspace.path, saved.choices)
 
-    def _cancel(self, body: Body) -> None:
-        self._run.cancel()
-
     def _label(self, body: Body) -> None:
         """Open the labelling page with the same table, target and level; random draws are asked for at once."""
         choices, path = self.workspace.saved.choices, self.workspace.path
@@ -345,9 +341,6 @@ class OpenServer:
         saved = self.workspace.saved
         changes = {"labels": version if given.labels else 0}
         self.workspace.change(self.workspace.path.name, saved.revision, changes)
-
-    def _image(self, request: Request) -> Response:
-        return _picture(self.preview.shown, request)
 
     async def _drop(self, request: Request) -> Response:
         """Keep a file that was dropped."""
