@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device import linalg
@@ -98,38 +96,10 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
 
 def slopes(M: Any, K: Any, columns: Any) -> Array:
     """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; M is used up."""
-    return _slopes(linalg.times(M, K) @ columns, columns)
-
-
-def _slopes(products: Any, columns: Any) -> Array:
-    """Return the slopes from ``W`` times the columns."""
-    X = columns[:, :-1]
+    products, X = linalg.times(M, K) @ columns, columns[:, :-1]
     return arrays.to_numpy(products[:, -1] @ X**2 - arrays.namespace(X).sum(X * products[:, :-1], axis=0))
 
 
 def trace(M: Any) -> float:
     """Return the sum of the diagonal."""
     return float(arrays.namespace(M).sum(arrays.diagonal(M)))
-
-
-def plain_term(K: Any, noise: float, y: Any, columns: Any) -> tuple[float, float, Array]:
-    """Return `term`, the trace of its matrix, and `slopes`, where nothing is matched; no inverse is put together."""
-    # With blocks of ``C^-1`` and ``w = C^-1 y`` the matrix of `slopes` is ``W = C^-1 * K - (w w') * K``.
-    try:
-        logarithm, (upper, left, corner) = linalg.inverse_blocks_of(K, noise)
-    except np.linalg.LinAlgError:  # singular to rounding: with a jitter
-        value, M = term(factor_of(K, noise)[0], y, None)
-        return value, trace(M), slopes(M, K, columns)
-    xp, middle = arrays.namespace(K), upper.shape[0]
-
-    def product(right: Any) -> Any:
-        first, last = right[:middle, ...], right[middle:, ...]
-        return xp.concat([upper @ first + left.T @ last, left @ first + corner @ last], axis=0)
-
-    weights = product(y)
-    value = logarithm + 0.5 * float(xp.sum(y * weights))
-    own = trace(upper) + trace(corner) - float(xp.sum(weights * weights))
-    upper = linalg.times(upper, K[:middle, :middle])
-    left, corner = linalg.times(left, K[middle:, :middle]), linalg.times(corner, K[middle:, middle:])
-    products = product(columns) - weights[:, None] * (K @ (weights[:, None] * columns))
-    return value, own, _slopes(products, columns)

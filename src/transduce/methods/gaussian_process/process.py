@@ -168,12 +168,9 @@ class Objective:
         )
         memory.check_fits(N_MATRICES * 8.0 * n**2, rows, what, instead)
         K = work.own_kernel(rows, relevance)
-        if self.looks_at_unlabelled:
-            value, M = self._matched(work.factor_of(K, noise)[0])
-            trace, slopes = work.trace(M), work.slopes(M, K, self._columns)
-        else:
-            value, trace, slopes = work.plain_term(K, noise, self.y_l, self._columns)
-        slopes = -2.0 * relevance**2 * slopes
+        factor = work.factor_of(K, noise)[0]
+        value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
+        trace, slopes = work.trace(M), -2.0 * relevance**2 * work.slopes(M, K, self._columns)
         if len(relevance) == 1:
             slopes = slopes.sum(keepdims=True)
         shape, rate = self.prior

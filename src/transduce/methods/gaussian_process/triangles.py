@@ -166,9 +166,3 @@ def slopes(M: Array, K: Array, columns: Array) -> Array:
 def trace(M: Array) -> float:
     """Return the sum of the diagonal."""
     return float(M.diagonal().sum())
-
-
-def plain_term(K: Array, noise: float, y: Array, columns: Array) -> tuple[float, float, Array]:
-    """Return `term`, the trace of its matrix, and `slopes`, where nothing is matched."""
-    value, M = term(factor_of(K, noise)[0], y, None)
-    return value, trace(M), slopes(M, K, columns)
