@@ -192,8 +192,9 @@ def modules():
             yield ".".join(path.relative_to(SOURCE).with_suffix("").parts), path
 
 
-# Triton is imported when a GPU asks for it; a format of files has a module of its own.
-SMALL = {"device.fused_kernel", "filling.saved"}
+# Triton is imported when a GPU asks for it; a format of files has a module of its own; the likelihood on a device has
+# the functions that the one for numpy has, and stands in for it as a module.
+SMALL = {"device.fused_kernel", "filling.saved", "device.likelihood"}
 
 
 def test_no_small_module_has_a_single_reader():
@@ -209,10 +210,10 @@ def test_no_small_module_has_a_single_reader():
 def test_the_house_stays_small():
     """No more than there is, below the 36,500 lines that were the aim: these limits go down with every cut."""
     sizes = [code_lines(path) for path in FILES]
-    assert len(sizes) <= 122
+    assert len(sizes) <= 115
     assert max(sizes) <= 600
-    assert sum(sizes) <= 25_400
-    assert sum(path.read_text().count("\n") for path in FILES) <= 36_150
+    assert sum(sizes) <= 25_105
+    assert sum(path.read_text().count("\n") for path in FILES) <= 35_840
 
 
 # The same idea in several methods, or on a device.
