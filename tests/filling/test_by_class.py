@@ -103,7 +103,7 @@ class TestLargeTables:
         result = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", **settings)
         found = pd.concat([pd.read_parquet(path) for path in result.frame.paths], ignore_index=True)
         lazy = fill(dask.from_pandas(frame, npartitions=3), "y", **settings)
-        pd.testing.assert_series_equal(lazy.frame.compute()["y_set"], found["y_set"], check_dtype=False)
+        assert lazy.frame.compute()["y_set"].fillna("").tolist() == found["y_set"].fillna("").tolist()
         missing = frame["y"].isna().to_numpy()
         assert np.mean(found["y_filled"].to_numpy()[missing] != truth[missing]) < 0.1
         assert result.guarantee == lazy.guarantee == fill(frame, "y", **settings).guarantee

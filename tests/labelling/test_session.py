@@ -694,7 +694,8 @@ def exported(session, folder, monkeypatch):
     """The columns of both tables, the report and what is guaranteed; they agree at every row."""
     monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))
     done = session.export(folder, force=True)
-    labelled, filled = pd.read_csv(done.labelled), pd.read_csv(done.filled)
+    read = partial(pd.read_csv, float_precision="round_trip")
+    labelled, filled = read(done.labelled), read(done.filled)
     target = session.table.target
     assert (labelled[f"{target}_answer"] == filled[f"{target}_filled"]).all()
     given = labelled[f"{target}_label"].notna()
