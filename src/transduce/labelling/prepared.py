@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +26,8 @@ N_NEIGHBORS, TEXT_NEIGHBORS = 10, 30
 MOST_WORDS = 50_000
 EXACT_TEXTS = 30_000  # up to here neighbours are searched by all words and features
 REDUCED, FITTED_ROWS = 100, 10_000  # directions, and rows that they are fitted to
-ROUGH = 1e-2  # residual of the spectrum beyond `EXACT_TEXTS` rows: a tenth to a third of the time of the usual 1e-4
+# Beyond `EXACT_TEXTS` rows: rows that each is compared with, and residuals of the spectrum over its last eigenvalue.
+MOST_COMPARED, ROUGH = 8_000, 0.05
 MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
 N_FEATURES, MAP_NEIGHBORS, EPOCHS, REPULSIONS = 16, 12, 200, 4  # of the map
 
@@ -185,18 +187,16 @@ def prepare_matrix(
     plain = matrix if plain is None else plain
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        graphs = []
+        graphs, near = [], partial(neighbor_graph, most_compared=MOST_COMPARED, random_state=seed)
         if words is not None:  # by the cosines of their words, reduced first if there are too many texts
             texts: MaybeSparse = words
             if words.shape[0] > EXACT_TEXTS:
                 with stage("words"):
                     reduced = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed)
                     texts = reduced.fit_transform(words)
-            graphs.append(neighbor_graph(texts, n_neighbors=TEXT_NEIGHBORS, random_state=seed))
+            graphs.append(near(texts, n_neighbors=TEXT_NEIGHBORS))
         if plain.shape[1]:
-            near = _reduced(plain, seed)
-            numbers = neighbor_graph(near, n_neighbors=N_NEIGHBORS, metric="euclidean", random_state=seed)
-            graphs.append(numbers)
+            graphs.append(near(_reduced(plain, seed), n_neighbors=N_NEIGHBORS, metric="euclidean"))
         graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
         rough = ROUGH if len(matrix) > EXACT_TEXTS else None
         spectrum = graph_spectrum(graph, n_components=N_COMPONENTS, tolerance=rough, random_state=seed)

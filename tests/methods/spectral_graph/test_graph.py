@@ -154,7 +154,7 @@ def test_callable_metric_is_the_named_one():
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("k", [3, 40])
 def test_approximate_search_reports_its_recall(metric, k):
-    """The reported recall is that of the graph, within the error of its sample; 40 neighbours visit cells only."""
+    """The reported recall is that of the graph, within the error of its sample."""
     X = blobs(3000, d=12, n_centres=30)
     exact = neighbor_graph(X, n_neighbors=k, metric=metric, method="exact")
     near = neighbor_graph(X, n_neighbors=k, metric=metric, method="approximate", random_state=0, n_jobs=2)
@@ -165,42 +165,54 @@ def test_approximate_search_reports_its_recall(metric, k):
     assert near.diagonal().max() == 0.0
 
 
-def test_neighbours_of_neighbours_find_what_cells_missed(monkeypatch):
-    """Also uncompiled. With a first visit of two cells the passes have much to do."""
+def test_cells_hold_nearly_all_neighbours_compiled_or_not(monkeypatch):
     X = graph_module.unit_rows(blobs(500, d=8)).astype(np.float32)
-    offsets = np.zeros(500, dtype=np.float32)
-    monkeypatch.setattr(neighbors, "DEAREST_JOIN", 0)
-    monkeypatch.setattr(neighbors, "FIRST_RECALL", 0.1)
-    monkeypatch.setattr(neighbors, "N_CELLS", 2)
-    passes, join = [], neighbors.join_neighbors
-    monkeypatch.setattr(neighbors, "join_neighbors", lambda *given: (passes.append(1), join(*given))[1])
-    results = []
+    offsets, results = np.zeros(500, dtype=np.float32), []
+    true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
     for _ in range(2):
-        random = np.random.RandomState(0)
-        passes.clear()
-        found, reached = neighbors.search_cells(X, offsets, 4, random)
-        assert passes
-        true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
+        found, reached = neighbors.search_cells(X, offsets, 4, np.random.RandomState(0))
         assert neighbors.recall(found.ids, true) == reached >= 0.97
         results.append(found.ids)
-        for name in ("dot", "keep_best", "link_both_ways", "join_block"):
-            monkeypatch.setattr(neighbors, name, plain(getattr(neighbors, name)))
+        monkeypatch.setattr(neighbors, "keep_best", plain(neighbors.keep_best))
     np.testing.assert_array_equal(*results)
 
 
-def test_cells_are_visited_anew_if_passes_do_not_suffice(monkeypatch):
-    X = graph_module.unit_rows(blobs(800, d=8)).astype(np.float32)
-    monkeypatch.setattr(neighbors, "DEAREST_JOIN", 0)
-    monkeypatch.setattr(neighbors, "MOST_PASSES", 0)
-    monkeypatch.setattr(neighbors, "FIRST_RECALL", 0.1)
-    monkeypatch.setattr(neighbors, "N_CELLS", 1)
+@pytest.mark.parametrize("most", [1, 25, 50, 100, 10**9])
+def test_most_compared_bounds_the_rows_that_each_is_compared_with(most, monkeypatch):
+    """All rows are in the sample: but for its own cell no row is compared with more, and the recall is the graph's."""
+    X, compared = blobs(450, d=8), []
+    gaps = neighbors.Cells.gaps
+
+    def counted(cells, rows):
+        found = gaps(cells, rows)
+        compared.append((cells, found.copy()))
+        return found
+
+    monkeypatch.setattr(neighbors.Cells, "gaps", counted)
     visits, visit = [], neighbors.Cells.visit
-    monkeypatch.setattr(neighbors.Cells, "visit", lambda *given: (visits.append(1), visit(*given))[1])
-    offsets = np.zeros(800, dtype=np.float32)
-    found, reached = neighbors.search_cells(X, offsets, 4, np.random.RandomState(0))
-    assert len(visits) == 2
-    assert reached >= 0.97
-    assert (found.ids >= 0).all()
+    monkeypatch.setattr(neighbors.Cells, "visit", lambda *given: (visits.append(given[2]), visit(*given))[1])
+    near = neighbor_graph(X, n_neighbors=5, method="approximate", most_compared=most, random_state=0)
+    (cells, found), (reach,) = compared[0], visits
+    sizes = np.diff(cells.bounds)
+    own = sizes[found.argmin(axis=1)].mean()
+    assert ((found <= reach) @ sizes).mean() <= max(most, own)
+    exact = neighbor_graph(X, n_neighbors=5, method="exact")
+    common = near.astype(bool).multiply(exact.astype(bool)).nnz / exact.nnz
+    assert common == pytest.approx(near.diagnostics["recall"], abs=0.05)
+    assert (near.diagnostics["recall"] >= 0.97) == (most >= 100)
+    assert near.diagnostics["n_random"] == 0
+    with pytest.raises(ValueError, match="most_compared"):
+        neighbor_graph(X, most_compared=0)
+
+
+def test_row_in_a_cell_of_its_own_has_neighbours():
+    """However few rows are compared: a row far from all others is compared with all of them."""
+    X = np.vstack([blobs(400, d=3), np.full((1, 3), 30.0)])
+    graph = neighbor_graph(
+        X, n_neighbors=5, metric="euclidean", method="approximate", most_compared=1, random_state=0
+    )
+    assert graph.diagnostics["n_random"] == 0
+    assert set(graph[[400]].nonzero()[1]) == set(np.argsort(np.linalg.norm(X[:400] - X[400], axis=1))[:5])
 
 
 def test_faiss_finds_the_same():
@@ -244,6 +256,18 @@ def test_spectrum_by_every_route(route, monkeypatch):
     np.testing.assert_allclose(residuals(A, found), found.residuals, atol=1e-10 if exact else 1e-5)
     trivial = np.sqrt(found.degrees)
     assert np.abs(trivial @ found.vectors).max() < (1e-8 if exact else 1e-4)
+
+
+def test_a_rough_spectrum_stays_within_its_tolerance(monkeypatch):
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10)
+    A = neighbor_graph(blobs(1000, n_centres=1), n_neighbors=8)
+    fine, rough = (
+        graph_spectrum(A, n_components=20, tolerance=share, random_state=0) for share in (None, 0.2)
+    )
+    assert 1e-4 < rough.residuals.max() <= 0.2 * rough.values[-1]
+    assert (np.abs(fine.values - rough.values) <= rough.residuals + 1e-4).all()
+    with pytest.raises(ValueError, match="tolerance"):
+        graph_spectrum(A, tolerance=0.0)
 
 
 def test_labels_from_the_filtered_spectrum_are_those_from_the_exact_one(monkeypatch):

@@ -17,7 +17,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.graph import distances_to
@@ -32,11 +31,12 @@ TARGET_RECALL = 0.97
 
 @dataclass(frozen=True)
 class Work:
-    """Threads of a search (None: as matrix products use), whom it tells the share done, how rough a spectrum may be."""
+    """Threads (None: as matrix products use), whom it tells the share done, and how rough the answer may be."""
 
     n_jobs: int | None = None
     report: Callable[[float], None] = lambda share: None
-    tolerance: float | None = None
+    tolerance: float | None = None  # of a spectrum
+    most_compared: int | None = None  # rows that a search compares each with, on average
 
     def part(self, begin: float, end: float) -> Work:
         """Return the work on a part of the whole, from one share to another."""
@@ -270,11 +270,7 @@ def search_pairs(X: Array, k: int, work: Work = QUIET) -> Neighbors:
 
 
 N_SAMPLE = 500  # rows whose true neighbours are looked up
-MOST_PASSES = 8
 MOST_GAPS = 2**20  # distances of rows from centres computed together
-FIRST_RECALL = 0.4  # what visiting cells has to find if neighbours of neighbours are tried afterwards,
-N_CELLS = 4  # in so many cells of an average row at least
-DEAREST_JOIN = 25  # a pass costs about this times pool^2 comparisons, several passes included
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,87 +329,6 @@ class Cells:
         return scores, ids
 
 
-@njit(cache=True, nogil=True)
-def link_both_ways(ids: Any, fresh: Any) -> Any:
-    """Return each row's neighbours and, as many at most, the rows it is one of, (n, 2 k); which are new, how many."""
-    n, k = ids.shape
-    links, is_new = np.full((n, 2 * k), -1, dtype=ids.dtype), np.zeros((n, 2 * k), dtype=np.bool_)
-    counts = np.zeros(n, dtype=np.int64)
-    for i in range(n):
-        for a in range(k):
-            if ids[i, a] >= 0:
-                links[i, counts[i]], is_new[i, counts[i]] = ids[i, a], fresh[i, a]
-                counts[i] += 1
-    forward = counts.copy()
-    for i in range(n):
-        for a in range(k):
-            j = ids[i, a]
-            if j < 0 or counts[j] == 2 * k:
-                continue
-            known = False
-            for b in range(forward[j]):
-                known |= links[j, b] == i
-            if not known:
-                links[j, counts[j]], is_new[j, counts[j]] = i, fresh[i, a]
-                counts[j] += 1
-    return links, is_new, counts
-
-
-@njit(cache=True, nogil=True)
-def join_block(X: Any, offsets: Any, start: int, stop: int, linked: Any, scores: Any, ids: Any) -> None:
-    """Try the neighbours of neighbours of rows ``start`` to ``stop``, where one of the two links is new."""
-    links, is_new, counts = linked
-    seen = np.full(len(X), -1, dtype=np.int32)
-    for i in range(start, stop):
-        seen[i] = i
-        for a in range(ids.shape[1]):
-            if ids[i, a] >= 0:
-                seen[ids[i, a]] = i
-        for a in range(counts[i]):
-            j = links[i, a]
-            for b in range(-1, counts[j]):
-                h = j if b < 0 else links[j, b]
-                if seen[h] != i and (is_new[i, a] or (b >= 0 and is_new[j, b])):
-                    seen[h] = i
-                    score = dot(X[i], X[h]) - offsets[h]
-                    if score > scores[i, 0]:
-                        replace_worst(scores[i], ids[i], score, h)
-
-
-def join_neighbors(
-    cells: Cells, scores: AnyArray, ids: AnyArray, fresh: AnyArray, work: Work
-) -> tuple[Array, AnyArray, AnyArray]:
-    """Return the heaps after one pass over neighbours of neighbours, and which entries are new."""
-    linked = link_both_ways(ids, fresh)
-    after, who = scores.copy(), ids.copy()
-    step = max(len(ids) // 64, 1)
-
-    def one(start: int) -> None:
-        stop = min(start + step, len(ids))
-        join_block(cells.X, cells.offsets, start, stop, linked, after, who)
-
-    work.over(range(0, len(ids), step), one)
-    fresh = np.empty_like(fresh)
-    for rows in arrays.blocks(len(ids), 10_000):
-        fresh[rows] = ~(who[rows, :, None] == ids[rows, None, :]).any(axis=2)
-    return after, who, fresh
-
-
-def join_until(
-    cells: Cells, heaps: tuple[Array, AnyArray], rows: AnyArray, true: AnyArray, work: Work
-) -> tuple[Array, AnyArray]:
-    """Return the heaps after as many passes as bring the recall at `rows` to the target, if they can."""
-    scores, ids = heaps
-    fresh, reached = np.ones(ids.shape, dtype=bool), 0.0
-    for n_pass in range(MOST_PASSES):
-        before, reached = reached, recall(sort_heaps(scores[rows], ids[rows], true.shape[1]).ids, true)
-        if reached >= TARGET_RECALL or reached - before < 1e-3:
-            break
-        scores, ids, fresh = join_neighbors(cells, scores, ids, fresh, Work(work.n_jobs))
-        work.report((n_pass + 1) / MOST_PASSES)
-    return scores, ids
-
-
 def recall(found: AnyArray, true: AnyArray) -> float:
     """Return which share of the true neighbours was found, both of shape (n, k)."""
     return float((true[:, :, None] == found[:, None, :]).any(axis=2).mean())
@@ -431,18 +346,19 @@ def search_cells(
     cells = Cells.of(X, offsets, random)
     rows = np.sort(random.choice(len(X), min(N_SAMPLE, len(X)), replace=False))
     true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, Work(work.n_jobs)).ids
-    gaps, pool = cells.gaps(rows), 2 * k
+    gaps, sizes = cells.gaps(rows), np.diff(cells.bounds)
     needed = np.take_along_axis(gaps, np.searchsorted(cells.bounds, true, side="right") - 1, axis=1)
-    direct = reach_of(needed, TARGET_RECALL)
-    join = ((gaps <= direct) @ np.diff(cells.bounds)).mean() > DEAREST_JOIN * pool**2
+    reach = reach_of(needed, TARGET_RECALL)
+    if work.most_compared is not None:
+        nearest = np.argsort(gaps, axis=None)
+        compared = np.cumsum(sizes[nearest % len(sizes)]) / len(rows)
+        last = max(int(np.searchsorted(compared, work.most_compared, side="right")) - 1, 0)
+        reach = min(reach, float(gaps.flat[nearest[last]]))
     work.report(0.1)
-    if join:  # of several cells at least: else no neighbour's neighbour is in another
-        several = np.sort(gaps, axis=1)[:, min(N_CELLS, gaps.shape[1]) - 1]
-        first = max(reach_of(needed, FIRST_RECALL), reach_of(several, 0.5))
-        heaps = cells.visit(pool, first, work.part(0.1, 0.4))
-        found = sort_heaps(*join_until(cells, heaps, rows, true, work.part(0.4, 1.0)), k)
-    if not join or recall(found.ids[rows], true) < TARGET_RECALL:
-        found = sort_heaps(*cells.visit(k, direct, work if join else work.part(0.1, 1.0)))
+    found = sort_heaps(*cells.visit(k, reach, work.part(0.1, 1.0)))
+    few = np.flatnonzero(found.ids[:, -1] < 0)  # in cells of their own, far from all others
+    again = search_dense(cells.X[few], few, cells.X, cells.offsets, k, Work(work.n_jobs))
+    found.ids[few], found.scores[few] = again.ids, again.scores
     ids, back = np.where(found.ids >= 0, cells.order[found.ids], -1), np.argsort(cells.order)
     return Neighbors(ids[back], found.scores[back]), recall(found.ids[rows], true)
 

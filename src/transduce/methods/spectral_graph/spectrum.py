@@ -133,8 +133,8 @@ def graph_spectrum(
     n_components : int, default=80
         Eigenvectors with eigenvalue above 0; a small graph may have fewer.
     tolerance : float, optional
-        Largest residual in components of more than 3,000 rows, instead of those in the notes: a rougher spectrum takes
-        a fraction of the time. Graphs on a device do not take it.
+        Largest residual in components of more than 3,000 rows, as a share of the last eigenvalue, instead of those in
+        the notes: a rougher spectrum takes a fraction of the time. Graphs on a device do not take it.
     random_state : int, RandomState or None, default=None
         Seed of the first guesses; it changes the vectors within their residuals only.
     n_jobs : int or None, default=None
@@ -325,9 +325,7 @@ def _filtered(
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
     ordered, known = S[order][:, order], trivial[order].astype(np.float32)
     back = np.argsort(order)
-    large = len(order) > device_graph.LARGE
-    usual = device_graph.LARGE_TOLERANCE if large else device_graph.TOLERANCE
-    tol = usual if work.tolerance is None else work.tolerance
+    tol = device_graph.LARGE_TOLERANCE if len(order) > device_graph.LARGE else device_graph.TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
         block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
@@ -531,7 +529,8 @@ def leading_pairs(
             project_out(matrix, block, known)
             values, block, residuals = rayleigh_ritz(matrix, block)
             project_out(matrix, block, known)
-            worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
+            worst, last = float(residuals[:k].max()), 1.0 - float(values[k - 1])
+            limit = min(tol, 0.01 * last) if work.tolerance is None else work.tolerance * last
             if worst <= limit:
                 found = np.ascontiguousarray(block[:, :k])
                 return values[:k], found, residual_norms(matrix, found, values[:k])
