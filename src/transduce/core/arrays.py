@@ -32,7 +32,7 @@ def library_of(array: Any) -> str:
 
 def is_foreign(array: Any) -> bool:
     """Return whether an array belongs to another library than numpy."""
-    return library_of(array) != "numpy"
+    return type(array) is not np.ndarray and library_of(array) != "numpy"
 
 
 def check_dispatch(array: Any) -> None:

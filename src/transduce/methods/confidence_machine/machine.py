@@ -27,7 +27,7 @@ from numba import njit
 
 from transduce.core import arrays
 from transduce.core.answer import Regions
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array
 from transduce.device import linalg, memory
 from transduce.device import lines as device_lines
 from transduce.device.kernels import Kernel
@@ -173,14 +173,6 @@ def _not_negative(values: Any) -> Any:
     return xp.maximum(values, xp.zeros_like(values))
 
 
-class Direction(NamedTuple):
-    """What bordering needs in the primal form: everything but the weights, which cost ``l`` each."""
-
-    prediction: Array  # (m,) or (m, c)
-    pivot: Array  # (m,)
-    z: Array  # (m, d) ``M^-1 x`` of the centred unlabelled rows
-
-
 @dataclass(frozen=True)
 class PrimalRidge:
     """Linear ridge regression on the labelled rows (``2 l d^2`` operations), to be bordered (``2 d^2`` for a row)."""
@@ -242,12 +234,12 @@ class PrimalRidge:
         """Return the inductive prediction at rows (m, d)."""
         return (X_a - self.mean) @ self.coefficients + self.centre
 
-    def directions(self, X_a: Array) -> Direction:
-        """Return prediction, pivot and direction for unlabelled rows (m, d)."""
+    def directions(self, X_a: Array) -> tuple[Array, Array, Array]:
+        """Return prediction, pivot and direction ``M^-1 x`` (m, d) for unlabelled rows: all but the weights."""
         centred = X_a if self.offset == 0.0 else X_a - self.mean
         z = centred @ self.inverse
         leverage = self.offset + _row_products(z, centred)
-        return Direction(centred @ self.coefficients + self.centre, self.ridge * (1.0 + leverage), z)
+        return centred @ self.coefficients + self.centre, self.ridge * (1.0 + leverage), z
 
     def weights(self, z: Array) -> Array:
         """Return the weights (m, l) that belong to directions (m, d)."""
@@ -407,7 +399,7 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
             parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
         return Regions.concatenate(parts)
     ends = window_intervals(machine, rows, rank=rank, side=side)
-    undecided = np.flatnonzero(_is_missing(ends))
+    undecided = np.flatnonzero(np.isnan(ends[:, 0]))
     if len(undecided) == 0:
         return Regions.from_intervals(ends)
     pieces: list[Array] = list(ends[:, None, :])
@@ -418,28 +410,24 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
 
 def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> Array:
     """Return the ends (m, 2) of the regions that the window settles; NaN where it does not apply."""
-    ends = np.full((len(rows), 2), np.nan)
     if not isinstance(machine.fit, PrimalRidge):
-        return ends
+        return np.full((len(rows), 2), np.nan)
     fit, order = machine.fit, machine.order(side, rank)
-    lines = Lines(fit.X, machine.diagonal, fit.offset, fit.ridge, machine.power, fit.slack)
+    settings = fit.offset, fit.ridge, machine.power, fit.slack, SIDE[side]
+    lines = Lines(fit.X, fit.residuals, machine.diagonal, *settings)
+    parts = []
     for part in machine.chunks(len(rows), machine.n_inputs):
         prediction, pivot, z = fit.directions(rows[part])
-        # Rows of like leverage one after another: within a factor of the square root of 2, which takes no full sort.
-        level = np.frexp((pivot - fit.ridge) ** 2)[1].astype(np.int16)
-        below, above = window_ends(order, lines, z, pivot, np.argsort(level, kind="stable"), rank)
-        ends[part, 0] = -np.inf if side == "upper" else prediction - (below if side == "two" else above)
-        ends[part, 1] = np.inf if side == "lower" else prediction + above
+        # Rows of like leverage one after another, within a factor of the square root of 2: the exponent of its square.
+        level = (((pivot - fit.ridge) ** 2).view(np.int64) >> 52).astype(np.int16)
+        by_leverage = np.argsort(level, kind="stable")
+        parts.append(window_ends(order, lines, prediction, pivot, z, by_leverage, rank))
         log.info("confidence machine: %d of %d rows", part.stop, len(rows))
-    if order.rest > 0.0 and (missing := _is_missing(ends)).any():
+    ends = np.concatenate(parts)
+    if order.rest > 0.0 and (missing := np.isnan(ends[:, 0])).any():
         machine.order(side)
         ends[missing] = window_intervals(machine, rows[missing], rank=rank, side=side)
     return ends
-
-
-def _is_missing(ends: Array) -> Mask:
-    """Return where there are no ends; shapes (m, 2) and (m,). At most one of two ends is infinite."""
-    return np.isnan(ends[:, 0] + ends[:, 1])
 
 
 def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.device.lines import OWN
 
 POWER = {"plain": 0.0, "studentized": 0.5, "deleted": 1.0}
@@ -195,17 +195,10 @@ def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -
     if side == 0:
         lower, upper = select_interval(rho, beta, rank, slack)
         return two_sided_pieces(rho, beta, rank, slack) if np.isnan(lower) else _interval(lower, upper)
-    mirrored = np.empty(len(rho))
-    for i in range(len(rho)):
-        mirrored[i] = side * rho[i]
+    mirrored = side * rho
     bound = select_bound(mirrored, beta, rank, slack)
     pieces = one_sided_pieces(mirrored, beta, rank, slack) if np.isnan(bound) else _interval(-np.inf, bound)
-    if side > 0:
-        return pieces
-    turned = np.empty_like(pieces)
-    for k in range(len(pieces)):
-        turned[k, 0], turned[k, 1] = -pieces[-1 - k, 1], -pieces[-1 - k, 0]
-    return turned
+    return pieces if side > 0 else -pieces[::-1, ::-1]
 
 
 @njit(cache=True, nogil=True)
@@ -332,8 +325,6 @@ class LabelledOrder(NamedTuple):
     starts: AnyArray  # (n_groups + 1,) the rows of a group are ``order[starts[group] : starts[group + 1]]``
     leverage: Array  # (n_groups,) the largest leverage of each group
     ranked: Array  # (r,) the largest ``residual / diagonal ** power`` of all rows, ascending
-    sign: Array  # (k,) +1, or -1 where a row and its residual are to be negated; in the order of `order`
-    residuals: Array  # (k,) residuals after that; likewise
     rest: float  # A bound on the leverages of the rows left out, whose bases are below all of `ranked`
 
 
@@ -341,11 +332,13 @@ class Lines(NamedTuple):
     """What else makes the lines of the labelled rows: `X` centred if there is an intercept, ``G_ii``, and settings."""
 
     X: Array
+    residuals: Array
     diagonal: Array
     offset: float
     ridge: float
     power: float
     slack: float
+    side: int  # as in `SIDE`
 
 
 class Leverages(NamedTuple):
@@ -369,23 +362,22 @@ def order_rows(
     limits = LIMITS * (leverages.mean + TINY)
     kept, rest, ranks = np.arange(len(base)), 0.0, len(base)
     if depth is not None and 2 * depth < len(base):
-        top, rest = base >= _near_rank(base, depth), float(limits[WHOLE])
+        top, rest = _about_largest(base, depth), float(limits[WHOLE])
         kept, ranks = np.flatnonzero(top | (leverages.bounds > rest)), int(np.count_nonzero(top))
     ascending = kept[np.argsort(base[kept])]
-    order, starts, largest = _group(ascending, leverages.exact(ascending) + TINY, limits)
-    sign = np.where(residuals[order] < 0.0, -1.0, 1.0) if side == "two" else np.ones(len(order))
     ranked = base[ascending[len(ascending) - ranks :]]
-    return LabelledOrder(order, base[order], starts, largest, ranked, sign, signed[order], rest)
+    order, starts, largest = _group(ascending, leverages.exact(ascending) + TINY, limits)
+    return LabelledOrder(order, base[order], starts, largest, ranked, rest)
 
 
-def _near_rank(values: Array, depth: int) -> float:
-    """Return a number that about so many of the values reach, and at least half as many; from some of them."""
-    some = values[:: max(1, min(8, depth // 100))]
-    place = len(some) - depth * len(some) // len(values)
-    near = float(np.partition(some, place)[place])
-    if 2 * np.count_nonzero(values >= near) >= depth:
-        return near
-    return float(np.partition(values, len(values) - depth)[len(values) - depth])
+def _about_largest(values: Array, depth: int) -> Mask:
+    """Return where about so many of the largest values are, and at least half as many; judged by some of them."""
+    for some in (values[:: max(1, min(8, depth // 100))], values):
+        place = len(some) - depth * len(some) // len(values)
+        top = values >= np.partition(some, place)[place]
+        if 2 * np.count_nonzero(top) >= depth:
+            break
+    return top
 
 
 def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArray, AnyArray, Array]:
@@ -410,78 +402,58 @@ class Block(NamedTuple):
     ends: Array  # (3, size, n_lanes) their weights, and their ends below and above
 
 
-class Unlabelled(NamedTuple):
-    """The unlabelled rows: directions (m, d) and pivots (m,), and the ends (2, m) that were found, NaN elsewhere."""
-
-    z: Array
-    pivot: Array
-    ends: Array
-
-
-def window_ends(
-    labelled: LabelledOrder, lines: Lines, z: Array, pivot: Array, ascending: AnyArray, rank: int
-) -> Array:
-    """Return the ends (2, m) of each region about the prediction, looking only at the rows the bounds leave open."""
-    size, n_lanes, d = min(len(labelled.base), LARGEST_BLOCK), min(len(z), LANES), z.shape[1]
-    rows = Unlabelled(z, pivot, np.full((2, len(z)), np.nan))
-    lanes = np.empty((d, n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
-    block = Block(np.empty((size, d)), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes)))
-    half, undecided = HALF_BRACKET, ascending
-    while len(undecided) > 0:
-        undecided = _try_bracket(labelled, lines, rows, undecided, rank, half, block)
-        if half > len(labelled.ranked):
-            break
-        half *= 3
-    return rows.ends
-
-
 @njit(cache=True, nogil=True)
-def _try_bracket(
+def window_ends(
     labelled: LabelledOrder,
     lines: Lines,
-    rows: Unlabelled,
-    ascending: AnyArray,
+    prediction: Array,
+    pivot: Array,
+    z: Array,
+    by_leverage: AnyArray,
     rank: int,
-    half: int,
-    block: Block,
-) -> AnyArray:
-    """Write the ends that lie within so many ranks of the guess; return the rows that need a wider bracket."""
-    middle, n_lanes = len(labelled.ranked) - rank, len(block.pivot)
-    # The numbers so many ranks to either side of the middle one; infinite where there are none.
-    least = labelled.ranked[middle - half] if middle >= half else -np.inf
-    most = labelled.ranked[middle + half] if middle + half < len(labelled.ranked) else np.inf
-    wider, n_wider = np.empty_like(ascending), 0
-    covered, n, n_above, start = -1.0, 0, 0, 0
-    while start < len(ascending):
-        q = _leverage(rows.pivot[ascending[start]], lines.ridge)
-        if q > covered:
-            covered = STEP * q
-            n, n_above = _fill_block(labelled, lines, covered, (least, middle, most), block)
-        stop = start + 1
-        while stop < min(start + n_lanes, len(ascending)):
-            if _leverage(rows.pivot[ascending[stop]], lines.ridge) > covered:
-                break
-            stop += 1
-        lanes, start = ascending[start:stop], stop
-        if n > len(block.X):
-            continue
-        _load_lanes(block, rows, lanes)
-        _write_ends(block, n, lines, len(lanes))
-        inside = 1 <= rank - n_above <= n
-        if inside:
-            _select(block.ends[1], n, rank - n_above, len(lanes))
-            _select(block.ends[2], n, rank - n_above, len(lanes))
-        for k in range(len(lanes)):
-            j, unit = lanes[k], _unit(block.pivot[k], lines.power)
-            below, above = block.ends[1, 0, k], block.ends[2, 0, k]
-            if block.steep[k] > 0.0:
-                continue
-            if inside and unit * least <= min(below, above) and max(below, above) <= unit * most:
-                rows.ends[0, j], rows.ends[1, j] = below, above
-            else:
-                wider[n_wider] = j
-                n_wider += 1
-    return wider[:n_wider]
+) -> Array:
+    """Return the ends (m, 2) of each region, looking only at the rows the bounds leave open; NaN where that fails."""
+    size = 2 * ((min(len(labelled.base), LARGEST_BLOCK) + 1) // 2)  # rows are taken in pairs
+    ends, n_lanes = np.full((len(z), 2), np.nan), min(len(z), LANES)
+    lanes = np.empty((z.shape[1], n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
+    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes)))
+    middle, half, undecided = len(labelled.ranked) - rank, HALF_BRACKET, by_leverage.copy()
+    while len(undecided) > 0 and half <= 3 * len(labelled.ranked):
+        # The numbers so many ranks to either side of the middle one; infinite where there are none.
+        least = labelled.ranked[middle - half] if middle >= half else -np.inf
+        most = labelled.ranked[middle + half] if middle + half < len(labelled.ranked) else np.inf
+        n_wider, covered, n, n_above, start, stop = 0, -1.0, 0, 0, 0, 0
+        while start < len(undecided):
+            q = _leverage(pivot[undecided[start]], lines.ridge)
+            if q > covered:
+                covered = STEP * q
+                n, n_above = _fill_block(labelled, lines, covered, (least, middle, most), block)
+            while stop < min(start + n_lanes, len(undecided)):
+                j, k = undecided[stop], stop - start
+                if _leverage(pivot[j], lines.ridge) > covered:
+                    break
+                block.pivot[k] = pivot[j]
+                for c in range(len(block.z)):
+                    block.z[c, k] = z[j, c]
+                stop += 1
+            if n <= size:
+                _write_ends(block, n, lines, stop - start)
+                inside = _select(block.ends, n, rank - n_above, stop - start)
+                for k in range(stop - start):
+                    j, unit = undecided[start + k], _unit(block.pivot[k], lines.power)
+                    below, above = block.ends[1, 0, k], block.ends[2, 0, k]
+                    if block.steep[k] > 0.0:
+                        continue
+                    if inside and unit * least <= min(below, above) and max(below, above) <= unit * most:
+                        below = above if lines.side < 0 else below
+                        ends[j, 0] = -np.inf if lines.side > 0 else prediction[j] - below
+                        ends[j, 1] = np.inf if lines.side < 0 else prediction[j] + above
+                    else:  # needs a wider bracket
+                        undecided[n_wider] = j
+                        n_wider += 1
+            start = stop
+        undecided, half = undecided[:n_wider], 3 * half
+    return ends
 
 
 @njit(cache=True, nogil=True)
@@ -544,47 +516,46 @@ def _fill_block(
                 best = k
         _copy_row(labelled, lines, firsts[best], block, at)
         firsts[best] += 1
+    if n % 2 and n <= len(block.X):  # rows are taken in pairs: any other one
+        _copy_row(labelled, lines, 0, block, n)
     return n, n_above
 
 
 @njit(cache=True, nogil=True)
 def _copy_row(labelled: LabelledOrder, lines: Lines, place: int, block: Block, at: int) -> None:
-    """Put a labelled row into the block."""
-    i, sign = labelled.order[place], labelled.sign[place]
+    """Put a labelled row into the block, negated if its residual is negative in a region of two sides."""
+    i = labelled.order[place]
+    residual, sign = lines.side * lines.residuals[i], 1.0
+    if lines.side == 0:
+        residual, sign = abs(lines.residuals[i]), -1.0 if lines.residuals[i] < 0.0 else 1.0
     for c in range(lines.X.shape[1]):
         block.X[at, c] = sign * lines.X[i, c]
-    block.parts[0, at] = labelled.residuals[place]
+    block.parts[0, at] = residual
     block.parts[1, at] = sign * lines.offset
     block.parts[2, at] = lines.diagonal[i]
-
-
-@njit(cache=True, nogil=True)
-def _load_lanes(block: Block, rows: Unlabelled, lanes: AnyArray) -> None:
-    """Put unlabelled rows into the block."""
-    for k in range(len(lanes)):
-        j = lanes[k]
-        block.pivot[k] = rows.pivot[j]
-        for c in range(rows.z.shape[1]):
-            block.z[c, k] = rows.z[j, c]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
     """Write the ends of the block's first `n` rows at each lane; where one is steep they mean nothing."""
     weights, below, above = block.ends[0], block.ends[1], block.ends[2]
-    z, d = block.z, block.X.shape[1]
+    X, z, d = block.X, block.z, block.X.shape[1]
     fours = d // 4 * 4
-    for i in range(n):
+    # Two rows and four features at a time: a weight is read and written once for four products, and `z` once for two.
+    for i in range(0, n, 2):
         for k in range(n_lanes):
-            weights[i, k] = block.parts[1, i]
+            weights[i, k], weights[i + 1, k] = block.parts[1, i], block.parts[1, i + 1]
         for c in range(fours, d):
-            x = block.X[i, c]
             for k in range(n_lanes):
-                weights[i, k] += x * z[c, k]
-        for c in range(0, fours, 4):  # four at a time, so that a weight is read and written once for four
-            x0, x1, x2, x3 = block.X[i, c], block.X[i, c + 1], block.X[i, c + 2], block.X[i, c + 3]
+                weights[i, k] += X[i, c] * z[c, k]
+                weights[i + 1, k] += X[i + 1, c] * z[c, k]
+        for c in range(0, fours, 4):
+            x0, x1, x2, x3 = X[i, c], X[i, c + 1], X[i, c + 2], X[i, c + 3]
+            y0, y1, y2, y3 = X[i + 1, c], X[i + 1, c + 1], X[i + 1, c + 2], X[i + 1, c + 3]
             for k in range(n_lanes):
-                weights[i, k] += (x0 * z[c, k] + x1 * z[c + 1, k]) + (x2 * z[c + 2, k] + x3 * z[c + 3, k])
+                z0, z1, z2, z3 = z[c, k], z[c + 1, k], z[c + 2, k], z[c + 3, k]
+                weights[i, k] = x3 * z3 + (x2 * z2 + (x1 * z1 + (x0 * z0 + weights[i, k])))
+                weights[i + 1, k] = y3 * z3 + (y2 * z2 + (y1 * z1 + (y0 * z0 + weights[i + 1, k])))
     for k in range(n_lanes):
         block.steep[k] = 0.0
     for i in range(n):
@@ -592,32 +563,30 @@ def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
         for k in range(n_lanes):
             weight, pivot = weights[i, k], block.pivot[k]
             scale = residual_scale(pivot, diagonal, weight, lines.power)
-            end = pivot * residual + lines.slack * scale
+            less, more = OWN * scale - weight, OWN * scale + weight
+            both = (pivot * residual + lines.slack * scale) / (less * more)  # one division for two quotients
             block.steep[k] += 0.0 if abs(weight) < OWN * scale else 1.0
-            below[i, k] = end / (OWN * scale - weight)
-            above[i, k] = end / (OWN * scale + weight)
+            below[i, k] = both * more
+            above[i, k] = both * less
 
 
 @njit(cache=True, nogil=True)
-def _select(values: Array, n: int, rank: int, n_lanes: int) -> None:
-    """Put the `rank`-th largest of each lane's first `n` numbers into `values[0]`; they are rearranged."""
-    place = n - rank
-    if n > MANY:
-        for k in range(n_lanes):
-            values[0, k] = kth_largest(values[:n, k].copy(), rank)
-        return
-    # Insertion sort as far as the place: in the order of the bases numbers are nearly sorted, and few steps are needed.
-    for i in range(1, n):
-        at, other = min(i - 1, place), i
-        while at >= 0:
-            n_moved = 0
-            for k in range(n_lanes):
-                one, two = values[at, k], values[other, k]
-                n_moved += one > two
-                values[at, k] = two if one > two else one
-                values[other, k] = one if one > two else two
-            if n_moved == 0:
-                break
-            at, other = at - 1, at
-    for k in range(n_lanes):
-        values[0, k] = values[place, k]
+def _select(ends: Array, n: int, rank: int, n_lanes: int) -> bool:
+    """Put the `rank`-th largest of each lane's first `n` ends into the first place; return whether there is one."""
+    for values in (ends[1], ends[2]):
+        # Insertion sort as far as the place: in the order of the bases numbers are nearly sorted: few steps are needed.
+        for i in range(1, n if 1 <= rank <= n <= MANY else 0):
+            at, other = min(i - 1, n - rank), i
+            while at >= 0:
+                n_moved = 0
+                for k in range(n_lanes):
+                    one, two = values[at, k], values[other, k]
+                    n_moved += one > two
+                    values[at, k] = two if one > two else one
+                    values[other, k] = one if one > two else two
+                if n_moved == 0:
+                    break
+                at, other = at - 1, at
+        for k in range(n_lanes if 1 <= rank <= n else 0):
+            values[0, k] = values[n - rank, k] if n <= MANY else kth_largest(values[:n, k].copy(), rank)
+    return 1 <= rank <= n
