@@ -4,7 +4,8 @@
 
 The page of a new session is opened on short texts, on the same texts beside numbers and categories, and on vectors of
 50 numbers, in files of Parquet; a process of its own imports the package, reads the file and shows the first row, then
-compares all rows. Seconds of the clock and of the processor.
+compares all rows. Seconds of the clock and of the processor, and the peak of the process's memory. A million rows take
+minutes and up to 12 GB.
 
 A click is everything the server does for one decision: the line in the journal (on disk, synchronised), the labels
 spread over the graph again, the next row chosen, the certificates with their curves, the lists and the map, and all of
@@ -68,7 +69,7 @@ def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
 
 
 OPENED = """
-import json, sys, time
+import json, resource, sys, time
 began = time.perf_counter()
 from transduce.labelling import Session, SessionSettings
 from transduce.page.view import view
@@ -77,7 +78,8 @@ json.dumps(view(session))
 first = time.perf_counter() - began, time.process_time()
 session.preparation.join()
 assert not session.preparation.words, session.preparation.words
-print(json.dumps([*first, time.perf_counter() - began, time.process_time()]))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([*first, time.perf_counter() - began, time.process_time(), peak]))
 """
 
 
@@ -110,7 +112,7 @@ def opening_table(kind: str, n: int) -> pd.DataFrame:
 
 
 def measure_opening(sizes, kinds):
-    """Return seconds until the first row and until all rows are compared."""
+    """Return seconds until the first row and until all rows are compared, and the peak of memory."""
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for n in sizes:
@@ -120,7 +122,7 @@ def measure_opening(sizes, kinds):
                 said = subprocess.run(
                     [sys.executable, "-c", OPENED, str(path)], check=True, capture_output=True, text=True
                 )
-                names = ("first row s", "first row cpu s", "ready s", "ready cpu s")
+                names = ("first row s", "first row cpu s", "ready s", "ready cpu s", "peak GB")
                 lines.append(
                     {"table": kind, "rows": n, **dict(zip(names, json.loads(said.stdout), strict=True))}
                 )

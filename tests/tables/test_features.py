@@ -7,9 +7,11 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from tests.wild import MAKERS, wild_table
-from transduce.tables.features import vectorize
+from transduce.tables import features as features_module
+from transduce.tables.features import reduce_words, vectorize
 
 N = 60
 
@@ -239,3 +241,14 @@ def test_categories_that_differ_in_blanks_or_capitals_are_noted():
         "'district': 'NORTH' and 'North', 'West' and 'west' differ in blanks or capitals only, and count as different "
         "categories: write them alike if they are the same."
     ]
+
+
+@pytest.mark.parametrize("fitted", [10_000, 50])
+def test_words_of_many_texts_are_reduced_along_directions_of_some(fitted, monkeypatch):
+    """Texts that differ in three directions differ in them wherever one looks: their products stay as they are."""
+    monkeypatch.setattr(features_module, "FITTED_TEXTS", fitted)
+    rng = np.random.default_rng(0)
+    weights = sp.csr_array(rng.random((200, 3)) @ (rng.random((3, 40)) * (rng.random((3, 40)) < 0.5)))
+    reduction, along = reduce_words(weights, 3, 0)
+    np.testing.assert_allclose(along @ along.T, (weights @ weights.T).toarray(), atol=1e-9)
+    np.testing.assert_allclose(reduction.transform(weights), along, atol=1e-9)

@@ -11,14 +11,14 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
 from transduce.labelling.table import LabelTable
 from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph
-from transduce.tables.features import vectorize
+from transduce.tables.features import reduce_words, vectorize
 
 MaybeSparse: TypeAlias = "AnyArray | sp.csr_array"
 N_COMPONENTS = 80
@@ -192,8 +192,7 @@ def prepare_matrix(
             texts: MaybeSparse = words
             if words.shape[0] > EXACT_TEXTS:
                 with stage("words"):
-                    reduced = TruncatedSVD(min(REDUCED, words.shape[1] - 1), random_state=seed)
-                    texts = reduced.fit_transform(words)
+                    texts = reduce_words(words, min(REDUCED, words.shape[1] - 1), seed)[1]
             graphs.append(near(texts, n_neighbors=TEXT_NEIGHBORS))
         if plain.shape[1]:
             graphs.append(near(_reduced(plain, seed), n_neighbors=N_NEIGHBORS, metric="euclidean"))

@@ -25,6 +25,7 @@ MOST_NOTED = 10  # columns whose cells are noted
 MOST_ALIKE = 3  # groups of categories that are named in a note
 MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
+FITTED_TEXTS = 30_000  # texts that directions are fitted to
 TRIED = 1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 FARTHEST = 100.0  # of a feature, in standard deviations
@@ -417,7 +418,6 @@ def _encode(every: list[_Column]) -> TableReading | None:
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
     """Return TF-IDF weights of a text's words, reduced to a few features."""
-    from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = column.cells.fillna("")
@@ -433,8 +433,20 @@ def _words(column: _Column, random_state: int) -> dict[str, Array]:
         column.reading = WordsReading(words)
         return column.reading.named(column.name, weights.toarray())
     column.treatment += f", reduced to {n_features} features"
-    column.reading = WordsReading(words, TruncatedSVD(n_features, random_state=random_state))
-    return column.reading.named(column.name, column.reading.reduction.fit_transform(weights))
+    reduction, along = reduce_words(weights, n_features, random_state)
+    column.reading = WordsReading(words, reduction)
+    return column.reading.named(column.name, along)
+
+
+def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[Any, Array]:
+    """Return the directions along which texts (n, p) differ most, fitted to some if they are many, and all texts so."""
+    from sklearn.decomposition import TruncatedSVD
+
+    n, reduction = weights.shape[0], TruncatedSVD(n_directions, random_state=random_state)
+    if n <= FITTED_TEXTS:
+        return reduction, reduction.fit_transform(weights)
+    some = np.sort(np.random.default_rng(random_state).choice(n, FITTED_TEXTS, replace=False))
+    return reduction, reduction.fit(weights[some]).transform(weights)
 
 
 def as_texts(series: pd.Series) -> pd.Series:
