@@ -22,7 +22,7 @@ def test_rows_far_from_labels_and_from_each_other_are_picked():
     rng = np.random.default_rng(1)
     matrix, unsure = rng.normal(size=(40, 2)), rng.uniform(0.1, 1, 30)
     labelled, rows = np.arange(10), np.arange(10, 40)
-    found = pick_rows(matrix, labelled, rows, unsure, 5)
+    found = pick_rows(matrix, labelled, rows, unsure)[:5]
     seen = list(labelled)
     for pick in found:
         gains = [

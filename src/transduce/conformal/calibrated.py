@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
-from transduce.conformal.miscoverage import (
-    CategoryMiscoverage,
-    ClassMiscoverage,
-    Law,
-    Miscoverage,
-    class_shares,
-    powered_mean,
-    wrong_answers,
-    wrong_by_class,
-)
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer, Regions
@@ -232,7 +224,8 @@ class CalibratedTable:
         if self.classes is None:
             mean = np.mean(shown)
             filled, known = (np.where(part.given, part.values, mean).astype(float) for part in parts)
-            return powered_mean(filled, known, np.asarray(self.labels, dtype=float), ["mean"], weights)
+            labels = np.asarray(self.labels, dtype=float)
+            return miscoverage.powered_mean(filled, known, labels, ["mean"], weights)
         codes = np.arange(len(self.classes))
         shares, fallback = [], np.bincount(shown, minlength=len(codes)) / len(shown)
         for part in parts:
@@ -241,10 +234,10 @@ class CalibratedTable:
                 said = (part.values[:, None] == codes).astype(float)
             shares.append(np.where(part.given[:, None], said, fallback))
         truth = (self.labels[:, None] == codes).astype(float)
-        estimated = powered_mean(shares[0], shares[1], truth, self.classes, weights)
-        known_labels, empty = self.labels if weights is None else None, self.weights.empty
+        estimated = miscoverage.powered_mean(shares[0], shares[1], truth, self.classes, weights)
+        own, empty = self.labels if weights is None else None, self.weights.empty
         n_empty = 0 if empty is None else int(empty.sum())
-        return class_shares(estimated, known_labels, len(self.unlabelled.values), confidence, n_empty)
+        return miscoverage.class_shares(estimated, own, len(self.unlabelled.values), confidence, n_empty)
 
     def _weights_of_means(self) -> Array | None:
         """Return weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
@@ -298,7 +291,7 @@ class CalibratedTable:
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
         sure = replace(sure, any_class=self._any_class_possible(confidence))
         if self.pooled and not self.estimated and (self.classes is not None or self.tolerance is not None):
-            sure = replace(sure, wrong=wrong_answers(self, second, certainty))
+            sure = replace(sure, wrong=miscoverage.wrong_answers(self, second, certainty))
         return self._with_grounds(sure, confidence)
 
     def _with_grounds(self, sure: Guarantee, confidence: float) -> Guarantee:
@@ -521,7 +514,7 @@ class CalibratedFit:
             return replace(guarantee, remedy=self._rows_to_label(confidence))
         if table.classes is None or guarantee.wrong is None:
             return replace(guarantee, tolerance=table.tolerance)
-        return replace(guarantee, wrong_by_class=wrong_by_class(table, second, certainty))
+        return replace(guarantee, wrong_by_class=miscoverage.wrong_by_class(table, second, certainty))
 
     def _rows_to_label(self, confidence: float) -> tuple[int, ...]:
         """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""

@@ -249,9 +249,7 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
     return ends
 
 
-def class_p_values(
-    ranks: WeightedRanks, table: Array, codes: AnyArray | None = None, shares: Array | None = None
-) -> Array:
+def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None, shares: Any) -> Array:
     """Return p-values of classes (m, n_classes), each among its own calibration rows if codes (c,) are given."""
     # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at random of each class
     # besides its c_k labels: the unlabelled row is one of the c_k + 1 with probability q_k / (c_k + 1) each, whichever

@@ -141,9 +141,7 @@ def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
     return _count(xp, above), _count(xp, ~above & (excess >= -rounding))
 
 
-def counts_by_class(
-    rho: Any, beta: Any, inside: Any, prediction: Any, slack: float
-) -> tuple[list[Any], list[Any]]:
+def counts_by_class(rho: Any, beta: Any, inside: Any, prediction: Any, slack: float) -> tuple[Any, Any]:
     """Return the same for every class `inside` (l, c), of all labelled rows and of that class: two arrays (m, c)."""
     xp = arrays.namespace(rho)
     own = prediction @ xp.astype(inside, prediction.dtype).T

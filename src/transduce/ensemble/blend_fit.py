@@ -26,15 +26,7 @@ from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.ask import (
-    FittedEstimator,
-    Problem,
-    Reply,
-    ask,
-    failure,
-    is_transducer,
-    last_step,
-)
+from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, is_transducer, last_step
 from transduce.model_selection.cross_validation import Failure, Fold, ask_folds, in_a_sentence, read_folds
 
 if TYPE_CHECKING:
@@ -317,7 +309,7 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
         return None
     last = last_step(fitted.estimator)
     if hasattr(last, "relabel") and problem.classes is not None:
-        return _relabelled(fitted, last, problem, folds)
+        return _relabelled(fitted, problem, folds)
     if hasattr(last, "answers_in_folds"):
         return [_reply(fitted, part) for part in last.answers_in_folds(folds)]
     return None
@@ -332,13 +324,11 @@ def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
     return fitted.reply(own[answers.argmax(axis=1)], probabilities=answers, own=own)
 
 
-def _relabelled(
-    fitted: FittedEstimator, transducer: Any, problem: Problem, folds: list[Fold]
-) -> list[Reply] | None:
+def _relabelled(fitted: FittedEstimator, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees one class."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again, replies = copy(transducer), []  # labelled anew; graph and spectrum are those of the fitted one
+    again, replies = copy(last_step(fitted.estimator)), []  # on the graph and the spectrum of the fitted one
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:
@@ -583,7 +573,7 @@ class _Asking:
         failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
         if results and len(failures) == len(results):
             name, first = next(iter(failures.items()))
-            raise failure(f"Every member failed{when}. {name}: {first.message}", first.error) from first.error
+            raise first.raised(f"Every member failed{when}. {name}: {first.message}") from first.error
         for name, why in failures.items():
             if _is_late(why):
                 self.late[name] = why.message

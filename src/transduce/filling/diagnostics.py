@@ -385,9 +385,7 @@ class NextLabels:
         return " ".join([*said, chance] if self.rows else said)
 
 
-def pick_rows(
-    matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array, number: int = N_ROWS
-) -> list[int]:
+def pick_rows(matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array) -> list[int]:
     """Return rows that are unsure and far from labelled rows, and from each other, the best first; matrix (n, d)."""
     from sklearn.metrics import pairwise_distances
 
@@ -395,7 +393,7 @@ def pick_rows(
         return []
     nearest = pairwise_distances(matrix[rows], matrix[labelled]).min(axis=1)
     picked: list[int] = []
-    for _ in range(min(number, len(rows))):
+    for _ in range(min(N_ROWS, len(rows))):
         gain = unsure * nearest
         best = int(np.argmax(gain))
         if picked and gain[best] <= 0.0:

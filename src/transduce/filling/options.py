@@ -377,9 +377,7 @@ class Options:
         elif self.features != "encoded":
             raise ValueError(f"{option('features', self.features)} is for an estimator of your own.")
         there = [name for name, method in METHODS.items() if method.on_devices]
-        if self.device is not None and not any(
-            isinstance(part, str) and part in there for part in self.parts
-        ):
+        if self.device is not None and not any(part in there for part in self.parts):
             said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
             raise ValueError(f"{said}: name one of them.")
         if not self.own:

@@ -89,9 +89,7 @@ class TableFit:
         return too_few_labels(found, self.target.n_labels, least) if self.target.n_labels < least else found
 
 
-def estimator_rows(
-    encoder: Encoder, frame: pd.DataFrame, options: Options, known: Array | None = None
-) -> Any:
+def estimator_rows(encoder: Encoder, frame: pd.DataFrame, options: Options, known: Any = None) -> Any:
     """Return what estimators are given of rows, whose features may be known."""
     matrix = encoder.transform(frame) if known is None else known
     if options.features == "encoded":

@@ -405,8 +405,8 @@ class Session:
         current = self.propose()
         if current is None:
             raise ValueError("There is no row to skip.")
-        row = current.row
-        self._record(Event("skip", row=row, mode=current.mode, random=self.state.was_drawn(row)))
+        drawn = self.state.was_drawn(current.row)
+        self._record(Event("skip", row=current.row, mode=current.mode, random=drawn))
 
     def undo(self) -> int:
         """Take back the last answer, skip or change; return its row."""

@@ -223,11 +223,6 @@ def own_missing_label(missing_label: Any, estimators: Any) -> Any:
     return next((label for label in (missing_label, *own) if label is not None), None)
 
 
-def failure(message: str, error: Exception) -> Exception:
-    """Return an error to raise in place of another one, a TypeError for a TypeError."""
-    return TypeError(message) if isinstance(error, TypeError) else ValueError(message)
-
-
 # ------------------------------------------------------------------------------------------------ question and answer
 
 

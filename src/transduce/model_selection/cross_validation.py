@@ -29,7 +29,6 @@ from transduce.model_selection.ask import (
     Reply,
     ask,
     check_member,
-    failure,
     last_step,
     name_members,
     read_problem,
@@ -45,6 +44,10 @@ class Failure:
 
     message: str
     error: Exception
+
+    def raised(self, message: str) -> Exception:
+        """Return an error to raise in place of this one, a TypeError for a TypeError."""
+        return (TypeError if isinstance(self.error, TypeError) else ValueError)(message)
 
 
 def read_folds(
@@ -309,7 +312,7 @@ def judge(
     for k, reply in enumerate(replies):
         if isinstance(reply, Failure):
             where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
-            raise failure(f"{where}: {reply.message}", reply.error) from reply.error
+            raise reply.raised(f"{where}: {reply.message}") from reply.error
         good.append(filled(reply, problem.prior(folds[k][0])))
     if not quiet:
         _warn(good)

@@ -20,17 +20,10 @@ from transduce.core import checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.ask import (
-    Problem,
-    answer_of,
-    ask,
-    check_member,
-    failure,
-    last_step,
-    read_problem,
-)
+from transduce.model_selection.ask import Problem, answer_of, ask, check_member, last_step, read_problem
 from transduce.model_selection.cross_validation import (
     CrossTransduction,
+    Failure,
     ask_folds,
     in_a_sentence,
     judge_each,
@@ -132,7 +125,9 @@ class TransductiveSearchCV(Transducer):
         failures = [(params, why) for params, why in pairs if isinstance(why, Exception)]
         if len(failures) == len(grid):
             first = failures[0][1]
-            raise failure(f"Every choice of settings failed. {in_a_sentence(first)}", first) from first
+            raise Failure("", first).raised(
+                f"Every choice of settings failed. {in_a_sentence(first)}"
+            ) from first
         for params, why in failures:
             warnings.warn(f"{params} has no score: {in_a_sentence(why)}", FitFailedWarning, stacklevel=3)
         return [None if isinstance(one, Exception) else one for one in results]
@@ -251,9 +246,7 @@ class TransductiveSearchCV(Transducer):
         return tags
 
 
-def tabulate(
-    grid: list[Any], judged: list[CrossTransduction | None], suffixes: dict[str, str]
-) -> dict[str, Any]:
+def tabulate(grid: list[Any], judged: list[Any], suffixes: dict[str, str]) -> dict[str, Any]:
     """Return scikit-learn's ``cv_results_``."""
     n_folds = next(len(one.folds) for one in judged if one is not None)
     gap = np.full(n_folds, np.nan)

@@ -26,9 +26,7 @@ def _check_installed() -> None:
         raise ValueError("The page needs a web server: pip install 'transduce[page]'.")
 
 
-def run_open(
-    table: str | None, *, port: int = 0, browser: bool = True, say: Callable[[str], None] = print
-) -> None:
+def run_open(table: str | None, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Serve the page for the whole job, for the tables of a folder, until it is interrupted."""
     _check_installed()
     from transduce.page.server import listen, make_server

@@ -356,21 +356,18 @@ class OpenServer:
         names = ("filled", "trusted", "report", "show", "numbers")
         if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
+        table = Path(str(self.answers.brief["filled"])).name
+        file = folder / {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
+        if wanted == "show":
+            return FileResponse(file, headers={"content-security-policy": REPORT_POLICY})
+        ending = None if wanted in ("filled", "trusted") else file.suffix
         if wanted == "trusted":
             try:
                 file = self.answers.with_trusted(request.query_params)
             except (ValueError, KeyError, OSError) as error:
                 return PlainTextResponse(str(error), 400)
-            called = named_after(self.workspace.path, wanted).name
-            return FileResponse(file, filename=called, media_type="application/octet-stream")
-        table = Path(str(self.answers.brief["filled"])).name
-        name = {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
-        if wanted == "show":
-            return FileResponse(folder / name, headers={"content-security-policy": REPORT_POLICY})
-        called = named_after(
-            self.workspace.path, wanted, Path(name).suffix if wanted != "filled" else None
-        ).name
-        return FileResponse(folder / name, filename=called, media_type="application/octet-stream")
+        called = named_after(self.workspace.path, wanted, ending).name
+        return FileResponse(file, filename=called, media_type="application/octet-stream")
 
 
 def _version(body: Body) -> tuple[str, int]:

@@ -119,9 +119,8 @@ def _template() -> Any:
     environment = Environment(autoescape=True, loader=PackageLoader("transduce.report"), **usual)
     environment.filters |= {"number": number, "percent": rough_percent, "level": percent, "name": name_of}
     environment.filters |= {"interval": interval_text, "count": counted, "named": named, "short": clean}
-    environment.filters |= {
-        "unbroken": lambda text: text.replace(" %", "\u00a0%")
-    }  # with the number before it
+    # A percent sign stays with the number before it.
+    environment.filters |= {"unbroken": lambda text: text.replace(" %", "\u00a0%")}
     return environment.get_template("report.html.j2")
 
 

@@ -100,9 +100,7 @@ class Table:
     @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return (
-            delimited.decimal_sign(self.source.delimiter) if isinstance(self.source, Delimited) else "point"
-        )
+        return delimited.decimal_sign(getattr(self.source, "delimiter", ","))
 
 
 def _uncomputed(name: Any, count: int) -> str:
@@ -546,9 +544,8 @@ def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which columns of several types are text."""
     columns = {name: frame[name] for name in frame.columns}
     for name, column in columns.items():
-        present = (
-            [value for value in column if plain_cell(value) is not None] if column.dtype == object else []
-        )
+        cells = column.tolist() if column.dtype == object else []
+        present = [value for value in cells if plain_cell(value) is not None]
         types = {type(value) for value in present}
         if len(types) > 1 or (types == {int} and any(abs(value) >= 2**63 for value in present)):
             columns[name] = column.map(lambda value: None if plain_cell(value) is None else str(value))

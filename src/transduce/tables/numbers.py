@@ -46,9 +46,8 @@ _ABOUT = re.compile(
 _SPELLED = re.compile(rf"[^\d\s]+( [^\d\s]+)?|{_AFTER.pattern}")
 _SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
 _SAME_UNIT += "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
-_SAME_UNIT += (
-    "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer|cm centimetre centimeter|mm millimetre"
-)
+_SAME_UNIT += "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer"
+_SAME_UNIT += "|cm centimetre centimeter|mm millimetre"
 _UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
 _MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
 _MEANT = re.compile(r"[^\W\d]|[%‰°€$£¥₹]")  # in units, not in marks such as * and ²

@@ -251,9 +251,7 @@ def _first_reach(space: VersionSpace, position: Array, seed: int) -> float:
     fly(space.G, space.signs, a, b, *trace)
     length = float(trace[2].sum())
     if not length > 1e-9:
-        raise EmptyVersionSpaceError(
-            "the directions that get every labelled row right are fewer than rounding tells"
-        )
+        raise EmptyVersionSpaceError("version space is smaller than rounding tells")
     return 1.0 if length > 0.01 else length
 
 

@@ -20,19 +20,11 @@ from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width
+from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
-from transduce.methods.confidence_machine.tuned_machine import (
-    ClassPValues,
-    RowAnswers,
-    RowEnvelope,
-    TunedMachine,
-    answer_rows,
-    class_p_values,
-    label_p_values,
-    row_envelope,
-)
+from transduce.methods.confidence_machine.tuned_machine import ClassPValues, RowAnswers, TunedMachine
 
 AnyMachine = Machine | TunedMachine
 _CHOSEN = (
@@ -253,7 +245,7 @@ def answer_numbers(
     if rank == 0 and rows.shape[0]:
         warn_level(confidence, machine.n_labelled, "every region is the whole line")
     if isinstance(machine, TunedMachine):
-        return answer_rows(machine, rows, rank=rank, side=side)
+        return tuned_machine.answer_rows(machine, rows, rank=rank, side=side)
     regions = find_regions(machine, rows, rank=rank, side=side)
     return RowAnswers(machine.predict(rows) if values else rows[:0, 0], regions)
 
@@ -261,14 +253,14 @@ def answer_numbers(
 def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) -> Array:
     """Return the p-value of one candidate label for each row (m,); ties count with weight `tau` (m,)."""
     if isinstance(machine, TunedMachine):
-        return label_p_values(machine, rows, labels, tau)
+        return tuned_machine.label_p_values(machine, rows, labels, tau)
     return p_values(*count_labels(machine, rows, labels), machine.n_labelled, arrays.beside(tau, rows))
 
 
 def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
     """Return the p-values of every class, among all labelled rows and within the class, with ties weighed by `tau`."""
     if isinstance(machine, TunedMachine):
-        return class_p_values(machine, rows, codes, tau)
+        return tuned_machine.class_p_values(machine, rows, codes, tau)
     overall, within, scores = count_classes(machine, rows, codes)
     each, sizes = arrays.beside(tau[:, None], rows), arrays.beside(np.bincount(codes), rows, "float64")
     return ClassPValues(
@@ -409,7 +401,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         tau = tie_weights(rows.shape[0], smooth, random_state)
         return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(tau)), tau)
 
-    def envelope(self, X: Any, *, confidence: float | None = None) -> RowEnvelope:
+    def envelope(self, X: Any, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
         """Return the leave-one-out error of every setting as one row's (1, d) label varies; for `EnvelopeDisplay`."""
         rows = self._new_rows(X)
         machine = self._fitted.machine
@@ -419,7 +411,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         if len(rows) != 1:
             raise ValueError(f"Give one row, with shape (1, d); got {len(rows)} rows.")
         rank = nonconformity_rank(self._level(confidence), machine.n_labelled)
-        return row_envelope(machine, rows, rank=rank)
+        return tuned_machine.row_envelope(machine, rows, rank=rank)
 
 
 def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:

@@ -266,11 +266,9 @@ def even_steps(count: int, most: int) -> AnyArray:
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
-def fit_posterior(
-    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
-) -> Posterior | InducedPosterior:
-    """Return the process with fixed parameters: exact, or by inducing points beyond `max_exact` labels off a device."""
-    if engine(X_l) is likelihood or len(y_l) <= max_exact:
+def fit_posterior(X_l: Array, y_l: Array, log_parameters: Array, most: int) -> Posterior | InducedPosterior:
+    """Return the process with fixed parameters: exact, or by inducing points beyond so many labels off a device."""
+    if engine(X_l) is likelihood or len(y_l) <= most:
         return Posterior.fit(X_l, y_l, log_parameters)
     return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
 

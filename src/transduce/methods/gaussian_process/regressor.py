@@ -405,9 +405,7 @@ class TransductiveGPRegressor(NumberTransducer):
             answers = parameters.answers_in_folds(fitted.chosen, fitted.order, folds)
         return [fitted.units.restore(part) for part in answers]
 
-    def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
-    ) -> Array:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draw labels (m, n_samples) at rows (m, d) from the predictive distribution, noise included."""
         checks.check_whole("n_samples", n_samples, least=1)
         rows, fitted = self._read_more(X), self._fitted

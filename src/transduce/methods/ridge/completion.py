@@ -454,9 +454,7 @@ class DesignSystem:
             column, near = right[:, c], solution[:, c]
             near[:] = linalg.conjugate_gradients(operate, precondition, column, near, self.tolerance)
             worst = max(worst, linalg.length(operate(near) - column) / (linalg.length(column) or 1.0))
-            log.info(
-                "conjugate gradients: column %d of %d, relative residual %.1e", c + 1, right.shape[1], worst
-            )
+            log.info("conjugate gradients: column %d of %d, residual %.1e", c + 1, right.shape[1], worst)
         return solution, {
             "solver": "conjugate gradients",
             "products": n_products,

@@ -395,20 +395,17 @@ class FittedRidge:
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
-        few, y = len(self.labelled_rows) <= MOST_SEARCHED, self.labels.scaled()
-        answers = []
+        rows, y, answers = self.labelled_rows, self.labels.scaled(), []
         for visible, hidden in folds:
             shown = np.zeros(len(y), dtype=bool)
             shown[visible] = True
             mean = y[shown].mean(axis=0)
             basis, ridge = self.basis, self.choice.ridge
-            if few:
-                choice = choose_width_and_ridge(
-                    basis, self.labelled_rows, shown, y[shown] - mean, self.settings
-                )
+            if len(rows) <= MOST_SEARCHED:
+                choice = choose_width_and_ridge(basis, rows, shown, y[shown] - mean, self.settings)
                 basis, ridge = basis.with_width(choice.width), choice.ridge
-            inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, self.labelled_rows)
-            answered = inductive(basis, self.labelled_rows, ridge, centred, shown)
+            inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, rows)
+            answered = inductive(basis, rows, ridge, centred, shown)
             inside[~shown] = arrays.to_numpy(answered) + mean
             answers.append(self.labels.restore(inside[hidden]))
         return answers
