@@ -72,27 +72,17 @@ class PartlyLabelled:
 
     def complete(self, values: Any, known: Any = slice(None)) -> Any:
         """Return the user's labels, in their kind and order, with `values` at the unlabelled rows that are `known`."""
+        labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
         if arrays.is_foreign(values):
-            return self._complete_foreign(values)
+            labels = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
+            return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
         if values.dtype.kind == "f":  # then all labels are; an array of objects leaves the type of y alone
-            labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
             filled = np.where(labelled, self.y, np.nan).astype(float)
         else:
             filled = self.y.copy()
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)
-
-    def _complete_foreign(self, values: Any) -> Any:
-        """Return numbers of another library than numpy among the labels, on their device."""
-        xp = arrays.namespace(values)
-        labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
-        known = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
-        answers = xp.concat([values, arrays.zeros((1, *values.shape[1:]), values)], axis=0)
-        # Every row takes the next answer, or the one that none takes.
-        place = np.where(self.labelled, values.shape[0], np.cumsum(~self.labelled) - 1)
-        mask = arrays.beside(labelled, values)
-        return xp.where(mask, known, xp.take(answers, arrays.beside(place, values), axis=0))
 
 
 def label_array(y: Any, *, columns: bool = False) -> AnyArray:

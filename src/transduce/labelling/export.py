@@ -17,7 +17,7 @@ from transduce.conformal.designs import Design
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.safe_files import check_free, write_text
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
 from transduce.filling.diagnostics import Told
@@ -99,25 +99,21 @@ def _none(session: Session) -> float:
 
 def _hidden_in_turn(session: Session) -> AnyArray:
     """Return the first opinion at random draws, a fifth of which is hidden in turn. Returns shape (n,)."""
-    state, labels = session.state, session.state.labelled
-    drawn = [row for row in state.drawn if row in state.labels]
+    state, labels, model = session.state, session.state.labelled, session.model
+    drawn, places = [row for row in state.drawn if row in state.labels], state.places
     shares = None if session.task == "numbers" else state.class_shares()
     blind = np.full(session.table.n_rows, _none(session))
     for fold in range(FOLDS if len(drawn) >= ENOUGH_DRAWS else 0):
         some = drawn[fold::FOLDS]
         others = {row: label for row, label in labels.items() if row not in set(some)}
-        blind[some] = _opinion_of(session, others, shares)[some]
+        assert model is not None
+        with few_threads(0):
+            if session.task == "numbers":
+                opinion = model.numbers(others, everywhere=True, afresh=True)
+            else:
+                opinion = model.classes({row: places[label] for row, label in others.items()}, shares)
+        blind[some] = opinion.values[some]
     return np.nan_to_num(blind, nan=_none(session))
-
-
-def _opinion_of(session: Session, labels: Mapping[int, Label], shares: Array | None) -> AnyArray:
-    """Return the first opinion that follows from some labels. Shapes: shares (n_classes,); returns (n,)."""
-    assert session.model is not None
-    with few_threads(0):
-        if session.task == "numbers":
-            return session.model.numbers(labels, everywhere=True, afresh=True).values
-        places = session.state.places
-        return session.model.classes({row: places[label] for row, label in labels.items()}, shares).values
 
 
 def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
