@@ -61,6 +61,7 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
     penalty, any_gain = (0.0, True) if most == 1000 else (1.0, False)
     splits, leaves, totals, gains = trees._grow(
         np.ascontiguousarray(bins.T),
+        np.arange(d),
         rows,
         np.column_stack([values * mass[:, None], mass]),
         most,
@@ -89,19 +90,62 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
 
 def test_bins_lie_between_values_or_quantiles():
     random = np.random.default_rng(0)
-    X = np.column_stack([random.integers(0, 256, 2000), random.normal(size=2000), np.ones(2000)]).astype(
+    X = np.column_stack([random.integers(0, 250, 2000), random.normal(size=2000), np.ones(2000)]).astype(
         float
     )
     rows = BinnedRows.of(X)
     np.testing.assert_array_equal(rows.bins[0], np.searchsorted(np.unique(X[:, 0]), X[:, 0]))
-    sizes = np.bincount(rows.bins[1], minlength=256)
-    assert sizes.min() >= 7
-    assert sizes.max() <= 8
+    np.testing.assert_array_equal(np.bincount(rows.bins[1]), np.full(250, 8))
     assert not rows.bins[2].any()
     for j in range(3):
         edges = rows.edges[j][np.isfinite(rows.edges[j])]
         more = np.tile(np.concatenate([edges, np.nextafter(edges, np.inf), [-np.inf, 1e300]])[:, None], 3)
         np.testing.assert_array_equal(rows.at(more)[j], np.searchsorted(edges, more[:, j], side="left"))
+
+
+def test_few_rows_have_few_bins_and_many_rows_all():
+    """At least 64, at most 256; a value that fills several bins leaves some of them empty."""
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    X[:2500, 1] = 0.0
+    assert [len(np.unique(BinnedRows.of(X[-n:]).bins[0])) for n in (60, 500, 1600, 5000)] == [
+        60,
+        64,
+        200,
+        256,
+    ]
+    bins = BinnedRows.of(X).bins[1]
+    order = np.argsort(X[:, 1], kind="stable")
+    assert (np.diff(bins[order].astype(int)) >= 0).all()
+    np.testing.assert_array_equal(bins[:2500], bins[0])
+    assert 120 < len(np.unique(bins)) < 140
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_wide_tables_are_screened_by_the_best_first_cut(k, monkeypatch):
+    """Three trees in four look at the features whose single best cut leaves least, the fourth at all."""
+    random = np.random.default_rng(k)
+    X, n = random.normal(size=(60, 12)), 60
+    y = X[:, 3] + np.sin(2 * X[:, 7]) if k == 1 else np.digitize(X[:, 3] - X[:, 5], [-0.5, 0.8])
+    seen, grow = [], trees._grow
+    monkeypatch.setattr(trees, "SCREENED", 4)
+    monkeypatch.setattr(trees, "_grow", lambda *given: (seen.append(given[1]), grow(*given))[1])
+    model = (BoostedRegressor if k == 1 else BoostedClassifier)(**FEW, max_features=1.0).fit(X, y)
+    outputs = (y - y.mean())[:, None] / y.std() if k == 1 else np.eye(3)[y]
+    left = []
+    for column in model._rows.bins:
+        sides = [column <= cut for cut in range(256)]
+        pairs = [(side, ~side) for side in sides if 5 <= side.sum() <= n - 5]
+        sums = [
+            [
+                np.sum((outputs[side] - outputs.mean(axis=0)).sum(axis=0) ** 2) / (side.sum() + 1.0)
+                for side in pair
+            ]
+            for pair in pairs
+        ]
+        left.append(-max(sum(pair) for pair in sums))
+    best = np.sort(np.argsort(left)[:4])
+    for step, features in enumerate(seen):
+        np.testing.assert_array_equal(features, np.arange(12) if step // k % 4 == 3 else best)
 
 
 def test_neighbouring_numbers_are_kept_apart():
@@ -189,9 +233,10 @@ def test_features_that_labels_depend_on_are_important():
     found = ForestRegressor(20, random_state=0).fit(X, 5.0 * X[:, 0] + X[:, 3]).feature_importances_
     np.testing.assert_allclose(found.sum(), 1.0)
     assert found[0] > 0.8 > 0.05 > found[1]
-    values = np.random.default_rng(0).integers(-4, 5, size=(200, 1)).astype(float)
-    bins, sums = BinnedRows.of(X).bins, np.column_stack([values, np.ones(200)])
-    gains = trees._grow(bins, np.arange(200), sums, 1000, (1, 4, 0.0, False, True), np.zeros(1, np.uint64))[3]
+    values = np.random.default_rng(0).integers(-4, 5, size=(60, 1)).astype(float)
+    bins, sums = BinnedRows.of(X[:60]).bins, np.column_stack([values, np.ones(60)])
+    given = (bins, np.arange(4), np.arange(60), sums, 1000, (1, 4, 0.0, False, True))
+    gains = trees._grow(*given, np.zeros(1, np.uint64))[3]
     np.testing.assert_allclose(gains.sum(), np.sum((values - values.mean()) ** 2))
 
 

@@ -162,6 +162,12 @@ def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
     return reduced
 
 
+def narrowed(X: Array) -> Array:
+    """Return rows (n, d) of many features in n coordinates, in which their distances are the same."""
+    many = X.shape[1] > X.shape[0] and not arrays.is_foreign(X)
+    return np.asarray(np.linalg.qr(X.T, mode="r")).T if many else X
+
+
 def median_width(X: Array, *, max_rows: int = 1000) -> float:
     """Return the median distance between two rows (n, d), in any order; ``max_rows^2 / 2`` distances, on the host."""
     n = X.shape[0]

@@ -99,6 +99,7 @@ class Method:
     least_labels: int = 0
     most_labels: float = float("inf")
     most_rows: float = float("inf")
+    most_features: float = float("inf")
     on_devices: bool = False  # whether it, or some of its members, compute where the features are
 
     def suited(self, case: Case) -> Any:
@@ -187,30 +188,28 @@ def _logistic_regression(case: Case) -> Any:
 
 
 def _random_forest(case: Case) -> Any:
-    from transduce.model_selection.trees import ForestClassifier, ForestRegressor
-
-    common = {"max_samples": case.drawn, "random_state": case.random_state}
-    if case.task == CLASSES:
-        leaf = 1 if case.few else LEAF
-        return ForestClassifier(TREES, max_features="sqrt", min_samples_leaf=leaf, **common)
-    return ForestRegressor(TREES, max_features=MOST_FEATURES if case.wide else 1.0, **common)
+    every = MOST_FEATURES if case.wide else 1.0
+    leaf, tried = (1, every) if case.task == NUMBERS else (1 if case.few else LEAF, "sqrt")
+    return _forest(case, max_features=tried, min_samples_leaf=leaf)
 
 
 def _extra_trees(case: Case) -> Any:
+    tried, leaf = MOST_FEATURES / 2 if case.wide else 0.5, 2 if case.task == NUMBERS else 1
+    return _forest(case, max_features=tried, min_samples_leaf=leaf, random_cuts=True)
+
+
+def _forest(case: Case, **settings: Any) -> Any:
     from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 
-    tried = MOST_FEATURES / 2 if case.wide else 0.5
-    common = {"max_features": tried, "max_samples": case.drawn, "random_state": case.random_state}
-    if case.task == CLASSES:
-        return ForestClassifier(TREES, random_cuts=True, **common)
-    return ForestRegressor(TREES, random_cuts=True, min_samples_leaf=2, **common)
+    make = ForestRegressor if case.task == NUMBERS else ForestClassifier
+    return make(TREES, max_samples=case.drawn, random_state=case.random_state, **settings)
 
 
 def _boosted_trees(case: Case) -> Any:
     from transduce.model_selection.trees import BoostedClassifier, BoostedRegressor
 
     make = BoostedRegressor if case.task == NUMBERS else BoostedClassifier
-    tried = MOST_FEATURES / 2 if case.wide else 0.3
+    tried = 0.4 * MOST_FEATURES if case.wide else 0.3
     return make(**BOOSTING[case.task], max_features=tried, random_state=case.random_state)
 
 
@@ -341,6 +340,7 @@ REGISTRY = (
         make=_extra_trees,
         fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=2.5e-6),
         answer_seconds=lambda case: 1.5e-5,
+        most_features=1000,  # with 5,000 they have no weight, and take longer than all others
     ),
     Method(
         "",
@@ -368,6 +368,8 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
             left_out[name] = f"{case.labels:,} labels are more than {method.most_labels:,}"
         elif case.n_rows > method.most_rows:
             left_out[name] = f"{case.n_rows:,} rows are more than {method.most_rows:,}"
+        elif (case.n_features or 0) > method.most_features:
+            left_out[name] = f"{case.n_features:,} features are more than {method.most_features:,}"
         else:
             members[name] = method.suited(case)
     return members, left_out

@@ -270,18 +270,17 @@ def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple
 
 def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     """Return values (n,) such as -999 or 9999 that lie far from all others, and how often they occur."""
-    levels, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    levels = np.unique(values[np.isfinite(values)])
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
-    others = np.delete(levels, suspects) if suspects else levels[:0]
-    if len(others) < 3:
+    if not suspects or len(others := np.delete(levels, suspects)) < 3:
         return {}
     spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
-    values = levels[suspects]  # beyond all others by more than a gap, or the only negative ones
-    nearest = np.minimum(abs(values - others[0]), abs(values - others[-1]))
-    far = (nearest > gap * spread) | ((values <= -99.0) & (others[0] >= 0.0))
-    far &= (values < others[0]) | (values > others[-1])
-    return {float(levels[j]): int(counts[j]) for j in np.array(suspects, dtype=int)[far]}
+    marks = levels[suspects]  # beyond all others by more than a gap, or the only negative ones
+    nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
+    far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
+    far &= (marks < others[0]) | (marks > others[-1])
+    return {float(mark): int(np.count_nonzero(values == mark)) for mark in marks[far]}
 
 
 def as_label(label: Any) -> Any:
@@ -408,12 +407,11 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
         return []
     scaled = values[known] / (float(np.abs(values[known]).max()) or 1.0)  # nothing is too large then
     distance = np.abs(scaled - np.median(scaled))
-    farthest = np.argsort(-distance, kind="stable")[: _MOST_FAR + 1]
-    sizes = distance[farthest]
+    sizes = np.sort(np.partition(distance, -_MOST_FAR - 1)[-_MOST_FAR - 1 :])[::-1]
     apart = [k for k in range(1, len(sizes)) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
     if not apart:
         return []
-    places = known[farthest[: apart[-1]]]
+    places = known[np.argsort(-distance, kind="stable")[: apart[-1]]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
     taken = "number is far from all others and was taken as it is"
     if len(places) > 1:

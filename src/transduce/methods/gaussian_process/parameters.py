@@ -19,7 +19,7 @@ from transduce.core import arrays, checks
 from transduce.core.ranks import rank_folds
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
-from transduce.device.kernels import median_width
+from transduce.device.kernels import median_width, narrowed
 from transduce.methods.gaussian_process.process import Objective, Posterior, even_steps, fit_posterior
 
 if TYPE_CHECKING:
@@ -216,12 +216,6 @@ def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> O
         return objective
     some = arrays.pick(objective.X, np.concatenate([labelled, unlabelled]))
     return replace(objective, X=some, y_l=arrays.pick(objective.y_l, labelled))
-
-
-def narrowed(X: Array) -> Array:
-    """Return rows (n, d) of many features in n coordinates, in which their distances are the same."""
-    many = X.shape[1] > X.shape[0] and not arrays.is_foreign(X)
-    return np.asarray(np.linalg.qr(X.T, mode="r")).T if many else X
 
 
 def dependence(X_l: Array, y_l: Array) -> Array:

@@ -22,7 +22,7 @@ from transduce.core.scaling import Scaling, fit_temperature, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer, Transducer
 from transduce.device import memory
-from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
+from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, narrowed, uses_width
 from transduce.methods.ridge.completion import (
     Completion,
     DenseSystem,
@@ -267,6 +267,9 @@ def choose_width_and_ridge(
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
+    if settings.kernel == "rbf" and basis.at_all_rows and y_l.shape[0] <= MOST_SEARCHED:
+        rows = rows_l = narrowed(rows_l)  # for every width distances are computed anew
+        labelled = np.ones(rows.shape[0], dtype=bool)
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
         start = median_width(rows_l) if free else float(settings.width)
@@ -396,12 +399,15 @@ class FittedRidge:
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
         rows, y, answers = self.labelled_rows, self.labels.scaled(), []
+        few = len(rows) <= MOST_SEARCHED
+        if few and self.settings.kernel == "rbf" and self.basis.at_all_rows:
+            rows = narrowed(rows)
         for visible, hidden in folds:
             shown = np.zeros(len(y), dtype=bool)
             shown[visible] = True
             mean = y[shown].mean(axis=0)
             basis, ridge = self.basis, self.choice.ridge
-            if len(rows) <= MOST_SEARCHED:
+            if few:
                 choice = choose_width_and_ridge(basis, rows, shown, y[shown] - mean, self.settings)
                 basis, ridge = basis.with_width(choice.width), choice.ridge
             inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, rows)
