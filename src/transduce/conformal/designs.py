@@ -768,7 +768,8 @@ def calibration_number(n_labels: int, level: float, *, by_class: bool = False, f
 
 def labels_needed(confidence: float) -> int:
     """Return the fewest labels of which `calibration_number` holds some out."""
-    n_labelled = fewest_calibration(confidence) + 2
+    least = fewest_calibration(confidence)
+    n_labelled = max(least + 2, 3 * least // 2 - 2)  # of fewer a third would not be left
     while calibration_number(n_labelled, confidence) == 0:
         n_labelled += 1
     return n_labelled
@@ -802,7 +803,7 @@ def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: R
 
 # -------------------------------------------------------------------------------------- estimated odds
 
-N_FOLDS = 5
+N_FOLDS, N_TREES = 5, 50
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
 MOST_TRIED = 100  # features at a split: of thousands half would take minutes
 FEWEST = 5  # rows of either kind below which nothing can be learned
@@ -854,7 +855,7 @@ def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:
     from sklearn.linear_model import LogisticRegression
 
     tried = min(0.5, MOST_TRIED / n_features)
-    forest = RandomForestClassifier(50, min_samples_leaf=10, max_features=tried, random_state=seed)
+    forest = RandomForestClassifier(N_TREES, min_samples_leaf=10, max_features=tried, random_state=seed)
     logistic = [("logistic regression", LogisticRegression(C=C, max_iter=1000)) for C in (0.01, 0.1, 1.0)]
     return [*logistic, ("random forest", forest)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -119,14 +119,14 @@ def _template() -> Any:
     environment = Environment(autoescape=True, loader=PackageLoader("transduce.report"), **usual)
     environment.filters |= {"number": number, "percent": rough_percent, "level": percent, "name": name_of}
     environment.filters |= {"interval": interval_text, "count": counted, "named": named, "short": clean}
-    # A percent sign stays with the number before it.
-    environment.filters |= {"unbroken": lambda text: text.replace(" %", "\u00a0%")}
+    environment.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%")  # with the number before it
     return environment.get_template("report.html.j2")
 
 
 def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
     """Return what a function paints on new axes, as an SVG element for a page."""
     from matplotlib import rc_context, rcParamsDefault
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     usual: dict[Any, Any] = {k: v for k, v in rcParamsDefault.items() if k.split(".")[0] in _TOUCHED}
@@ -139,9 +139,9 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
         engine = figure.get_layout_engine()
         assert engine is not None
         engine.execute(figure)
-        figure.set_layout_engine("none")  # else savefig draws everything twice
-        buffer = BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.set_layout_engine("none")  # else everything is drawn twice, as savefig would do
+        canvas, buffer = cast(Any, FigureCanvasSVG(figure)), BytesIO()
+        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
     return embed(buffer.getvalue(), name)
 
 
