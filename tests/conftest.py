@@ -1,5 +1,6 @@
 """Settings for all tests: deterministic Hypothesis, no window for plots, forests of few trees."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -9,19 +10,66 @@ from hypothesis import settings
 
 matplotlib.use("Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
-for name, examples in {"fast": 25, "slow": 300}.items():
+for name, examples in {"fast": 15, "slow": 300}.items():
     settings.register_profile(name, deadline=None, derandomize=True, max_examples=examples, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+# Rooms and files whose tests compile most loops, and those that need few of them.
+COMPILES = (
+    "test_tuned.py",
+    "confidence_machine",
+    "test_trees.py",
+    "model_selection",
+    "spectral_graph",
+    "billiard",
+)
+NEEDS_FEW = (
+    "gaussian_process",
+    "ridge",
+    "labelling",
+    "core",
+    "device",
+    "display",
+    "test_project.py",
+    "tables",
+)
+
+
+def pytest_sessionstart():
+    """Look for garbage only among what tests leave: modules and tests, half a million objects, stay."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.set_threshold(5000, 20, 20)
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Two workers begin at the first test and at the middle one: the first finds what the second has compiled."""
+
+    def place(item, rooms):
+        return next((k for k, room in enumerate(rooms) if room in item.path.parts), len(rooms))
+
+    compile_most = [item for item in items if place(item, COMPILES) < len(COMPILES)]
+    others = [item for item in items if place(item, COMPILES) == len(COMPILES)]
+    compile_most.sort(key=lambda item: place(item, COMPILES))
+    others.sort(key=lambda item: place(item, NEEDS_FEW))
+    half = len(items) // 2
+    items[:] = others[:half] + compile_most + others[half:]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def few_trees(request):
-    """Forests of a fifth of their trees, or a third: every row is still out of some tree; tests/slow has them all."""
+    """Forests of a fifth to two fifths of their trees: each row is still out of some tree; tests/slow has them all."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "slow":
             patch.setattr("transduce.model_selection.methods.TREES", 40)
             patch.setattr("transduce.methods.confidence_machine.menu.N_TREES", 30)
             patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
+            patch.setattr("transduce.conformal.designs.N_TREES", 20)
         yield
 
 

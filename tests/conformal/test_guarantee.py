@@ -141,9 +141,9 @@ def test_a_cheat_by_position_is_made_harmless():
         model = quiet(PositionCheat(), calibration=29, random_state=seed).fit(X, y)
         return model, model.answer_.regions.contains(truth)
 
-    law, counts = outside_counts(lambda split: fit(split, split), 200)
+    law, counts = outside_counts(lambda split: fit(split, split), 100)
     assert fit_of_law(counts, law) > 1e-3
-    law, counts = outside_counts(lambda split: fit(split, NoShuffle(split)), 200)
+    law, counts = outside_counts(lambda split: fit(split, NoShuffle(split)), 100)
     assert fit_of_law(counts, law) < 1e-10
 
 
@@ -179,7 +179,7 @@ def test_an_estimator_sees_nothing_that_tells_hidden_from_unlabelled():
     np.testing.assert_allclose(model.answer_.values, labels[:n_visible].mean())
 
 
-@pytest.mark.parametrize("n", [150, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_patchy_answers_keep_the_law(n):
     def fit(split):
         X, y, truth = split_of_diabetes(split)

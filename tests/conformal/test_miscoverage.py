@@ -105,7 +105,7 @@ def test_the_bound_by_class_holds():
     rng = np.random.default_rng(0)
     classes = np.repeat([0, 1, 2], [60, 40, 20])
     misses, means = 0, []
-    for _ in range(600):
+    for _ in range(300):
         order = rng.permutation(120)
         hidden, unlabelled, labelled = order[:40], order[80:], order[:80]
         scores = rng.normal(size=120) * (1 + classes)
@@ -124,7 +124,7 @@ def test_the_bound_by_class_holds():
         )
         misses += outside > law.quantile(0.9)
         means.append(law.mean - outside)
-    assert misses <= binom.ppf(1 - 1e-6, 600, 0.1)
+    assert misses <= binom.ppf(1 - 1e-6, 300, 0.1)
     assert np.mean(means) > 0
 
 
@@ -132,11 +132,11 @@ def test_sizes_of_classes_are_bounded_by_chance():
     """Exactly, class by class size: the probability of a labelled number that excludes the truth is small."""
     rng = np.random.default_rng(1)
     misses = 0
-    for _ in range(2000):
+    for _ in range(1000):
         chosen = rng.permutation(100)[:30] < 20  # of 20 rows of the class, among 100, those with a label
         law = ClassMiscoverage(70, (int(chosen.sum()), 30 - int(chosen.sum())), (5, 5), (5, 5))
         misses += 20 - chosen.sum() > law.most_of_class(0, 0.9)
-    assert misses <= binom.ppf(1 - 1e-6, 2000, 0.1)
+    assert misses <= binom.ppf(1 - 1e-6, 1000, 0.1)
     assert ClassMiscoverage(70, (30, 0), (5, 5), (5, 5)).most_of_class(0, 0.9) == 70
     for own in (0, 2, 5):
         # By counting: of 5 labels among 12 rows, `own` or fewer are of a class of own + size rows.

@@ -41,7 +41,7 @@ def test_interval_by_hand():
     np.testing.assert_allclose(answer.values, predicted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", [150, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [100, pytest.param(400, marks=pytest.mark.slow)])
 def test_number_outside_follows_its_law(n):
     """Of the samples, as many exceed the stated bound as the beta-binomial law allows (exact binomial bound)."""
     random, exceeded, outside = np.random.default_rng(1), 0, []
@@ -91,7 +91,7 @@ def test_classes(by_class):
     assert missed <= binom.ppf(0.9999, total, 0.1) + 60  # rows of one sample share their threshold
 
 
-@pytest.mark.parametrize("n", [40, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [25, pytest.param(100, marks=pytest.mark.slow)])
 def test_wrong_answers_are_bounded(n):
     random, failed = np.random.default_rng(5), 0
     for _ in range(n):

@@ -32,7 +32,7 @@ def biased(seed, n=220, drawn=19):
     return X, y, truth, at_random
 
 
-@pytest.mark.parametrize("n", [120, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [80, pytest.param(300, marks=pytest.mark.slow)])
 def test_the_level_holds_however_the_other_labels_were_chosen(n):
     """One row of each of many samples: outside no more often than stated; with all labels, far more often."""
     outside, naive = 0, 0

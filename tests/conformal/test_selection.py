@@ -37,7 +37,7 @@ def test_mistakes_are_as_few_as_guaranteed():
     rng = np.random.default_rng(0)
     for noise, discrete in ((0.3, False), (1.0, False), (0.3, True)):
         shares, picked = [], []
-        for _ in range(1500):
+        for _ in range(800):
             y = rng.normal(size=90)
             look = y + noise * rng.normal(size=90)
             look = np.round(look) if discrete else look

@@ -80,7 +80,7 @@ def test_intervals_by_definition():
         np.testing.assert_allclose(model.answer_.regions.hull()[j], [middle - half, middle + half], rtol=1e-6)
 
 
-@pytest.mark.parametrize("n", [120, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [80, pytest.param(400, marks=pytest.mark.slow)])
 def test_the_level_holds_for_known_probabilities(n):
     """One row of each of many samples: outside no more often than stated; weighted alike, far more often."""
     outside, naive = 0, 0
@@ -162,7 +162,7 @@ def test_what_is_not_known_of_weighted_rows_is_not_said():
 def test_weighted_means_are_nearer():
     """Residuals weighted by the odds that a row has no label: the error of the plain mean is corrected."""
     errors = {"weighted": [], "plain": []}
-    for seed in range(100):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(300, 1))
         truth = X[:, 0] ** 2 + 0.1 * rng.normal(size=300)

@@ -325,7 +325,7 @@ def test_the_blend_errs_less_than_its_members():
 def test_standard_errors_are_about_right():
     """Over tables, the errors in units of their standard errors have a root mean square near 1."""
     units = []
-    for seed in range(20):
+    for seed in range(12):
         X, y, truth = numbers(n=80, unlabelled=50, seed=seed)
         model = TransductiveBlend(light(), random_state=0).fit(X, y)
         units.append((model.answer_.values - truth[np.isnan(y)]) / model.answer_.standard_errors)

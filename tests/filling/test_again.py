@@ -94,9 +94,7 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 10))]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
 def test_the_printed_call_does_it_again(table, seed):
     for attempt in range(10):  # sets of options that exclude each other are drawn anew
         target, options = draw_options(seed + 1000 * attempt)
@@ -115,9 +113,7 @@ def test_the_printed_call_does_it_again(table, seed):
     assert twin.guarantee == result.guarantee
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(100, 102), *(pytest.param(k, marks=pytest.mark.slow) for k in range(102, 108))]
-)
+@pytest.mark.parametrize("seed", [100, *(pytest.param(k, marks=pytest.mark.slow) for k in range(101, 108))])
 def test_the_printed_command_does_it_again(table, tmp_path, monkeypatch, seed):
     monkeypatch.chdir(tmp_path)
     kind = "csv" if seed % 2 else "xlsx"

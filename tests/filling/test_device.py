@@ -35,7 +35,7 @@ def test_the_same_answers_on_a_device(frame, method):
     assert "y" in there.report()
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("task", ["classification", pytest.param("regression", marks=pytest.mark.slow)])
 def test_a_blend_puts_some_members_on_the_device(frame, task):
     """Numbers of spread 1 and shares of classes agree to 1e-8; trees never see the device."""
     pytest.importorskip("torch", reason="torch is not installed")

@@ -23,9 +23,7 @@ from transduce.labelling.table import read_label_table
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the labelling page in a browser; install selenium.")
-from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -39,10 +37,6 @@ pytestmark = pytest.mark.skipif(
     "chromium and chromium-driver.",
 )
 LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
-FLAGS = [
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars",
-]  # fmt: skip
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"><b>bold</b>"
 SHOWN = ["title", "note", "height", "weight"]
 
@@ -59,23 +53,6 @@ def _limit():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    except WebDriverException as error:
-        pytest.skip(f"NOT TESTED: Chromium does not start here ({error.msg[:200]}).")
-    driver.set_page_load_timeout(30)
-    driver.set_script_timeout(30)
-    yield driver
-    driver.quit()
 
 
 class Program:

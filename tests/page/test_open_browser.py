@@ -19,7 +19,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.page.serving import Client, Served
-from tests.page.test_browser import Page, _limit, browser, pytestmark  # noqa: F401
+from tests.page.test_browser import Page, _limit, pytestmark  # noqa: F401
 from tests.page.test_open import HOSTILE, fill, messy, settle
 from transduce.page.workspace import Saved, Workspace
 
@@ -119,7 +119,7 @@ def table(tmp_path):
     return tmp_path
 
 
-def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factory):  # noqa: F811
+def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     with served(folder) as at:
         page = OpenPage(browser, at.address)
@@ -167,7 +167,7 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
     assert saved.choices.labels > 0
 
 
-def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):  # noqa: F811
+def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
     frame, _ = messy()
     frame["kind"] = frame["kind"].where(np.arange(len(frame)) % 3 > 0)
     with pd.ExcelWriter(tmp_path / "houses.xlsx") as book:
@@ -244,7 +244,7 @@ def done(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_kill_in_each_step_and_it_goes_on_there(browser, table):  # noqa: F811
+def test_a_kill_in_each_step_and_it_goes_on_there(browser, table):
     program = Program(table)
     try:
         page = OpenPage(browser, program.start())
@@ -296,7 +296,7 @@ def said(folder, name):
 
 
 @pytest.mark.slow
-def test_two_tabs_see_each_other(browser, table):  # noqa: F811
+def test_two_tabs_see_each_other(browser, table):
     with served(table, "houses.csv") as at:
         page = OpenPage(browser, at.address)
         page.read_table()
@@ -330,7 +330,7 @@ def test_two_tabs_see_each_other(browser, table):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_pictures_are_shown_from_below_the_folder_alone(browser, tmp_path):  # noqa: F811
+def test_pictures_are_shown_from_below_the_folder_alone(browser, tmp_path):
     rng = np.random.default_rng(0)
     (tmp_path / "photos").mkdir()
     names = [f"photos/{i}.png" for i in range(40)]
@@ -354,7 +354,7 @@ def test_pictures_are_shown_from_below_the_folder_alone(browser, tmp_path):  # n
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1300])
-def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):  # noqa: F811
+def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -375,7 +375,7 @@ def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):  # n
 
 
 @pytest.mark.slow
-def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(browser, done):  # noqa: F811
+def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(browser, done):
     result = done / ".transduce" / "houses.csv" / "result"
     known = json.loads((result / "brief.json").read_text())["known"]
     quality = {"quality": [900.0, 1200.0], "guarantee": ["exact", "approximate"], "size": [1.0, 2.0]}
@@ -411,7 +411,7 @@ def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(brow
 
 
 @pytest.mark.slow
-def test_hostile_cells_and_names_are_text(browser, tmp_path):  # noqa: F811
+def test_hostile_cells_and_names_are_text(browser, tmp_path):
     frame, _ = messy()
     frame = frame.rename(columns={"kind": HOSTILE, "note": "../..", "age": "__proto__"})
     frame["size"] = [HOSTILE + str(i % 3) for i in range(len(frame))]

@@ -88,6 +88,12 @@ def pages(summaries):
     return {name: render_html(summary) for name, summary in summaries.items()}
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Where a page's words are looked at, its figures, which take longest, are not drawn."""
+    monkeypatch.setattr("transduce.report.render.draw", lambda name, paint, size: "<svg></svg>")
+
+
 # ------------------------------------------------------------------------------------------------------- exact
 
 
@@ -177,7 +183,7 @@ def test_least_certain_come_first():
     assert least_certain_first(surer).tolist() == [3, 1, 0, 2]
 
 
-def test_other_certainty_has_its_own_sentence():
+def test_other_certainty_has_its_own_sentence(no_figures):
     filled = examples.numbers()
     answer = replace(filled.answer, guarantee=filled.model.guarantee_at(certainty=0.8))
     summary = summarize(replace(filled, certainty=0.8, answer=answer))
@@ -209,7 +215,7 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
     assert "law" not in figures(summary)
 
 
-def test_shifted_rows_are_said_aloud():
+def test_shifted_rows_are_said_aloud(no_figures):
     filled = examples.numbers()
     model = ConformalTransducer(examples.TransductiveRidge(), random_state=0, labels=Chance(reweight=False))
     frame = filled.frame.copy()
@@ -237,7 +243,7 @@ def test_shifted_rows_are_said_aloud():
     assert "--random-labels" in summary["to_do"]
 
 
-def test_a_verdict_that_could_not_be_reached_is_not_called_a_check(pages):
+def test_a_verdict_that_could_not_be_reached_is_not_called_a_check(pages, no_figures):
     assert "was not tested" in pages["machine"]
     filled = examples.machine()
     few = exchangeability_test(np.zeros((6, 1)), np.arange(6) < 3)
@@ -399,7 +405,7 @@ def test_unreached_rows_have_no_value(summaries):
     assert {"name": "(no answer)", "one": 5, "several": 0} in summary["answers"]["by_class"]
 
 
-def test_no_number_at_all():
+def test_no_number_at_all(no_figures):
     filled = examples.numbers()
     status = np.full(150, "unreached")
     values = np.full(150, np.nan)
