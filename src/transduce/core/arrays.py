@@ -150,9 +150,7 @@ def blocks(n: int, size: int) -> list[slice]:
 
 def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
-    if not is_foreign(X):
-        return X[mask]
-    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=0)
+    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=0) if is_foreign(X) else X[mask]
 
 
 def _positions(mask: Any, like: Any) -> Any:
@@ -172,9 +170,7 @@ def replaced(array: Any, mask: Any, values: Any) -> Any:
 
 def pick_columns(X: Any, mask: Any) -> Any:
     """Return the columns of an array at a mask or at positions, both numpy's."""
-    if not is_foreign(X):
-        return X[:, mask]
-    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=1)
+    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=1) if is_foreign(X) else X[:, mask]
 
 
 def pick_block(X: Any, rows: Any, columns: Any) -> Any:

@@ -108,9 +108,7 @@ def _is_infinite(column: Any) -> Mask:
 
 def read_array(X: Any) -> Array:
     """Return any finite two-dimensional array as floats; for kernel values, whose columns vary in number."""
-    if arrays.is_foreign(X):
-        return _read_foreign(X)
-    return check_array(X, dtype=np.float64)
+    return _read_foreign(X) if arrays.is_foreign(X) else check_array(X, dtype=np.float64)
 
 
 def read_candidates(y: Any, n: int) -> Array:

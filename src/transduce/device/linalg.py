@@ -23,12 +23,12 @@ IMPROPER = (
 )
 
 
-def exp(A: Any, *, clip: bool = False) -> Any:
-    """Return ``exp(A)``, or ``exp(min(A, 0))``; the array may be the same, changed."""
+def exp(A: Any) -> Any:
+    """Return ``exp(min(A, 0))``; the array may be the same, changed."""
     if arrays.library_of(A) == "torch":
-        return (A.clamp_(max=0.0) if clip else A).exp_()
+        return A.clamp_(max=0.0).exp_()
     xp = arrays.namespace(A)
-    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)) if clip else A)
+    return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
 
 
 def times(A: Any, B: Any) -> Any:

@@ -230,9 +230,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     def set_params(self, **params: Any) -> Any:
         """Set settings, ``name__setting`` for those of members given as a list of (name, estimator)."""
-        if self._pairs():
-            return self._set_params("estimators", **params)
-        return super().set_params(**params)
+        return self._set_params("estimators", **params) if self._pairs() else super().set_params(**params)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -117,9 +117,7 @@ class TransductiveSearchCV(Transducer):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cv_results_")
 
-    def _warn_failures(
-        self, grid: list[Any], results: list[CrossTransduction | Exception]
-    ) -> list[CrossTransduction | None]:
+    def _warn_failures(self, grid: list[Any], results: list[Any]) -> list[CrossTransduction | None]:
         """Return the results with None for settings that fail, and a warning of each; raise if all do."""
         pairs = zip(grid, results, strict=True)
         failures = [(params, why) for params, why in pairs if isinstance(why, Exception)]

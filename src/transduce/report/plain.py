@@ -64,9 +64,7 @@ def finite(value: Any) -> float | None:
 def decimals_for(values: Iterable[float | None]) -> int:
     """Return how many decimals show about three digits of a typical one of these numbers."""
     sizes = np.abs([value for value in values if value])
-    if not len(sizes):
-        return 2
-    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9))
+    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9)) if len(sizes) else 2
 
 
 def number(value: float | None, decimals: int | Moments = 2, unit: str = "") -> str:

@@ -313,9 +313,7 @@ def fit_graph(
     return FittedGraph(settings, n_components, index, known, graph.diagnostics["scale"], graph, spectrum)
 
 
-def graph_with_spectrum(
-    rows: Any, settings: GraphSettings, how: dict[str, Any]
-) -> tuple[NeighborGraph, Spectrum]:
+def graph_with_spectrum(rows: Any, settings: GraphSettings, how: Any) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features."""
     # They are computed in an order that is the rows' own, and put back: so fits that share their work
     # (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same
