@@ -820,7 +820,6 @@ class EstimatedOdds:
     """Odds that each row has no label, up to a common factor, as a model sees them that was not fitted to the row."""
 
     odds: Array  # (n,) capped
-    probability: Array  # (n,) that the row has a label, if half of all had one
     model: str  # the one whose probabilities were best at rows it had not seen
     beyond: Mask  # (n,) rows whose odds, before the cap, exceed those of every labelled row
 
@@ -829,7 +828,7 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features. Shapes: X (n, d), labelled (n,)."""
     n, random = len(labelled), np.random.RandomState(seed)
     features, names = table_features(X, np.arange(n))
-    by_chance = EstimatedOdds(np.ones(n), np.full(n, 0.5), CHANCE_ALONE, np.zeros(n, dtype=bool))
+    by_chance = EstimatedOdds(np.ones(n), CHANCE_ALONE, np.zeros(n, dtype=bool))
     if min(labelled.sum(), (~labelled).sum()) < FEWEST or not names:
         return by_chance
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
@@ -839,14 +838,14 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
         (name, _cross_fit(model, features, labelled, fold, random))
         for name, model in _candidates(seed, features.shape[1])
     ]
-    tried = [(CHANCE_ALONE, by_chance.probability), *fits]
+    tried = [(CHANCE_ALONE, np.full(n, 0.5)), *fits]  # half of all rows, where both kinds weigh the same
     best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
     if best == CHANCE_ALONE:
         return by_chance
     odds = odds_without_label(probability)
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()  # no weight makes up for labels that are not there
-    return EstimatedOdds(np.minimum(odds, cap), probability, best, beyond)
+    return EstimatedOdds(np.minimum(odds, cap), best, beyond)
 
 
 def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:

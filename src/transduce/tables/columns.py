@@ -537,9 +537,7 @@ def widths_between(regions: Regions, limits: Limits) -> Array:
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     """Return how much narrower than one without features intervals of some widths (m,) are, 0 to 1 (a point)."""
     low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    if not high > low:
-        return (widths == 0.0).astype(float)
-    return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
+    return np.clip(1.0 - widths / (high - low), 0.0, 1.0) if high > low else (widths == 0.0).astype(float)
 
 
 def answered_probability(answer: Answer) -> Array | None:
