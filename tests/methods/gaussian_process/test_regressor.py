@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -721,6 +722,22 @@ def test_a_failed_start_does_not_spoil_the_others():
     with pytest.raises(ValueError, match="Every start failed: too noisy"):
         search.best(Broken(X, y_l, PRIOR), [bad], None)
     assert len(search.restarts(Broken(X, y_l, PRIOR), 2, np.random.RandomState(0))) <= 2
+
+
+def test_restarts_that_lead_where_the_first_does_are_given_up():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 8))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] / 2 + 0.3 * rng.normal(size=80)
+    objective, search = Objective(X, (y - y.mean()) / y.std(), (0.0, 0.0)), Search.at(X, y)
+    trap = np.append(np.full(8, 4.0), 1.0)  # where every label is noise
+    starts = [search.start, search.start + 0.1, trap]
+    found, ends = search.best(objective, starts, None)
+    assert ["given up" in end.message for end in ends] == [False, True, False]
+    lowest = min(search.descend(objective, start).objective for start in starts)
+    assert found.objective == pytest.approx(lowest, abs=0.01)
+    assert found.converged
+    few = replace(search, max_iter=5)
+    assert max(end.n_iter for end in few.best(objective, starts, None)[1]) <= 5
 
 
 def test_a_descent_that_is_lost_is_not_called_converged():

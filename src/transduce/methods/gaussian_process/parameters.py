@@ -20,6 +20,7 @@ from transduce.core.ranks import rank_folds
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
 from transduce.device.kernels import median_width, narrowed
+from transduce.device.linalg import inverse_diagonal
 from transduce.methods.gaussian_process.process import Objective, Posterior, even_steps, fit_posterior
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ RELEVANCE_BOUNDS = (1e-5, 1e4)  # times the inverse median distance of two rows
 SMOOTH, WIGGLY = (0.3, 0.3, 0.7), (1.0, 0.1, 1.5)
 # A restart begins at the best of so many random points, each after a short descent on at most so many rows.
 N_DRAWS, SHORT, N_SCREENED = 8, 6, 200
+# After so many steps a restart is given up if it predicts each label from the others as the end of the first descent
+# does, which is lower: to less than this share of the labels' spread. Height alone does not tell who ends lowest.
+SOON, ALIKE = 30, 0.05
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ class Search:
     def _lbfgs(self, objective: Objective, start: Array) -> Descent:
         path: list[float] = []
         max_iter = self.max_iter
+        # Many past steps are remembered: relevances that go to 0 make long valleys.
+        limits = {"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "maxcor": 40}
 
         def evaluate(at: Array) -> tuple[float, Array]:
             value, slope = objective(at)
@@ -146,7 +152,7 @@ class Search:
             bounds=self.bounds,
             # The new style of callback, which is told the value, is recognised by its argument's name.
             callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
-            options={"maxiter": max_iter, "maxfun": 10 * max_iter + 50, "ftol": self.tolerance, "gtol": 1e-5},
+            options=limits | {"ftol": self.tolerance, "gtol": 1e-5},
         )
         words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(result.status, "")
         if not words:
@@ -199,12 +205,34 @@ class Search:
     def best(
         self, objective: Objective, starts: list[Array], n_jobs: int | None
     ) -> tuple[Descent, list[Descent | str]]:
-        """Descend from every start; return the lowest, and how each ended."""
-        descents, ends = self._attempts(objective, starts, n_jobs)
+        """Descend from every start, to the end unless it leads where the first does; return the lowest, and all."""
+        first = self.attempt(objective, starts[0])
+        soon = replace(self, max_iter=min(SOON, self.max_iter))
+        ends = [first, *soon._attempts(objective, starts[1:], n_jobs)[1]]
+        for place in range(1, len(ends)) if self.max_iter > SOON else ():
+            end = ends[place]
+            if isinstance(end, Descent) and not end.converged:
+                given_up = replace(
+                    end, message=f"given up after {SOON} steps, as it leads where the first does"
+                )
+                alike = _alike(objective, end, first)
+                ends[place] = given_up if alike else self.attempt(objective, end.log_parameters)
+        descents = [end for end in ends if isinstance(end, Descent)]
         log.info("%d of %d starts reached an end", len(descents), len(starts))
         if not descents:
             raise ValueError(f"Every start failed: {ends[0]}")
         return min(descents, key=lambda end: end.objective), ends
+
+
+def _alike(objective: Objective, one: Descent, lower: Descent | str) -> bool:
+    """Return whether a lower descent, if it is one, predicts each label from the others nearly as another does."""
+    if isinstance(lower, str) or one.objective < lower.objective:
+        return False
+    X_l, errors = objective.X[: objective.y_l.shape[0], :], []
+    for end in (one, lower):
+        fit = Posterior.fit(X_l, objective.y_l, end.log_parameters)
+        errors.append(arrays.to_numpy(fit.weights / inverse_diagonal(fit.factor)))
+    return bool(np.std(errors[0] - errors[1]) < ALIKE * np.std(arrays.to_numpy(objective.y_l)))
 
 
 def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> Objective:

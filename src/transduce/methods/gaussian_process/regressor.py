@@ -212,7 +212,7 @@ class TransductiveGPRegressor(NumberTransducer):
     relevance : bool, default=True
         Whether each feature has a relevance of its own; otherwise one is common to all.
     n_restarts : int, default=3
-        Descents from random starts, besides the one from a rule.
+        Descents from random starts, besides the one from a rule; given up if they soon predict as that one does.
     max_iter, tol : int and float, default=200 and 1e-8
         A descent ends after so many steps, or when one lowers the objective by less than this share of it.
     solver : {"nested", "alternating"}, default="nested"

@@ -364,7 +364,7 @@ def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spect
 # A polynomial that is small on the unwanted part of the spectrum and grows fast above it is applied to a block of
 # vectors; what comes out is turned into the best eigenpairs that lie in its span (Rayleigh-Ritz), and the polynomial is
 # made anew from these. Columns are filtered some at a time, so that what one thread works on stays small.
-PANEL = 64  # columns filtered together: wide enough for vector instructions, narrow enough for the cache
+PANEL = 128  # columns filtered together at most
 CHUNK = 8192  # rows of a block multiplied at a time
 FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
 NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
@@ -414,7 +414,7 @@ class Filter:
 
     def product(self, block: AnyArray) -> AnyArray:
         """Return ``S @ block``."""
-        out = np.zeros_like(block)
+        out = np.empty_like(block)
         self._over_panels(block, out, lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0))
         return out
 
@@ -438,7 +438,7 @@ class Filter:
     def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:
         """Write `function` of every panel of columns to `out`."""
         width = block.shape[1]
-        n_panels = max(-(-width // PANEL), min(width, 2))
+        n_panels = max(-(-width // PANEL), min(width // 16, self._threads), 1)  # narrow ones are slow
         bounds = np.linspace(0, width, n_panels + 1).astype(int)
 
         def one(start: int, stop: int) -> None:
