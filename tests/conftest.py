@@ -10,7 +10,7 @@ from hypothesis import settings
 
 matplotlib.use("Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
-for name, examples in {"fast": 15, "slow": 300}.items():
+for name, examples in {"fast": 25, "slow": 300}.items():
     settings.register_profile(name, deadline=None, derandomize=True, max_examples=examples, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
