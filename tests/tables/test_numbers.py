@@ -12,6 +12,7 @@ from transduce.tables.columns import read_target
 from transduce.tables.features import vectorize
 from transduce.tables.numbers import (
     far_note,
+    find_numbers,
     hole_words,
     read_cells,
     read_numbers,
@@ -331,3 +332,12 @@ def test_limits_and_marks_of_many_numbers_are_not_a_unit():
 def test_the_number_among_words_counts_where_somebody_says_so():
     cells = ["72 m²", "700 sqft", "size 60, bright", "3 or 4", "none given", None]
     np.testing.assert_array_equal(read_numbers(cells, anywhere=True).values, [72, 700, 60, *[np.nan] * 3])
+
+
+def test_a_text_that_occurs_often_is_read_as_often():
+    """Signs and units go by how often texts occur, not by how many texts are different."""
+    often = ["1,5 kg"] * 5 + ["1.250", "2.250", "3.250"]
+    found = find_numbers(often)
+    assert (found.unit, found.decimal) == ("kg", "comma")
+    np.testing.assert_array_equal(found.values, [1.5] * 5 + [np.nan] * 3)
+    assert units_in(["3 m", "3 m", "4 km", "5 km", "6 km", "3 m", "3 m"]) == ["m", "km"]

@@ -26,6 +26,7 @@ MOST_ALIKE = 3  # groups of categories that are named in a note
 MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
 FITTED_TEXTS = 30_000  # texts that directions are fitted to
+SHOWING = 100  # different cells: where none is a date, the column does not hold dates
 TRIED = 1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 FARTHEST = 100.0  # of a feature, in standard deviations
@@ -280,9 +281,11 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
     """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
     if present.str.contains(r"\d").mean() < numbers.NEARLY:
         return None, None
-    from skrub import ToDatetime
-
     with warnings.catch_warnings(action="ignore"):
+        if _odd_dates(present.drop_duplicates().head(SHOWING)).all():
+            return None, None
+        from skrub import ToDatetime  # takes longer than all other imports together
+
         for known in (texts, _without_odd_dates(present, texts)):
             if known is None:
                 continue

@@ -96,22 +96,22 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     if all(map(_PLAIN.fullmatch, present)):
         found.values[~missing] = [float(text) for text in present]
         return found
-    amounts = [_AMOUNT.fullmatch(text) for text in present]
-    units = [_unit(amount) for amount in amounts]
-    known = pd.Series([unit for unit in units if unit is not None], dtype=object)
-    unit = str(known.mode().iloc[0]) if len(known) else ""
-    pairs = zip(amounts, units, strict=True)
-    numbers = [amount["number"].strip() if amount and own == unit else "" for amount, own in pairs]
-    readings = {sign: [_read(number, sign) for number in numbers] for sign in _SIGNS[prefer]}
-    # Where these leave the sign open, as "1.500 €" does, numbers with any unit decide, as "900,50 EUR".
-    every = [amount["number"].strip() for amount in amounts if amount]
-    n_read = {sign: np.isfinite(readings[sign]).sum() for sign in readings}
-    n_any = {sign: np.isfinite([_read(number, sign) for number in every]).sum() for sign in readings}
+    codes, levels = pd.factorize(np.array(present, dtype=object))  # each text is read once
+    amounts = [_AMOUNT.fullmatch(text) for text in levels]
+    units = np.array([_unit(amount) for amount in amounts], dtype=object)
+    known = pd.Series(units[codes]).mode()
+    unit = str(known.iloc[0]) if len(known) else ""
+    every = [amount["number"].strip() if amount else "" for amount in amounts]
+    readings = {sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]}
+    # Where those of the unit leave the sign open, as "1.500 €" does, all others decide, as "900,50 EUR".
+    n_any = {sign: np.isfinite(values[codes]).sum() for sign, values in readings.items()}
+    readings = {sign: np.where(units == unit, values, np.nan) for sign, values in readings.items()}
+    n_read = {sign: np.isfinite(values[codes]).sum() for sign, values in readings.items()}
     best = max(readings, key=lambda sign: (n_read[sign], n_any[sign]))
     if not unit and best == "point":  # such as 1e-5, which no amount of money is
-        both = zip(present, readings[best], strict=True)
-        readings[best] = [float(text) if _PLAIN.fullmatch(text) else value for text, value in both]
-    found.values[~missing] = readings[best]
+        both = zip(levels, readings[best], strict=True)
+        readings[best] = np.array([float(text) if _PLAIN.fullmatch(text) else value for text, value in both])
+    found.values[~missing] = readings[best][codes]
     return replace(found, decimal=best, unit=unit)
 
 
@@ -227,11 +227,11 @@ def read_numbers(
 
 def units_in(texts: Iterable[Any]) -> list[str]:
     """Return the units of numbers in texts, each in its most frequent spelling, the most frequent first."""
-    amounts = [_AMOUNT.fullmatch(_ABOUT.sub("", text.strip())) for text in texts if isinstance(text, str)]
     spelled: dict[str, Counter[str]] = {}
-    for amount in amounts:
+    for text, count in Counter(text for text in texts if isinstance(text, str)).items():
+        amount = _AMOUNT.fullmatch(_ABOUT.sub("", text.strip()))
         if amount is not None and (unit := _one_unit(amount)) and _MEANT.search(unit):
-            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += 1
+            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += count
     ordered = sorted(spelled, key=lambda unit: (-spelled[unit].total(), unit))
     return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
 
