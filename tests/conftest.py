@@ -73,6 +73,12 @@ def few_trees(request):
         yield
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Where a page's words are looked at, its figures, which take longest, are not drawn."""
+    monkeypatch.setattr("transduce.report.render.draw", lambda *_: "<svg></svg>")
+
+
 def pytest_configure(config):
     """Compile again what is older than a compiled source: numba looks at a function's own file alone."""
     if hasattr(config, "workerinput"):

@@ -188,7 +188,7 @@ def regions_of(seed, n=300):
     return X, np.where(rng.random(n) < rate, truth, np.nan), truth, category
 
 
-@pytest.mark.parametrize("n", [100, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [70, pytest.param(250, marks=pytest.mark.slow)])
 def test_the_level_holds_within_every_category(n):
     outside, drawn = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
     for seed in range(n):

@@ -55,7 +55,7 @@ MACHINE = RidgeConfidenceMachine(kernel="linear", ridge=0.1)
 @pytest.mark.parametrize(
     ("inner", "n"),
     [
-        (Ridge(0.1), 200),
+        (Ridge(0.1), 120),
         *(pytest.param(inner, 400, marks=pytest.mark.slow) for inner in (Ridge(0.1), MACHINE)),
     ],
 )
@@ -101,7 +101,7 @@ def test_sets_of_classes_follow_the_law(ties):
         model = quiet(KNeighborsClassifier(3), calibration=29, ties=ties, random_state=split).fit(X[rows], y)
         return model, model.answer_.p_values[np.arange(90), truth[rows[60:]]] > 0.1 + 1e-9
 
-    law, counts = outside_counts(fit, 300 if ties == "random" else 60)
+    law, counts = outside_counts(fit, 300 if ties == "random" else 40)
     if ties == "random":
         assert fit_of_law(counts, law) > 1e-3
     else:

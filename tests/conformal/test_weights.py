@@ -107,7 +107,7 @@ def chosen_by_value(seed, factor, n=300):
 
 
 @pytest.mark.parametrize(
-    ("factor", "n"), [(2.0, 120), *(pytest.param(k, 300, marks=pytest.mark.slow) for k in (1.5, 2.0))]
+    ("factor", "n"), [(2.0, 80), *(pytest.param(k, 300, marks=pytest.mark.slow) for k in (1.5, 2.0))]
 )
 def test_the_level_holds_within_the_factor(factor, n):
     outside, naive = 0, 0

@@ -48,7 +48,7 @@ def test_partitions_and_order_change_nothing(frame, whole, partitions):
 
 
 @pytest.mark.timeout(120)
-def test_fill_returns_a_lazy_frame(frame):
+def test_fill_returns_a_lazy_frame(frame, no_figures):
     result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
     lazy = result.frame
     assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_narrower", "y_status"]

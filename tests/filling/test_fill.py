@@ -352,7 +352,7 @@ def test_stages_are_reported_and_an_interrupt_goes_through():
         fill(line_table(), "price", method="blend")
 
 
-def test_report_and_json_say_the_same(tmp_path):
+def test_report_and_json_say_the_same(tmp_path, no_figures):
     result = fill(line_table(), "price", method="ridge")
     page = result.report(tmp_path / "a.html")
     assert page == (tmp_path / "a.html").read_text() == result.report()
@@ -570,7 +570,7 @@ def chosen_labels(n=200):
 
 
 @pytest.mark.parametrize(("guarantee", "words"), [("row", "in doubt"), ("column", "guarantee: approximate")])
-def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee, words):
+def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee, words, no_figures):
     """Where labels are held out, an estimate of who was labelled corrects; elsewhere the guarantee is in doubt."""
     result = fill(chosen_labels(), "y", method="ridge", guarantee=guarantee)
     assert result.guarantee.in_doubt == (guarantee == "row")
@@ -589,7 +589,7 @@ def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee, words):
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
-def test_few_labels_are_guaranteed_exactly(task):
+def test_few_labels_are_guaranteed_exactly(task, no_figures):
     """With 8 labels and 80 % nothing is held out, and the report never denies what it guarantees."""
     a = np.random.default_rng(1).permutation(np.arange(40.0))
     y = pd.Series(2 * a if task == "regression" else np.where(a > 20, "u", "v"), dtype=object)
@@ -600,7 +600,7 @@ def test_few_labels_are_guaranteed_exactly(task):
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
-def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task):
+def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task, no_figures):
     a = np.random.default_rng(1).normal(size=40)
     y = pd.Series(2 * a if task == "regression" else np.where(a > 0, "u", "v"), dtype=object)
     y[5:] = None
@@ -622,7 +622,7 @@ def test_many_classes_cost_time():
 
 
 @pytest.mark.parametrize("guarantee", [pytest.param("row", marks=pytest.mark.slow), "column"])
-def test_sets_say_that_a_class_no_label_shows_is_possible(guarantee):
+def test_sets_say_that_a_class_no_label_shows_is_possible(guarantee, no_figures):
     """Every second label is the only one of its class: in the table, the JSON, the report and the sentences."""
     rng = np.random.default_rng(0)
     names = np.array([f"kind {i if i % 2 else 0}" for i in range(80)], dtype=object)

@@ -62,7 +62,7 @@ def test_rows_that_differ_bring_weights_where_the_machine_would_be():
     assert by_chance.guarantee.headline == "exact if chance chose the labels"
 
 
-def test_too_little_in_common_says_which_rows_to_label():
+def test_too_little_in_common_says_which_rows_to_label(no_figures):
     frame, _ = table(strength=6.0, n=240)
     result = filled(frame)
     assert result.guarantee.kind == "none"
@@ -89,7 +89,7 @@ def test_known_probabilities():
     assert inside > 0.8
 
 
-def test_sensitivity_widens_and_the_report_says_how_much():
+def test_sensitivity_widens_and_the_report_says_how_much(no_figures):
     frame, _ = table(strength=0.0, n=240)
     usual = filled(frame, guarantee="column")
     wide = filled(frame, sensitivity=1.5)
@@ -102,7 +102,7 @@ def test_sensitivity_widens_and_the_report_says_how_much():
     assert "by a factor of up to 1.5: half of the intervals are at most" in usual.report()
 
 
-def test_groups_categories_and_order():
+def test_groups_categories_and_order(no_figures):
     frame, truth = table(strength=0.0, n=240)
     some = frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan))
     result = filled(some, groups="group")

@@ -66,7 +66,7 @@ def columns(frame):
     return frame[["y_filled", "y_lower", "y_upper", "y_narrower"]].to_numpy()
 
 
-def test_sampled_table_in_memory(table, filled):
+def test_sampled_table_in_memory(table, filled, no_figures):
     frame, y = table
     unlabelled = frame["y"].isna().to_numpy()
     assert len(filled.answer) == unlabelled.sum()
@@ -555,7 +555,7 @@ def test_no_batch_changes_a_bit_of_a_blend():
 
 
 @pytest.mark.parametrize("labels", [pytest.param("text", marks=pytest.mark.slow), "whole numbers"])
-def test_a_class_whose_labels_are_all_held_out(labels):
+def test_a_class_whose_labels_are_all_held_out(labels, no_figures):
     """The fit may see one class only; then that is the answer, and both groups keep their guarantee."""
     random = np.random.default_rng(0)
     names = ["a", "b"] if labels == "text" else [0, 1]

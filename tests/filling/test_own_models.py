@@ -241,7 +241,7 @@ def test_too_few_labels(table):
         (["ridge", make_pipeline(StandardScaler(), RidgeCV(alphas=np.array([0.1, 1.0])))], "encoded"),
     ],
 )
-def test_to_do_it_again(table, method, features):
+def test_to_do_it_again(table, method, features, no_figures):
     result = fill(table, "y", method=method, features=features, ignore=["sort"])
     again = json.loads(result.json())["again"]
     *lines, call = again.splitlines()

@@ -64,7 +64,7 @@ def test_there_is_one_probability(method):
     )
 
 
-@pytest.mark.parametrize("method", ["auto", "spectral-graph"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("spectral-graph", marks=pytest.mark.slow)])
 def test_stated_probabilities_are_those_observed(method):
     """The number of right answers is one that the probabilities allow, also at the rows called unusual."""
     X, y = load_digits(return_X_y=True)

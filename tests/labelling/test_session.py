@@ -693,9 +693,7 @@ def test_labels_of_the_table_that_were_chosen_by_class():
 def exported(session, folder, monkeypatch):
     """The columns of both tables, the report and what is guaranteed; they agree at every row."""
     monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))
-    monkeypatch.setattr(
-        "transduce.report.render.draw", lambda *_: "<svg></svg>"
-    )  # tests/report looks at figures
+    monkeypatch.setattr("transduce.report.render.draw", lambda *_: "<svg></svg>")
     done = session.export(folder, force=True)
     labelled, filled = pd.read_csv(done.labelled), pd.read_csv(done.filled)
     target = session.table.target

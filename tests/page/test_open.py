@@ -178,7 +178,7 @@ def test_a_column_is_read_as_numbers_on_request(opened):
     assert options.as_command("houses.csv", "price", "auto").endswith("--number size")
 
 
-def test_no_answer_is_beyond_what_is_possible(tmp_path):
+def test_no_answer_is_beyond_what_is_possible(tmp_path, no_figures):
     x = np.random.default_rng(0).uniform(size=120)
     frame = pd.DataFrame({"x": x, "y": np.where(np.arange(120) % 2, np.nan, (20 * x**3).round(2))})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -378,7 +378,7 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
 
 
 @pytest.mark.parametrize("n_labels", [60, 11])
-def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path):
+def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_figures):
     """Who does not know how the values came about is promised nothing exact, by no sentence, number or command."""
     x = np.random.default_rng(1).normal(size=120)
     frame = pd.DataFrame({"x": x, "other": x[::-1], "y": np.where(np.arange(120) < n_labels, 3 * x, np.nan)})
@@ -496,7 +496,7 @@ def test_the_pick_goes_into_the_download(filled):
     assert marked["price_trusted"].isna().tolist() == frame["price"].notna().tolist()
 
 
-def test_the_pick_goes_into_the_sheet_that_was_filled(tmp_path):
+def test_the_pick_goes_into_the_sheet_that_was_filled(tmp_path, no_figures):
     choices = Choices(target="y", sheet="data", way="chance")
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
         pd.DataFrame({"a": [1]}).to_excel(book, sheet_name="notes", index=False)
@@ -575,7 +575,7 @@ def odd_target(kind, n=150):
 
 
 @pytest.mark.parametrize("kind", ["dates", "limits", "classes", "few", "sample"])
-def test_every_kind_of_answer_is_shown(kind, tmp_path):
+def test_every_kind_of_answer_is_shown(kind, tmp_path, no_figures):
     path, choices = tmp_path / "t.csv", Choices(target="y", way="chance")
     odd_target(kind, 400 if kind == "sample" else 150).to_csv(path, index=False)
     table = files.read(path)

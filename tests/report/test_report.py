@@ -88,12 +88,6 @@ def pages(summaries):
     return {name: render_html(summary) for name, summary in summaries.items()}
 
 
-@pytest.fixture
-def no_figures(monkeypatch):
-    """Where a page's words are looked at, its figures, which take longest, are not drawn."""
-    monkeypatch.setattr("transduce.report.render.draw", lambda name, paint, size: "<svg></svg>")
-
-
 # ------------------------------------------------------------------------------------------------------- exact
 
 

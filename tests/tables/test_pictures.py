@@ -91,7 +91,7 @@ def test_digits_as_files_are_answered_as_well_as_pixels(tmp_path):
     assert right[0] > right[1] - 0.02
 
 
-def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path):
+def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path, no_figures):
     folder, about = shapes
     some = about[:60].assign(y=np.where(np.arange(60) < 40, about["colour"][:60] * 1.5, np.nan))
     some = some[["image", "y"]]

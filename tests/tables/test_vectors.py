@@ -143,8 +143,15 @@ def test_vectors_of_unit_length_are_compared_by_cosine():
     assert features.matrix.var(axis=0).sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("shape", [(60, 300), (700, 1200)])
+@pytest.mark.parametrize(
+    ("shape", "unit"),
+    [
+        ((60, 300), True),
+        ((60, 300), False),
+        ((700, 1200), True),
+        pytest.param((700, 1200), False, marks=pytest.mark.slow),
+    ],
+)
 def test_long_vectors_are_projected(shape, unit):
     n, d = shape
     random = np.random.default_rng(2)

@@ -371,7 +371,7 @@ def test_coverage(kernel, n_labelled):
     """One unlabelled row a split, so splits are independent: counts stay inside exact binomial bounds (1e-5)."""
     X, y = load_diabetes(return_X_y=True)
     rng = np.random.default_rng(n_labelled)
-    levels, splits = (0.8, 0.9), 400
+    levels, splits = (0.8, 0.9), 250
     hits = np.zeros(len(levels))
     for _ in range(splits):
         rows = rng.choice(len(y), n_labelled + 1, replace=False)

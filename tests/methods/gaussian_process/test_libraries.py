@@ -66,7 +66,7 @@ def test_dependence(name):
     "settings",
     [
         {"matching": 0.0},
-        {"matching": 0.5, "slack": 0.01},
+        {"matching": 0.5, "slack": 0.01, "n_restarts": 0},
         pytest.param({"matching": "cv", "slack": 0.01, "max_iter": 15}, marks=pytest.mark.slow),
     ],
 )
