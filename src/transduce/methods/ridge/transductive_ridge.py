@@ -267,7 +267,7 @@ def choose_width_and_ridge(
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
-    if settings.kernel == "rbf" and basis.at_all_rows and y_l.shape[0] <= MOST_SEARCHED:
+    if settings.kernel == "rbf" and basis.at_all_rows and y_l.shape[0] <= MOST_SEARCHED < rows.shape[1]:
         rows = rows_l = narrowed(rows_l)  # for every width distances are computed anew
         labelled = np.ones(rows.shape[0], dtype=bool)
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
@@ -400,7 +400,7 @@ class FittedRidge:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
         rows, y, answers = self.labelled_rows, self.labels.scaled(), []
         few = len(rows) <= MOST_SEARCHED
-        if few and self.settings.kernel == "rbf" and self.basis.at_all_rows:
+        if few and self.settings.kernel == "rbf" and self.basis.at_all_rows and rows.shape[1] > MOST_SEARCHED:
             rows = narrowed(rows)
         for visible, hidden in folds:
             shown = np.zeros(len(y), dtype=bool)
