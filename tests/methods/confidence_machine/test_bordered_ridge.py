@@ -62,12 +62,13 @@ def test_primal_equals_dual(problem):
     n = len(y)
     settings = {"ridge": problem.ridge, "fit_intercept": problem.fit_intercept}
     dual, primal = DualRidge.fit(K[:n, :n], y, **settings), PrimalRidge.fit(X, y, **settings)
-    border, direction = dual.border(K[n:, :n], K[n:, n]), primal.directions(problem.X[-1:])
+    border = dual.border(K[n:, :n], K[n:, n])
+    prediction, pivot, z = primal.directions(problem.X[-1:])
     np.testing.assert_allclose(primal.residuals, dual.residuals, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(primal.diagonal(), dual.diagonal(), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(direction.prediction, border.prediction, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(direction.pivot, border.pivot, rtol=1e-6)
-    np.testing.assert_allclose(primal.weights(direction.z), border.weights, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(prediction, border.prediction, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(pivot, border.pivot, rtol=1e-6)
+    np.testing.assert_allclose(primal.weights(z), border.weights, rtol=1e-5, atol=1e-8)
 
 
 def test_several_label_columns_share_a_fit():
@@ -83,9 +84,7 @@ def test_several_label_columns_share_a_fit():
             np.testing.assert_allclose(together.residuals[:, column], alone.residuals, atol=1e-12)
             np.testing.assert_allclose(together.predict(K[10:, :10])[:, column], alone.predict(K[10:, :10]))
             alone_primal = PrimalRidge.fit(X[:10], Y[:10, column], **settings)
-            np.testing.assert_allclose(
-                primal.directions(X[10:]).prediction[:, column], alone_primal.predict(X[10:])
-            )
+            np.testing.assert_allclose(primal.directions(X[10:])[0][:, column], alone_primal.predict(X[10:]))
 
 
 def test_huge_offsets_do_not_spoil_an_intercept():
