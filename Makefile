@@ -15,9 +15,11 @@ BIN := $(VENV)/$(SCRIPTS)
 PIP := -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes -r
 EDITABLE := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
-# One test process for each core, and one thread in each, so that they don't fight for cores.
+# One test process more than there are cores, since some tests wait for a browser or for another process, and one
+# thread in each, so that they don't fight for cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
-WORKERS := -n auto --dist worksteal --durations=10
+PROCESSES := $(shell python3 -c 'import os; print(len(os.sched_getaffinity(0)) + 1)' 2>/dev/null || echo auto)
+WORKERS := -n $(PROCESSES) --dist worksteal --durations=10
 # What is slow may take its time: neither limit of pyproject.toml ends it.
 UNLIMITED := --timeout 0 -o faulthandler_timeout=0
 # The help that docs/cli.md holds is laid out by the locked version of typer.

@@ -48,7 +48,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Two workers begin at the first test and at the middle one: the first finds what the second has compiled."""
+    """Tests that compile follow each other in the middle: the worker that begins there compiles for the others."""
 
     def place(item, rooms):
         return next((k for k, room in enumerate(rooms) if room in item.path.parts), len(rooms))
