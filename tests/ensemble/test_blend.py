@@ -383,7 +383,7 @@ def test_frames_come_back():
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("cv", ["auto", 3])
+@pytest.mark.parametrize("cv", ["auto", pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_leave_no_trace(cv):
     """Many rows are equally near, sums are long, and worker processes have fewer threads than this one."""
     rng = np.random.default_rng(0)

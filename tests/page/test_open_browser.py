@@ -167,6 +167,7 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
     assert saved.choices.labels > 0
 
 
+@pytest.mark.slow
 def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
     frame, _ = messy()
     frame["kind"] = frame["kind"].where(np.arange(len(frame)) % 3 > 0)

@@ -111,7 +111,11 @@ def spoilt():
     return render_html(summarize(examples.spoil(examples.two_classes())))
 
 
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize(
+    "width",
+    [WIDTHS["phone"], pytest.param(WIDTHS["desktop"], marks=pytest.mark.slow)],
+    ids=["phone", "desktop"],
+)
 def test_nothing_is_requested_nothing_fails_and_all_fits(spoilt, tmp_path, width):
     (tmp_path / "framed.html").write_text(with_probe(spoilt), encoding="utf-8")
     dom, console, addresses = visit(tmp_path, FRAME.format(width))
