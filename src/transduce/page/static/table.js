@@ -158,9 +158,9 @@ function drawColumn(page, name) {
     if (await page.change(changes)) await again(page, name);
   };
   $("column-title").textContent = name;
-  const read_as = make("p", { text: `${has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.holes ? ", or read as such" : ""}.` : "No cell is empty."}` });
+  const aim = choices.target === name, told = aim && { classification: "It is read as classes.", regression: "It is read as numbers." }[choices.task];
+  const read_as = make("p", { text: `${told || (has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment)}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.holes ? ", or read as such" : ""}.` : "No cell is empty."}` });
   const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
-  const aim = choices.target === name;
   const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." }),
     ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { if (await page.change({ task: choices.task === task ? "auto" : task })) await again(page, name); }))] : [
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
