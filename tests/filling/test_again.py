@@ -78,6 +78,8 @@ def draw_options(seed: int) -> tuple[str, dict]:
     choices = COMMON | OF_TASK[target]
     names = rng.choice(list(choices), size=rng.integers(1, 5), replace=False)
     options = {name: choices[name][rng.integers(len(choices[name]))] for name in names.tolist()}
+    if options.get("number") == options.get("text"):  # a column is read in one way
+        options.pop("number", None)
     return target, {"method": "ridge", **options}
 
 
