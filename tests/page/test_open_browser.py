@@ -98,12 +98,15 @@ class OpenPage(Page):
         return self.driver.switch_to.active_element
 
     def tab_to(self, selector):
-        """Press the tabulator until something has the focus."""
+        """Press the tabulator until something that can be used has the focus."""
+        self.wait(lambda: self.find(selector).is_displayed() and self.find(selector).is_enabled())
+        passed = []
         for _ in range(80):
             ActionChains(self.driver).send_keys(Keys.TAB).perform()
             if self.driver.execute_script("return document.activeElement.matches(arguments[0])", selector):
                 return
-        raise AssertionError(f"The tabulator does not reach {selector}.")
+            passed.append(self.focused().get_attribute("id"))
+        raise AssertionError(f"The tabulator does not reach {selector}, but {passed}.")
 
     def type(self, *keys):
         ActionChains(self.driver).send_keys(*keys).perform()
