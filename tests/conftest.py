@@ -8,6 +8,8 @@ import matplotlib
 import pytest
 from hypothesis import settings
 
+from transduce.conformal import exchangeability_test
+
 matplotlib.use("Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
 for name, examples in {"fast": 25, "slow": 300}.items():
@@ -62,10 +64,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_trees(request):
-    """Forests of a fifth to two fifths of their trees: each row is still out of some tree; tests/slow has them all."""
+def few_draws(request):
+    """A fifth to two fifths of the trees and permutations; tests/slow has them all."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "slow":
+            # Each row is still out of some tree, and a p-value of 1 % can still be reached.
+            patch.setitem(exchangeability_test.__kwdefaults__, "n_permutations", 99)
             patch.setattr("transduce.model_selection.methods.TREES", 40)
             patch.setattr("transduce.methods.confidence_machine.menu.N_TREES", 30)
             patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
