@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -89,15 +90,19 @@ class Page:
         self.ready()
 
     def wait(self, condition):
-        """What a condition gives once it gives something; `_limit` ends it."""
-        while True:
-            try:
-                found = condition()
-            except WebDriverException:
-                found = None
-            if found:
-                return found
-            time.sleep(0.02)
+        """What a condition gives once it gives something; `_limit` ends it, and what the page shows is said."""
+        try:
+            while True:
+                with suppress(WebDriverException):
+                    found = condition()
+                    if found:
+                        return found
+                time.sleep(0.02)
+        except TimeoutError as error:
+            signal.alarm(LIMIT)  # the browser may be what hangs
+            logged = [entry["message"] for entry in self.driver.get_log("browser")[-5:]]
+            shown = self.driver.current_url, self.text("#toasts"), self.find("body").text[:500], logged
+            raise TimeoutError(f"{error} The page: {shown}") from None
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
