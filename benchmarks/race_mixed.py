@@ -250,7 +250,8 @@ def _of_task(lines: pd.DataFrame, kind: str) -> list[str]:
     draws = lines.groupby(["labels", "table"])["draw"].nunique().groupby("labels")
     counts = [f"{draws.size()[size]}, {draws.max()[size]}" for size in sizes]
     found += ["| " + " | ".join(["tables, draws of each", *counts, ""]) + " |", ""]
-    return found + [_verdict(kind, size, errors.loc[size], by_size.loc[size]) for size in sizes] + [""]
+    verdicts = [_verdict(kind, size, errors.loc[size], by_size.loc[size]) for size in sizes if len(order) > 1]
+    return [*found, *verdicts, ""]
 
 
 def _verdict(kind: str, size: int, errors: pd.DataFrame, ranks: pd.Series) -> str:

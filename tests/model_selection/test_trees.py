@@ -150,7 +150,14 @@ def test_wide_tables_are_screened_by_the_best_first_cut(k, monkeypatch):
 
 def test_neighbouring_numbers_are_kept_apart():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)], [1e308], [-1e308]])
-    np.testing.assert_array_equal(BinnedRows.of(X).bins, [[1, 2, 3, 0]])
+    np.testing.assert_array_equal(np.unique(BinnedRows.of(X).bins, return_inverse=True)[1], [[1, 2, 3, 0]])
+
+
+def test_random_cuts_between_few_rows_fall_anywhere():
+    """Of two rows half of all trees draw both; these cut below a place between them as often as it is far along."""
+    X, y, along = np.array([[0.0], [1.0]]), np.array([0.0, 1.0]), np.linspace(0.05, 0.95, 10)
+    forest = ForestRegressor(4000, random_cuts=True, random_state=0).fit(X, y)
+    np.testing.assert_allclose(forest.predict(along[:, None]), 0.25 + 0.5 * along, atol=0.03)
 
 
 def boosted_by_hand(model, X, y, at, visible):

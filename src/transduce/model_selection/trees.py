@@ -22,6 +22,7 @@ from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
 
 FEWEST_BINS, MOST_BINS = 64, 256  # an eighth of the rows, if that is between them
+FEW_ROWS = 30  # below, edges lie in many places between two values, not in the middle alone
 LESS = 1.0 - 1e-12  # a score is higher if it is so by more than rounding: of equal ones the first is taken
 FEW_BINS = 24  # up to so many in a node are sorted; of more all bins are looked through
 ROWS = 1024  # whose bins stay in the processor's cache
@@ -306,6 +307,9 @@ class BinnedRows:
         edges[many, : most - 1] = _between(ordered[many][:, places - 1], ordered[many][:, places])
         for j in np.flatnonzero(~many):
             own = _between(ordered[j, :-1][new[j]], ordered[j, 1:][new[j]])
+            if len(X) < FEW_ROWS:  # random cuts then fall anywhere between two values
+                share = np.linspace(0.0, 1.0, MOST_BINS + 1 - len(own))[1:-1]
+                own = np.union1d(own, ordered[j, 0] * (1.0 - share) + ordered[j, -1] * share)
             edges[j, : len(own)] = own
         return cls(edges, cls(edges, np.empty(0)).at(X))
 
@@ -425,8 +429,7 @@ class _Boosted(_TreeEstimator):
     def _grown(self, rows: AnyArray) -> tuple[GrownTrees, Array]:
         """Return trees fitted to some of the labels, and where their sums begin."""
         outputs, bins, numbers = self._labels.outputs, self._rows.bins, not hasattr(self, "classes_")
-        k, n = outputs.shape
-        base = outputs[:, rows].mean(axis=1)
+        (k, n), base = outputs.shape, outputs[:, rows].mean(axis=1)
         if not numbers:
             base = np.log(np.clip(base, 0.5 / len(rows), 1.0 - 0.5 / len(rows)))
             base -= np.log1p(-np.exp(base)) if k == 1 else 0.0
