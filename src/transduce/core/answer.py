@@ -63,8 +63,7 @@ class Regions:
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
         """Build from one sequence of (lower, upper) pairs for each row; a row may have none."""
         arrays = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
-        offsets = np.cumsum([0, *map(len, arrays)])
-        return cls(np.concatenate([*arrays, np.empty((0, 2))]), offsets)
+        return cls(np.concatenate([*arrays, np.empty((0, 2))]), np.cumsum([0, *map(len, arrays)]))
 
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:
