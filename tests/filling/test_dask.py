@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
+from transduce.core import computing
 from transduce.filling import LocalRunner, cluster_runner, fill_folder
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -107,7 +108,19 @@ def test_no_scheduler_answers():
         pass
 
 
+def powers(base, exponent):
+    """Return a power, and the process that computed it."""
+    return base**exponent, os.getpid()
+
+
 @pytest.mark.timeout(120)
-def test_processes_of_this_machine():
-    assert sorted(LocalRunner(n_jobs=2).map(pow, 2, list(range(5)))) == [1, 2, 4, 8, 16]
+@pytest.mark.parametrize("paying", [0.0, 10.0])
+def test_processes_of_this_machine(monkeypatch, paying):
+    """Others start where the first piece of work shows that they pay; else this process does it all."""
+    monkeypatch.setattr(computing, "PAYING", paying)
+    numbers, processes = zip(*LocalRunner(n_jobs=2).map(powers, 2, list(range(5))), strict=True)
+    assert sorted(numbers) == [1, 2, 4, 8, 16]
+    assert processes[0] == os.getpid()
+    assert (set(processes) == {os.getpid()}) == (paying > 0.0)
+    assert list(LocalRunner(n_jobs=2).map(powers, 2, [])) == []
     assert [LocalRunner(n_jobs=n).n_here for n in (None, 2)] == [1, 2]

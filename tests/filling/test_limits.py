@@ -39,9 +39,11 @@ def test_open_regions_hold_whatever_a_limit_hides():
         ends = np.sort(rng.integers(-6, 7, size=4)).astype(float)
         pieces = [(ends[0], ends[1]), (ends[2], ends[3])] if ends[2] > ends[1] else [(ends[0], ends[3])]
         below, above = np.sort(rng.choice(np.arange(-6, 7), 2, replace=False)).astype(float)
-        fast = Regions.from_pieces([pieces]).opened(below, above)
+        rows = [pieces, [], pieces[:1], pieces[-1:]]
+        fast = Regions.from_pieces(rows).opened(below, above)
         for y in np.arange(-9.0, 9.5, 0.5):
-            assert fast.contains(y)[0] == brute.possible_beyond_limits(pieces, y, below, above)
+            slow = [brute.possible_beyond_limits(row, y, below, above) for row in rows]
+            assert fast.contains(y).tolist() == slow
 
 
 @pytest.mark.parametrize("guarantee", ["row", "column"])

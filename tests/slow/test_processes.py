@@ -7,7 +7,14 @@ import pytest
 
 from tests.model_selection.test_model_selection import FIXED, classes, numbers
 from transduce import TransductiveBlend, TransductiveRidge
+from transduce.core import computing
 from transduce.model_selection import cross_val_transduce
+
+
+@pytest.fixture(autouse=True)
+def processes(monkeypatch):
+    """Start processes however little there is to do."""
+    monkeypatch.setattr(computing, "PAYING", 0.0)
 
 
 def test_folds_in_two_processes():

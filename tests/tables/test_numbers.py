@@ -14,6 +14,8 @@ from transduce.tables.numbers import (
     far_note,
     find_numbers,
     hole_words,
+    number_text,
+    number_texts,
     read_cells,
     read_numbers,
     sentinels,
@@ -302,6 +304,43 @@ def test_one_unit_has_many_spellings(cells, values):
     later, side = read_cells(pd.Series(cells), found.decimal, found.unit)  # as in rows that come later
     np.testing.assert_array_equal(later, values)
     assert not side.any()
+
+
+@pytest.mark.parametrize("decimal", ["point", "comma"])
+def test_texts_at_once_are_read_and_written_as_one_by_one(decimal):
+    """Columns go through Arrow; the definition reads, and writes, every cell by itself."""
+    random = np.random.default_rng(0)
+    sizes = random.normal(size=400) * 10.0 ** random.integers(-20, 21, 400)
+    values = np.array(
+        [*sizes, *np.round(sizes, 2), *np.round(sizes), 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-4, 1e10]
+    )
+    texts = number_texts(values, decimal).to_pylist()
+    assert texts == [number_text(value, decimal) for value in values]
+    odd = [
+        "+7",
+        " 1.5 ",
+        "1,5",
+        ".5",
+        ",5",
+        "5.",
+        "5,",
+        "1e-3",
+        "1.234,5",
+        "1,234.5",
+        "<3",
+        "(4)",
+        "x",
+        "NA",
+        "",
+        None,
+        "٣",
+    ]
+    cells = pd.Series([*texts, *odd], dtype="str")
+    found = [
+        read_cells(pd.Series([cell, 1], dtype=object), decimal, "") for cell in cells
+    ]  # not all are text
+    for fast, slow in zip(read_cells(cells, decimal, ""), zip(*found, strict=True), strict=True):
+        np.testing.assert_array_equal(fast, [pair[0] for pair in slow])
 
 
 @pytest.mark.parametrize(

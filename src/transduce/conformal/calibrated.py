@@ -708,14 +708,10 @@ def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:
     replies = []
     with few_threads(0):
         for start in range(0, max(len(X), 1), BLOCK):
-            n = min(BLOCK, len(X) - start)
-            block = X[start : start + n]
+            block = X[start : start + BLOCK]
             if isinstance(X, np.ndarray):  # columns of any type are for an estimator of the user's
-                block = np.vstack([block, np.zeros((BLOCK - n, X.shape[1]))])
-            replies.append(fitted.predict(block, once=True).at(np.arange(n)))
-
-    def whole(name: str) -> Any:
-        parts = [getattr(reply, name) for reply in replies]
-        return None if parts[0] is None else np.concatenate(parts)
-
-    return Reply(**{name: whole(name) for name in PARTS})
+                block = np.vstack([block, np.zeros((BLOCK - len(block), X.shape[1]))])
+            replies.append(fitted.predict(block, once=True))
+    own: dict[str, Any] = {name: [getattr(reply, name) for reply in replies] for name in PARTS}
+    own = {name: np.concatenate(each)[: len(X)] for name, each in own.items() if each[0] is not None}
+    return Reply(**own)

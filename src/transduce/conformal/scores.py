@@ -192,6 +192,7 @@ class WeightedRanks:
         order = self._order()
         below, above, own = self._sums()
         share = 1.0 - confidence + SLACK
+        own = own[:1] if np.all(own == own[:1]) else own  # one search does for all
         # The largest number of calibration scores that may be smaller: p-values fall with it.
         few, many = np.zeros(len(own), dtype=int), np.full(len(own), len(order) + 1)
         while np.any(many - few > 1):
@@ -199,12 +200,8 @@ class WeightedRanks:
             u = above[middle] + own
             inside = u > share * (below[middle] + u)
             few, many = np.where(inside, middle, few), np.where(inside, many, middle)
-        places = np.append(order, 0)[few]
-        if not len(order):
-            return np.full(len(own), np.inf), np.ones(len(own), dtype=bool)
-        unbounded = few == len(order)
-        closed = unbounded | (self.unlabelled_ties <= self.calibration_ties[places])
-        return np.where(unbounded, np.inf, self.scores[places]), closed
+        limits, ties = (np.append(part[order], np.inf)[few] for part in (self.scores, self.calibration_ties))
+        return np.broadcast_to(limits, self.own.shape), self.unlabelled_ties <= ties
 
     def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
         """Return the p-value of a score at each unlabelled row, compared with some of the calibration rows."""

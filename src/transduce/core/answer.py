@@ -15,6 +15,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 
+STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
 UNSEEN = "or a class that no label shows"  # what a set says where such a class is possible
 
 
@@ -133,6 +134,8 @@ class Regions:
         counts, pieces = self.n_pieces, self.pieces
         xp = arrays.namespace(pieces)
         own = xp.broadcast_to(arrays.beside(own, pieces, "float64"), (len(self),))
+        if (counts == 1).all():
+            return function(pieces, own)
         total = xp.zeros_like(own, dtype=getattr(xp, dtype))
         # Every row has a first piece, some have a second, few a third: one step for each.
         for place in range(int(counts.max(initial=0))):
@@ -168,14 +171,13 @@ class Regions:
 
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on."""
-        rows = []
-        for row in self.to_numpy():
-            low, high = row[row[:, 0] <= below], row[row[:, 1] >= above]
-            rest = row[(row[:, 0] > below) & (row[:, 1] < above)]
-            more = [[-np.inf, low[:, 1].max()]] if len(low) else []
-            more += [[high[:, 0].min(), np.inf]] if len(high) else []
-            rows.append(_joined([*more, *rest.tolist()]))
-        return Regions.from_pieces(rows)
+        ends, row = arrays.copy(self.to_numpy().pieces), np.repeat(np.arange(len(self)), self.n_pieces)
+        ends[ends[:, 0] <= below, 0], ends[ends[:, 1] >= above, 1] = -np.inf, np.inf
+        # Ends still ascend within a row: a piece that does not begin above the one before it belongs to it.
+        apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
+        first, last = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
+        counts = np.bincount(row[first], minlength=len(self))
+        return Regions(np.column_stack([ends[first, 0], ends[last, 1]]), np.append(0, np.cumsum(counts)))
 
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty."""
@@ -197,17 +199,6 @@ class Regions:
         if shown < len(self):
             lines.append(f"  … and {len(self) - shown} more")
         return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])
-
-
-def _joined(pieces: list[Any]) -> list[Any]:
-    """Return intervals in order, those that meet as one."""
-    joined: list[Any] = []
-    for low, high in sorted(pieces):
-        if joined and low <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], high)
-        else:
-            joined.append([low, high])
-    return joined
 
 
 def _mathematics(pieces: Array) -> str:

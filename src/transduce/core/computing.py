@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -127,6 +127,7 @@ def _fingerprint(rows: Any) -> tuple[Any, ...]:
 
 
 SMALL = 1000  # rows of a matrix on which a second thread does not pay
+PAYING = 10.0  # seconds of work that is left: a new process takes two or three to import what it needs
 ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
 
 
@@ -175,3 +176,14 @@ def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args
     """Call a function with so many threads of BLAS and OpenMP."""
     with _thread_pools(len(sys.modules)).limit(limits=threads):
         return function(*args)
+
+
+def call_each(calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs: int | None) -> Iterator[Any]:
+    """Yield ``function(*args)`` for every call, with so many threads; in processes if the first shows that they pay."""
+    from sklearn.utils.parallel import Parallel, delayed  # not for the help of the command line
+
+    began = time.perf_counter()
+    yield from (call_with_threads(threads, *call) for call in calls[:1])
+    pays = (time.perf_counter() - began) * len(calls[1:]) > PAYING
+    jobs = (delayed(call_with_threads)(threads, *call) for call in calls[1:])
+    yield from Parallel(n_jobs if pays else 1, return_as="generator", pre_dispatch="2*n_jobs")(jobs)

@@ -535,7 +535,7 @@ class _Asking:
         members, seconds = self.members, self._forecast()
         order = sorted(members, key=lambda name: seconds[name])
         threads = threads_of_fit(self.problem.n_rows)
-        parallel = Parallel(self.settings.n_jobs, return_as="generator")
+        parallel = Parallel(self.settings.n_jobs if len(members) > 1 else 1, return_as="generator")
         results: dict[str, Reply | Failure] = {}
 
         def job(name: str) -> Any:

@@ -388,21 +388,17 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
     parts = [part if part.classes is None else _widened(part, classes, by_class) for part in parts]
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
-
-    def together(name: str) -> Any:
-        arrays_of = [getattr(part, name) for part in parts]
-        return None if any(one is None for one in arrays_of) else np.concatenate(arrays_of)[order]
-
     regions = [part.regions for part in parts if part.regions is not None]
     of_rows = ("values", "status", "confidence", "credibility", "standard_errors", "unseen", "p_unseen")
     of_classes = ("p_values", "probabilities", "label_sets")
+    own = {name: [getattr(part, name) for part in parts] for name in (*of_rows, *of_classes)}
     return Answer(
         rows=rows[order],
         guarantee=parts[0].guarantee,
         regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
         classes=classes,
         diagnostics=parts[0].diagnostics,
-        **{name: together(name) for name in (*of_rows, *of_classes)},
+        **{k: np.concatenate(each)[order] for k, each in own.items() if all(one is not None for one in each)},
     )
 
 

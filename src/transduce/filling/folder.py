@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core.answer import STATUSES
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
 from transduce.filling import sources
@@ -24,7 +25,6 @@ from transduce.filling.engine import fill_sample
 from transduce.filling.options import Options
 from transduce.filling.result import FillResult, FittedFill
 from transduce.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
-from transduce.report.summary import STATUSES
 from transduce.tables.columns import check_columns, rounded
 from transduce.tables.delimited import decimal_sign
 from transduce.tables.files import memory_free
@@ -328,8 +328,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     """Return how many rows are read at a time, so that all workers stay within the memory."""
-    if memory is None:
-        memory = 0.5 * (memory_free() or 4e9)
+    memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
     if memory < 2e8:
         raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
     rows = memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pyarrow import parquet
 
 from transduce.core.guarantee import Limits
@@ -22,6 +21,7 @@ from transduce.filling.result import FittedFill
 from transduce.filling.sources import FrameSource, draw
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
+from transduce.tables.files import arrow_table
 from transduce.tables.pictures import PictureCells, holds_pictures
 from transduce.tables.vectors import to_pandas
 
@@ -52,6 +52,7 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     Examples
     --------
     >>> import tempfile
+    >>> import pandas as pd
     >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/prices.transduce", table, "price", method="ridge")
@@ -79,21 +80,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
             frame = frame.assign(**{target: source.labels.labels[rows]})
         cells = PictureCells(read.pictures or source.pictures)
         copies = {name: cells.copies(one) for name, one in frame.items() if holds_pictures(one)}
-        archive.writestr(_TABLE, _parquet(frame.assign(**copies)))
-
-
-def _parquet(frame: pd.DataFrame) -> bytes:
-    """Return a table as Parquet; columns of several types become text."""
-    import pyarrow as pa
-
-    columns, buffer = dict(frame.reset_index(drop=True).items()), io.BytesIO()
-    for name, column in columns.items():
-        try:
-            pa.array(column, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError):
-            columns[name] = column.astype(object).map(str, "ignore")
-    pd.DataFrame(columns).to_parquet(buffer, index=False)
-    return buffer.getvalue()
+        parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
+        archive.writestr(_TABLE, buffer.getvalue())
 
 
 def load(path: str | Path) -> FittedFill:

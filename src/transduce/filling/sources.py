@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.options import Options
@@ -134,8 +135,7 @@ def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options)
     seen = [name for name in frame.columns if name != target and name not in options.ignore]
     hashes, known = row_hashes(frame[seen], options.random_state), ~missing
     if known.any():
-        with np.errstate(over="ignore"):
-            hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
+        hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
     return PartScan(missing, hashes, drawn, columns.limit_texts(frame[target]))
 
 
@@ -298,7 +298,7 @@ class LocalRunner:
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Processes at the same time, as joblib counts them; None is 1, in this process.
+        Processes at the same time, as joblib counts them, where so much is left to do that they pay; None is 1.
 
     Examples
     --------
@@ -311,19 +311,11 @@ class LocalRunner:
     @property
     def n_here(self) -> int:
         """How many processes share the memory of this machine."""
-        from joblib import effective_n_jobs
-
-        return int(effective_n_jobs(self.n_jobs or 1))
+        return n_threads(self.n_jobs or 1)
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
-        """Yield ``work(shared, item)`` for every item, as soon as it is there."""
-        from joblib import Parallel, delayed
-
-        from transduce.core.computing import call_with_threads, threads_here
-
-        threads = threads_here()  # in every process, as the last digits depend on it
-        jobs = (delayed(call_with_threads)(threads, work, shared, item) for item in items)
-        yield from Parallel(self.n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(jobs)
+        """Yield ``work(shared, item)`` for every item, in order; in other processes if they pay."""
+        return call_each([(work, shared, item) for item in items], threads_here(), self.n_jobs or 1)
 
 
 @dataclass(frozen=True)
@@ -343,7 +335,7 @@ class DaskRunner:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
         from distributed import as_completed
 
-        sent = self.client.submit(_same, shared, pure=False)  # made again if the worker that holds it dies
+        sent = self.client.submit(lambda: shared, pure=False)  # made again if the worker that holds it dies
         futures = [self.client.submit(work, sent, item, pure=False) for item in items]
         try:
             for future in as_completed(futures):
@@ -351,10 +343,6 @@ class DaskRunner:
                 future.release()
         finally:
             self.client.cancel(futures)
-
-
-def _same(shared: Any) -> Any:
-    return shared
 
 
 @contextmanager
@@ -408,11 +396,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mixed(numbers: AnyArray) -> AnyArray:
-    """Return 64-bit numbers scattered over their whole range (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = numbers + _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    """Return 64-bit numbers (n,) scattered over their whole range (the finaliser of splitmix64)."""
+    z = numbers + _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
@@ -420,8 +407,7 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
     total = np.full(len(frame), _mixed(np.array([seed], dtype=np.uint64))[0])
     for name in sorted(frame.columns, key=str):
-        with np.errstate(over="ignore"):
-            total = _mixed(total * np.uint64(31) + _cell_hashes(frame[name]))
+        total = _mixed(total * np.uint64(31) + _cell_hashes(frame[name]))
     return total
 
 
@@ -437,13 +423,13 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
     vectors = read_vectors(column)
     if vectors is not None:
         return vectors.hashes()
-    cells = names_of(column).astype(object)
+    cells = names_of(column)
     try:
         codes, levels = pd.factorize(cells)
     except TypeError:  # lists and the like
         codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
-    words = np.array([*map(str, levels), ""], dtype=object)
-    found = np.asarray(pd.util.hash_array(words), dtype=np.uint64)
+    words = np.array([*map(str, np.asarray(levels, dtype=object)), ""], dtype=object)
+    found = np.asarray(pd.util.hash_array(words, categorize=False), dtype=np.uint64)
     found[-1] = 0  # of missing cells, whose code is -1
     return found[codes]
 
@@ -451,8 +437,7 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
 def draw_keys(hashes: AnyArray) -> AnyArray:
     """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
     copies = pd.Series(hashes).groupby(hashes, sort=False).cumcount().to_numpy(np.uint64)
-    with np.errstate(over="ignore"):
-        return _mixed(_mixed(hashes) + copies * _GOLDEN)
+    return _mixed(_mixed(hashes) + copies * _GOLDEN)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import checks
 from transduce.core.answer import Answer
-from transduce.core.computing import call_with_threads, stage, threads_of_fit
+from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
 from transduce.core.sample import PartlyLabelled
@@ -151,14 +149,13 @@ def ask_folds(
     estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
 ) -> list[list[Reply | Failure]]:
     """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
-    start = partial(delayed(call_with_threads), threads_of_fit(problem.n_rows), _try)
-    jobs = [start(estimator, problem, *fold) for estimator in estimators for fold in folds]
+    calls = [(_try, estimator, problem, *fold) for estimator in estimators for fold in folds]
     replies: list[Reply | Failure] = []
-    if jobs:
+    if calls:
         with stage("cross-validation") as report:
-            for reply in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            for reply in call_each(calls, threads_of_fit(problem.n_rows), n_jobs):
                 replies.append(reply)
-                report(len(replies) / len(jobs))
+                report(len(replies) / len(calls))
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
 
 

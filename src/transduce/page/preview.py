@@ -362,12 +362,7 @@ class AnswerRows:
         places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
         places = places[kept[places]]
         shown = places[start : start + count]
-        return {
-            "total": len(places),
-            "start": start,
-            "rows": self._lines(shown),
-            **counts,
-        }
+        return {"total": len(places), "start": start, "rows": self._lines(shown), **counts}
 
     def _order(self, sort: str, down: bool) -> AnyArray:
         """Return the places of the answers in an order; by default the least certain come first."""

@@ -16,6 +16,7 @@ import pandas as pd
 
 from transduce.conformal.exchangeability import Exchangeability
 from transduce.conformal.miscoverage import Miscoverage
+from transduce.core.answer import STATUSES
 from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
 from transduce.core.words import counted, percent
 from transduce.report.plain import clean, finite, name_of, number, plain, rough_percent
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from transduce.filling.result import FillResult
 
-STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 GUARANTEED = (  # as `Guarantee` has it
     *("kind", "headline", "statement", "in_doubt", "confidence", "tolerance", "assumptions", "factor"),

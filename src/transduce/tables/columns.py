@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import UNSEEN, Answer, Regions
+from transduce.core.answer import STATUSES, UNSEEN, Answer, Regions
 from transduce.core.checks import check_choice
 from transduce.core.guarantee import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
@@ -307,7 +307,7 @@ def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
     missing = column.isna().to_numpy(dtype=bool)
     if not words or pd.api.types.is_numeric_dtype(column):
         return missing
-    codes, levels = pd.factorize(column.astype(object))
+    codes, levels = pd.factorize(column)
     gone = [isinstance(level, str) and level.strip().lower() in numbers.IN_TEXT for level in levels]
     return missing | np.array([*gone, True], dtype=bool)[codes]
 
@@ -368,14 +368,13 @@ class LabelReading:
             labels = np.full(len(frame), np.nan if self.task == "regression" else None)
         elif self.task == "classification":
             labels = np.full(len(frame), None, dtype=object)
-            for row in np.flatnonzero(~missing):
-                labels[row] = self._class(column.iloc[row])
+            labels[~missing] = objects([self._class(cell) for cell in column[~missing].tolist()])
         elif self.spelling.moments is not None:
             labels = self.spelling.moments.numbers(column.mask(missing, None))
         elif pd.api.types.is_numeric_dtype(column):
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
-            labels = numbers.read_cells(column.astype(object).mask(missing, None), self.decimal, self.unit)[0]
+            labels = numbers.read_cells(column.mask(missing, None), self.decimal, self.unit)[0]
         return Target(self.name, labels, missing, self.task, limits=self.limits, spelling=self.spelling)
 
     def _class(self, cell: Any) -> Any:
@@ -472,12 +471,15 @@ def new_columns(
     silent = np.isnan(np.nan if right is None else right)  # where one is not said, nor are the others
     shares = answer.probabilities[:, order].T if classes else ()  # type: ignore[index]
     shares = [at_unlabelled(np.where(silent, np.nan, share)) for share in shares]
-    columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
+    words = pd.Series(["given", *STATUSES]).array
+    which = [answer.status == word for word in STATUSES]
+    status = words.take(at_unlabelled(np.select(which, range(1, len(words)), len(words)), 0, int))
+    columns = [filled, *middle, surer, status, *shares]
     names = new_names(target.name, target.task, classes)
     for j, column in enumerate(columns):  # whole numbers that may be missing stay whole
         whole = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer"
         columns[j] = pd.Series(column, dtype="Int64" if whole else None)
-    new = pd.DataFrame(dict(zip(names, columns, strict=True))).set_index(index)
+    new = pd.DataFrame(dict(zip(names, columns, strict=True))).set_axis(index)
     kind = target.spelling.categories
     return new if kind is None else new.astype({names[0]: kind})
 

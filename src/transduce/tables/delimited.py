@@ -9,14 +9,23 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from transduce.core.types import AnyArray
 from transduce.core.words import counted
-from transduce.tables.numbers import MISSING, hole_words, is_missing, number_text, plain_numbers, typed
+from transduce.tables.numbers import (
+    MISSING,
+    hole_words,
+    is_missing,
+    number_text,
+    number_texts,
+    plain_numbers,
+    typed,
+)
 
 DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -189,6 +198,13 @@ def field_text(value: object, decimal: str = "point") -> str:
     return str(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
+def field_texts(column: pd.Series, decimal: str = "point") -> Any:
+    """Return the cells of a column as an Arrow array of such texts."""
+    if column.dtype.kind == "f":
+        return number_texts(column.to_numpy(dtype=float, na_value=np.nan), decimal)
+    return pa.array([field_text(value, decimal) for value in column.tolist()], pa.string())
+
+
 def _joined(fields: list[str], delimiter: str) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, delimiter=delimiter, lineterminator="").writerow(fields)
@@ -216,5 +232,5 @@ def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str, source:
 def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:
     """Yield the header and every row of a frame as fields."""
     yield list(map(str, frame.columns))
-    columns = [[field_text(value, decimal) for value in frame[name]] for name in frame.columns]
+    columns = [field_texts(frame[name], decimal).to_pylist() for name in frame.columns]
     yield from map(list, zip(*columns, strict=True))

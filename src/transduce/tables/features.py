@@ -234,7 +234,8 @@ def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _
     column = _Column(name, "category", "", n_missing, texts, notes=[*_alike(name, present), *letters])
     if distinct <= MOST_LEVELS:
         column.reading = LevelsReading(tuple(sorted(set(present))), bool(n_missing))
-        column.parts = column.reading.parts(name, texts)
+        codes, parts = column.reading.parts(name, texts)
+        column.parts = {feature: values[codes] for feature, values in parts.items()}
         column.treatment = f"{distinct} categories, one feature each"
     return column
 
@@ -454,21 +455,8 @@ def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[An
 
 def as_texts(series: pd.Series) -> pd.Series:
     """Return cells as text, or missing; small and capital letters are the same in true and false."""
-    codes, levels = text_levels(series)
+    codes, levels = numbers.text_levels(series)
     return pd.Series(levels[codes], index=series.index, name=series.name, dtype=object)
-
-
-def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
-    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once."""
-    if pd.api.types.infer_dtype(series, skipna=True) == "string":
-        codes, found = pd.factorize(series)
-    else:  # of other types, equal cells such as 1 and True may differ as texts
-        codes, found = np.where(series.isna(), -1, np.arange(len(series))), series.astype(object)
-    pairs = zip(found, pd.isna(found), strict=True)
-    texts = [None if gone else numbers.as_label(str(cell)) for cell, gone in pairs]
-    levels = np.array([*texts, None], dtype=object)
-    levels[numbers.is_missing(levels)] = None
-    return np.asarray(codes), levels
 
 
 def is_number(series: pd.Series) -> bool:
@@ -505,20 +493,20 @@ class NumberReading:
     def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
         """Return the numbers, and what is missing, below or above its value."""
         if is_number(series):
-            return self.named(name, as_floats(series), np.zeros(len(series)))
+            return self.named(name, as_floats(series))
         if self.moments is not None:
-            return self.named(name, self.moments.numbers(as_texts(series)), np.zeros(len(series)))
-        found = numbers.read_cells(as_texts(series), self.decimal, self.unit, self.anywhere)
-        return self.named(name, *found)
+            return self.named(name, self.moments.numbers(as_texts(series)))
+        return self.named(name, *numbers.read_cells(series, self.decimal, self.unit, self.anywhere))
 
-    def named(self, name: Any, values: Array, side: AnyArray) -> dict[str, Array]:
+    def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
-        missing = without_number(values, self.marks)
+        missing, nowhere = without_number(values, self.marks), np.zeros(len(values))
+        some = bool(missing.any())
         return {
-            str(name): np.where(missing, self.middle, values),
-            f"{name} is missing": missing.astype(float),
-            f"{name} is below its value": (side < 0).astype(float),
-            f"{name} is above its value": (side > 0).astype(float),
+            str(name): np.where(missing, self.middle, values) if some else values,
+            f"{name} is missing": missing.astype(float) if some else nowhere,
+            f"{name} is below its value": nowhere if side is None else (side < 0).astype(float),
+            f"{name} is above its value": nowhere if side is None else (side > 0).astype(float),
         }
 
 
@@ -534,14 +522,14 @@ class LevelsReading:
     levels: tuple[str, ...]
     missing: bool  # whether being missing is a category too
 
-    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
-        """Return a feature for each category; a category that is not among them has none."""
-        own, texts = text_levels(series)
-        codes = pd.Index(self.levels, dtype=object).get_indexer_for(texts)[own]
-        parts = {feature_name(name, level): (codes == j).astype(float) for j, level in enumerate(self.levels)}
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's text, and a feature for each category at every text."""
+        codes, texts = numbers.text_levels(series)
+        own = pd.Index(self.levels, dtype=object).get_indexer_for(texts)  # -1 of what is not among them
+        parts = {feature_name(name, level): (own == j).astype(float) for j, level in enumerate(self.levels)}
         if self.missing:
-            parts[feature_name(name, "nan")] = pd.isna(texts)[own].astype(float)
-        return dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+            parts[feature_name(name, "nan")] = pd.isna(texts).astype(float)
+        return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -572,8 +560,8 @@ class TableReading:
     dates: dict[Any, Any]  # for columns of dates, what reads them from text
     features: dict[Any, list[tuple[str, str, float]]]
 
-    def parts(self, frame: pd.DataFrame) -> dict[Any, dict[str, Array]]:
-        """Return the features of each column; what is in a column is looked at once, however often it occurs."""
+    def parts(self, frame: pd.DataFrame) -> dict[Any, tuple[AnyArray, dict[str, Array]]]:
+        """Return, of each column, the number of each cell's content, and the features of every such content."""
         codes, levels = {}, {}
         for name in self.keys:
             series = self.dated(name, frame[name]) if name in self.dates else marked(as_texts(frame[name]))
@@ -587,10 +575,10 @@ class TableReading:
         for name in self.keys:
             for feature, output, middle in self.features[name]:
                 values = found[output].to_numpy(dtype=float, na_value=np.nan)
-                parts[name][feature] = np.where(np.isfinite(values), values, middle)[codes[name]]
+                parts[name][feature] = np.where(np.isfinite(values), values, middle)
             if name in self.dates:
-                parts[name][f"{name} is missing"] = pd.isna(levels[name]).astype(float)[codes[name]]
-        return parts
+                parts[name][f"{name} is missing"] = pd.isna(levels[name]).astype(float)
+        return {name: (codes[name], own) for name, own in parts.items()}
 
     def dated(self, name: Any, series: pd.Series) -> pd.Series:
         """Return a column as dates, missing where a cell is not one."""
@@ -621,8 +609,8 @@ class Scale(NamedTuple):
     def apply(self, values: Array) -> Array:
         """Return a feature as methods see it; what is absurdly far is cut off."""
         with np.errstate(over="ignore"):
-            values = np.asarray(values, dtype=float) / self.largest
-            return np.clip((values - self.mean) / self.spread, -FARTHEST, FARTHEST)
+            values = np.divide(values, self.largest, dtype=float) - self.mean
+            return np.clip(values / self.spread, -FARTHEST, FARTHEST)
 
 
 def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
@@ -689,8 +677,9 @@ class Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
         cells = pictures.PictureCells(str(folder))
         seen = {k: one for k, one in self.readings.items() if getattr(one, "pictures", None) is not None}
-        others = {name: replace(reading, pictures=cells) for name, reading in seen.items()}
-        return replace(self, readings={**self.readings, **others})
+        return replace(
+            self, readings=self.readings | {k: replace(one, pictures=cells) for k, one in seen.items()}
+        )
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""
@@ -703,6 +692,8 @@ class Encoder:
         found = {} if self.table is None else self.table.parts(frame)
         for j, scale in enumerate(self.scales):
             if scale.column not in found:
-                found[scale.column] = self.readings[scale.column].parts(scale.column, frame[scale.column])
-            columns[j] = scale.apply(found[scale.column][scale.feature])
+                parts = self.readings[scale.column].parts(scale.column, frame[scale.column])
+                found[scale.column] = parts if isinstance(parts, tuple) else (slice(None), parts)
+            codes, parts = found[scale.column]
+            columns[j] = scale.apply(parts[scale.feature])[codes]
         return columns.T

@@ -533,23 +533,22 @@ def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> 
 
     source = table.source
     if not isinstance(source, pa.Table):
-        source = pa.Table.from_pandas(_one_type(exact(table)), preserve_index=False)
+        source = arrow_table(exact(table))
     if kind == "parquet":
         parquet.write_table(with_columns(source, new), file)
     else:
         feather.write_feather(with_columns(source, new), file, compression="uncompressed")
 
 
-def _one_type(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which columns of several types are text."""
-    columns = {name: frame[name] for name in frame.columns}
+def arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """Return a frame as an Arrow table; columns of several types become text."""
+    columns = dict(frame.reset_index(drop=True).items())
     for name, column in columns.items():
-        cells = column.tolist() if column.dtype == object else []
-        present = [value for value in cells if plain_cell(value) is not None]
-        types = {type(value) for value in present}
-        if len(types) > 1 or (types == {int} and any(abs(value) >= 2**63 for value in present)):
-            columns[name] = column.map(lambda value: None if plain_cell(value) is None else str(value))
-    return pd.DataFrame(columns)
+        try:
+            pa.array(column, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            columns[name] = column.astype(object).map(str, "ignore")
+    return pa.Table.from_pandas(pd.DataFrame(columns), preserve_index=False)
 
 
 def _json_rows(frame: pd.DataFrame) -> list[str]:

@@ -27,6 +27,7 @@ HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#
 _NOTHING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "None"))  # as most programs write a missing cell
 _CODE = re.compile(r"\n\s*[-+]?0\d")  # such as 007
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_PLAIN_CELL = {"point": f"^({_PLAIN.pattern})$", "comma": r"^[-+]?(\d+,?\d*|,\d+)$"}
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
 _SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}  # in the order in which they are tried
@@ -161,6 +162,15 @@ def number_text(value: float, decimal: str = "point") -> str:
     return text.replace(".", ",") if decimal == "comma" else text
 
 
+def number_texts(values: Array, decimal: str = "point") -> Any:
+    """Return numbers (n,) as an Arrow array of such texts."""
+    size = np.abs(values)
+    usual = (size == 0.0) | ((size >= 1e-4) & (size < 1e10))  # of others Arrow writes another exponent
+    texts = pa.array(np.where(usual, values + 0.0, 0.0)).cast(pa.string())
+    texts = pc.replace_with_mask(texts, ~usual, pa.array(map(number_text, values[~usual]), pa.string()))
+    return pc.replace_substring(texts, ".", ",") if decimal == "comma" else texts
+
+
 def plain_numbers(texts: AnyArray) -> pd.Series | None:
     """Return texts (n,) of plain numbers or nothing as `typed` does, but quickly; None if others are there."""
     gone = np.array([text in _NOTHING for text in texts.tolist()], dtype=bool)
@@ -236,15 +246,32 @@ def units_in(texts: Iterable[Any]) -> list[str]:
     return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
 
 
-def read_cells(texts: pd.Series, decimal: str, unit: str, anywhere: bool = False) -> tuple[Array, AnyArray]:
-    """Return the numbers in texts under a given reading, NaN for the rest, and on which side of each the truth is."""
-    codes, levels = pd.factorize(texts)
-    values, side = np.full(len(levels) + 1, np.nan), np.zeros(len(levels) + 1, dtype=int)
-    if decimal == "point" and not unit:
-        values[:-1] = pd.to_numeric(pd.Series(levels).astype(str), errors="coerce").to_numpy(float)
-    for place in np.flatnonzero(~np.isfinite(values[:-1])):
-        values[place], side[place] = _mended(levels[place].strip(), decimal, unit, anywhere)
-    return values[codes], side[codes]
+def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
+    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once."""
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+        codes, found = pd.factorize(series)
+    else:  # of other types, equal cells such as 1 and True may differ as texts
+        codes, found = np.where(series.isna(), -1, np.arange(len(series))), series.astype(object)
+    pairs = zip(np.asarray(found, dtype=object), pd.isna(found), strict=True)
+    texts = [None if gone else as_label(str(cell)) for cell, gone in pairs]
+    levels = np.array([*texts, None], dtype=object)
+    levels[is_missing(levels)] = None
+    return np.asarray(codes), levels
+
+
+def read_cells(column: pd.Series, decimal: str, unit: str, anywhere: bool = False) -> tuple[Array, AnyArray]:
+    """Return the numbers in cells under a given reading, NaN for the rest, and on which side of each the truth is."""
+    values, side = np.full(len(column), np.nan), np.zeros(len(column), dtype=int)
+    others = np.ones(len(column), dtype=bool)
+    if not unit and pd.api.types.is_string_dtype(column):  # then most cells are plain numbers
+        cells = pc.utf8_trim_whitespace(pa.array(column, pa.large_string(), from_pandas=True))
+        plain = pc.match_substring_regex(cells, _PLAIN_CELL[decimal])
+        values = np.array(pc.replace_substring(pc.if_else(plain, cells, None), ",", ".").cast(pa.float64()))
+        others = ~np.array(pc.fill_null(plain, True))
+    codes, levels = text_levels(column[others])
+    read = [(np.nan, 0) if text is None else _mended(text, decimal, unit, anywhere) for text in levels]
+    values[others], side[others] = np.array(read).T[:, codes]
+    return values, side
 
 
 def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple[float, int]:
