@@ -24,7 +24,7 @@ WORKERS := -n $(PROCESSES) --dist worksteal --durations=10
 UNLIMITED := --timeout 0 -o faulthandler_timeout=0
 # The help that docs/cli.md holds is laid out by the locked version of typer.
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
-COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-header --no-annotate --quiet
 
 # Files are UTF-8 on every system, and what Python compiled once is found by the processes that tests start.
 export PYTHONUTF8 := 1

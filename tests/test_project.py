@@ -10,6 +10,7 @@ import sys
 import tomllib
 from functools import cache
 from importlib import import_module
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,21 @@ def test_lock_files_name_no_index():
         text = lock.read_text()
         assert "--hash=sha256:" in text
         assert not re.search(r"://|--index|--find-links", text), lock
+
+
+def test_locked_versions_are_locked_with_their_extras():
+    """pip takes the newest version of a package with an extra, whatever the lock says of it without one."""
+    lock = (ROOT / "requirements" / "dev.txt").read_text()
+    locked = set(re.findall(r"^([\w.-]+)", lock, re.M))
+    asked = {
+        with_extra[0].lower()
+        for package in distributions()
+        if package.name.lower().replace("_", "-") in locked
+        for line in package.requires or ()
+        if "extra ==" not in line and (with_extra := re.match(r"[\w.-]+\[[\w,-]+\]", line))
+    }
+    assert "coverage[toml]" in asked
+    assert [name for name in sorted(asked) if f"\n{name}==" not in lock] == []
 
 
 BELOW = {
