@@ -76,3 +76,22 @@ def test_numbers_may_come_as_text_later(table):
 def test_a_missing_column_is_named(table, features):
     with pytest.raises(ValueError, match="no column 'number'"):
         features.encoder.transform(table.drop(columns="number"))
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("step", ["D", "7h"])
+def test_dates_are_read_as_skrub_reads_them(zone, step):
+    """The parts of dates are those of skrub's encoder, also where later rows are text or in another zone."""
+    from skrub import DatetimeEncoder
+
+    dates = pd.Series(pd.date_range("1969-11-02", periods=400, freq=step, tz=zone), name="d")
+    holes = dates.mask(np.arange(400) % 9 == 0)
+    features = vectorize(pd.DataFrame({"d": holes}))
+    slow = DatetimeEncoder().fit_transform(holes).to_numpy(dtype=float)
+    slow = np.where(np.isnan(slow), np.nanmedian(slow, axis=0), slow)
+    scales = [scale for scale in features.encoder.scales if scale.feature != "d is missing"]
+    own = [scale.apply(values) for scale, values in zip(scales, slow.T, strict=True)]
+    np.testing.assert_array_equal(features.matrix[:, : len(own)], np.column_stack(own))
+    for other in (holes, holes.astype(str).mask(holes.isna(), None), pd.to_datetime(holes, utc=True)):
+        found = features.encoder.transform(pd.DataFrame({"d": other}))
+        np.testing.assert_array_equal(found, features.matrix)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,10 +103,11 @@ def vectorize(  # noqa: PLR0913
             about = (*others[name], int(frame[name].isna().sum())) if name in others else None
             columns.append(_Column(name, *about) if about else _profile(frame[name], name, said, order))
             report(done / frame.shape[1])
-        table = _encode(columns)
         for column in columns:
             if column.kind == "text":
                 column.parts = _words(column, random_state)
+            elif column.kind == "date" or (column.kind == "category" and column.reading is None):
+                _encode(column)
     scales = {column.name: _scales(column) for column in columns}
     every = [scale for own in scales.values() for scale in own]
     kind = float if len(frame) * len(every) < LARGE else np.float32
@@ -112,11 +115,11 @@ def vectorize(  # noqa: PLR0913
     cells = (column.parts[scale.feature] for column in columns for scale in scales[column.name])
     for j, (scale, values) in enumerate(zip(every, cells, strict=True)):
         matrix[order, j] = scale.apply(values)
-    readings = {c.name: c.reading for c in columns if c.reading is not None and c.kind != "date"}
+    readings = {c.name: c.reading for c in columns if c.reading is not None}
     names, origins = [scale.feature for scale in every], [scale.column for scale in every]
     lines = [(c.name, c.kind, c.treatment, c.n_missing, len(scales[c.name])) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
-    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, table, every))
+    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, every))
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -285,7 +288,7 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
     with warnings.catch_warnings(action="ignore"):
         if _odd_dates(present.drop_duplicates().head(SHOWING)).all():
             return None, None
-        from skrub import ToDatetime  # takes longer than all other imports together
+        from skrub import ToDatetime
 
         for known in (texts, _without_odd_dates(present, texts)):
             if known is None:
@@ -385,39 +388,38 @@ def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: A
     return _Column(name, "picture", treatment, int(missing.sum()), parts=parts, notes=notes, reading=reading)
 
 
-def _encode(every: list[_Column]) -> TableReading | None:
-    """Turn dates, and categories of which there are many, into features with skrub, and return how."""
-    others = [c.kind == "date" or (c.kind == "category" and c.reading is None) for c in every]
-    columns = {f"c{j}": column for j, column in enumerate(every) if others[j]}
-    if not columns:
-        return None
-    from skrub import StringEncoder, TableVectorizer
-
-    table = pd.DataFrame({k: c.cells if c.kind == "date" else marked(c.cells) for k, c in columns.items()})
-    letters = StringEncoder(n_components=max(1, min(LETTER_FEATURES, len(table) - 1)), random_state=0)
-    vectorizer = TableVectorizer(cardinality_threshold=MOST_LEVELS + 1, high_cardinality=letters)
-    with warnings.catch_warnings(action="ignore"):
-        encoded = vectorizer.fit_transform(table)
-    features: dict[Any, list[tuple[str, str, float]]] = {}
-    for key, column in columns.items():
-        features[column.name] = []
-        for output in vectorizer.input_to_outputs_.get(key, []):
-            name = feature_name(column.name, output.removeprefix(key).lstrip("_"))
-            values = encoded[output].to_numpy(dtype=float, na_value=np.nan)
-            known = np.isfinite(values)
-            middle = float(np.median(values[known])) if known.any() else 0.0
-            column.parts[name] = np.where(known, values, middle)
-            features[column.name].append((name, output, middle))
-        if column.kind == "category":
-            column.treatment = f"{column.cells.nunique()} categories, by their letters"
-            continue
+def _encode(column: _Column) -> None:
+    """Turn dates, or categories of which there are many, into features."""
+    if column.kind == "date":
+        codes, dates = pd.factorize(column.cells, use_na_sentinel=False)
+        timed = bool((dates.normalize() != dates)[dates.notna()].any())
+        found = {part: values[codes] for part, values in date_parts(dates).items() if part != "hour" or timed}
         column.treatment = "parts of the date, and seconds"
-        if column.n_missing:
-            column.treatment += ", median where missing"
-            column.parts[f"{column.name} is missing"] = column.cells.isna().to_numpy(dtype=float)
-    keys = {column.name: key for key, column in columns.items()}
-    dates = {column.name: column.reading for column in columns.values() if column.kind == "date"}
-    return TableReading(vectorizer, keys, dates, features)
+        read = partial(pd.to_datetime, errors="coerce", utc=True)
+        column.reading = DateReading({}, getattr(column.reading, "transform", read), dates.tz)
+    else:
+        from skrub import StringEncoder  # takes longer than all other imports together
+
+        letters = StringEncoder(max(1, min(LETTER_FEATURES, len(column.cells) - 1)), random_state=0)
+        found = _letters(letters.fit_transform, column.cells)
+        column.treatment = f"{column.cells.nunique()} categories, by their letters"
+        column.reading = LettersReading({}, letters)
+    known = {part: values[np.isfinite(values)] for part, values in found.items()}
+    middles = {part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()}
+    column.reading = replace(column.reading, middles=middles)
+    column.parts = at_middles(column.name, found, middles)
+    if column.kind == "date" and column.n_missing:
+        column.treatment += ", median where missing"
+        column.parts[f"{column.name} is missing"] = column.cells.isna().to_numpy(dtype=float)
+
+
+def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
+    """Return the features (n,) that a method of skrub's encoder makes of texts, by their numbers."""
+    with warnings.catch_warnings(action="ignore"):
+        found = encode(
+            ("=" + texts).astype("string").rename("c")
+        )  # a first letter, also of one such as 01234
+    return {str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan) for one in found.columns}
 
 
 def _words(column: _Column, random_state: int) -> dict[str, Array]:
@@ -551,50 +553,52 @@ class WordsReading:
         return {f"{name}: {word} {j + 1}": values for j, values in enumerate(np.asarray(matrix).T)}
 
 
+def date_parts(dates: Any) -> dict[str, Array]:
+    """Return parts of an index of dates (m,), and seconds since 1970, in the precision of skrub's encoder."""
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=None if dates.tz is None else datetime.UTC)
+    found = {part: getattr(dates, part) for part in ("year", "month", "day", "hour")}
+    found["total_seconds"] = (dates - epoch) / pd.Timedelta("1s")
+    return {part: np.asarray(values, dtype=np.float32).astype(float) for part, values in found.items()}
+
+
+def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:
+    """Return features (n,) by their names, with the middle of each where it is not known."""
+    pairs = {feature_name(name, part): (found[part], middle) for part, middle in middles.items()}
+    return {feature: np.where(np.isfinite(one), one, middle) for feature, (one, middle) in pairs.items()}
+
+
 @dataclass(frozen=True, eq=False)
-class TableReading:
-    """How dates and categories are read, all columns together, by skrub's vectorizer."""
+class DateReading:
+    """How a column of dates is read: each date is looked at once, however often it occurs."""
 
-    vectorizer: Any  # fitted
-    keys: dict[Any, str]  # what the vectorizer calls each column
-    dates: dict[Any, Any]  # for columns of dates, what reads them from text
-    features: dict[Any, list[tuple[str, str, float]]]
+    middles: dict[str, float]  # of each part, what takes its place where a date is missing
+    read: Any  # makes dates of texts
+    zone: Any
 
-    def parts(self, frame: pd.DataFrame) -> dict[Any, tuple[AnyArray, dict[str, Array]]]:
-        """Return, of each column, the number of each cell's content, and the features of every such content."""
-        codes, levels = {}, {}
-        for name in self.keys:
-            series = self.dated(name, frame[name]) if name in self.dates else marked(as_texts(frame[name]))
-            codes[name], levels[name] = pd.factorize(series, use_na_sentinel=False)
-        most = max(len(found) for found in levels.values())
-        places = {name: np.minimum(np.arange(most), len(own) - 1) for name, own in levels.items()}
-        table = pd.DataFrame({key: levels[name].take(places[name]) for name, key in self.keys.items()})
-        with warnings.catch_warnings(action="ignore"):
-            found = self.vectorizer.transform(table)
-        parts: dict[Any, dict[str, Array]] = {name: {} for name in self.keys}
-        for name in self.keys:
-            for feature, output, middle in self.features[name]:
-                values = found[output].to_numpy(dtype=float, na_value=np.nan)
-                parts[name][feature] = np.where(np.isfinite(values), values, middle)
-            if name in self.dates:
-                parts[name][f"{name} is missing"] = pd.isna(levels[name]).astype(float)
-        return {name: (codes[name], own) for name, own in parts.items()}
-
-    def dated(self, name: Any, series: pd.Series) -> pd.Series:
-        """Return a column as dates, missing where a cell is not one."""
-        if pd.api.types.is_datetime64_any_dtype(series):
-            return series
-        reader = self.dates[name]
-        texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
-        with warnings.catch_warnings(action="ignore"):
-            if reader is None:
-                return pd.to_datetime(texts, errors="coerce")
-            return pd.Series(reader.transform(texts))
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's date, and the features of every date."""
+        if not pd.api.types.is_datetime64_any_dtype(series):
+            texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
+            with warnings.catch_warnings(action="ignore"):
+                series = pd.Series(self.read(texts))
+        dates = pd.to_datetime(series, utc=True).dt.tz_convert(self.zone)
+        codes, levels = pd.factorize(dates, use_na_sentinel=False)
+        parts = at_middles(name, date_parts(levels), self.middles)
+        return codes, parts | {f"{name} is missing": pd.isna(levels).astype(float)}
 
 
-def marked(texts: pd.Series) -> pd.Series:
-    """Return categories with a sign before them, so that one such as "01234" is not taken for a number."""
-    return ("=" + texts).astype("string")
+@dataclass(frozen=True, eq=False)
+class LettersReading:
+    """How a column of many categories is read: by their letters, each category once."""
+
+    middles: dict[str, float]  # of each feature, what takes its place where it is not known
+    letters: Any  # a fitted encoder of skrub
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's category, and the features of every category."""
+        codes, levels = pd.factorize(as_texts(series), use_na_sentinel=False)
+        found = _letters(self.letters.transform, pd.Series(levels, dtype=object))
+        return codes, at_middles(name, found, self.middles)
 
 
 class Scale(NamedTuple):
@@ -664,8 +668,7 @@ def _without_far(values: Array) -> Array:
 class Encoder:
     """Turns the columns of any row into the features that a table's rows were turned into."""
 
-    readings: dict[Any, Any] = field(default_factory=dict)  # of numbers, levels, words, vectors or pictures
-    table: TableReading | None = None  # how dates and categories are read
+    readings: dict[Any, Any] = field(default_factory=dict)  # of each column that is looked at
     scales: list[Scale] = field(default_factory=list)  # the features, in order
 
     @property
@@ -689,7 +692,7 @@ class Encoder:
         columns = np.empty((len(self.scales), len(frame)))
         if not len(frame):
             return columns.T
-        found = {} if self.table is None else self.table.parts(frame)
+        found: dict[Any, tuple[Any, dict[str, Array]]] = {}
         for j, scale in enumerate(self.scales):
             if scale.column not in found:
                 parts = self.readings[scale.column].parts(scale.column, frame[scale.column])

@@ -209,10 +209,7 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
 def read_numbers(
     texts: Sequence[str | None] | AnyArray, prefer: str = "point", *, anywhere: bool = False
 ) -> NumberCells:
-    """Return the numbers in texts: also limits such as "<0.5", about, with marks, or with the other decimal sign.
-
-    With `anywhere` also the one number among any words.
-    """
+    """Return the numbers in texts, also limits, about, or with marks; with `anywhere` the one among any words."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     found = find_numbers(cells, prefer)
     unread = cells[~np.isfinite(found.values)]
