@@ -27,8 +27,8 @@ def frame():
 )
 def test_the_same_answers_on_a_device(frame, method):
     pytest.importorskip("torch", reason="torch is not installed")
-    here = fill(frame, "y", method=method)
-    there = fill(frame, "y", method=method, device="cpu")
+    here = fill(frame, "y", method=method, guarantee="column")  # so that a second fit continues from a first
+    there = fill(frame, "y", method=method, guarantee="column", device="cpu")
     for name in ("y_filled", "y_lower", "y_upper"):
         np.testing.assert_allclose(there.new[name], here.new[name], atol=1e-8)
     assert isinstance(there.answer.values, np.ndarray)

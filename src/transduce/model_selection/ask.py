@@ -421,9 +421,9 @@ def ask(
         last = last_step(model)
         if isinstance(getattr(last, "task", None), str) and last.task == "auto":
             last.set_params(task=problem.task)  # which it would guess from labels some of which are hidden
-        if after is not None and hasattr(model, "continue_from") and len(after.order) == problem.n_rows:
+        if after is not None and hasattr(last, "continue_from") and len(after.order) == problem.n_rows:
             places = after.order if order is None else np.argsort(order)[after.order]
-            model.continue_from(after.estimator, places)
+            last.continue_from(last_step(after.estimator), places)
     start = time.perf_counter()
     with _dispatching(problem.X), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
