@@ -273,10 +273,8 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
 
 
 def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:
-    """Return what kernel ridge regression on centred labels (n, b) predicts for each fold from the others.
-
-    The residuals of a fold that is left out are ``G_kk^-1 G_k y``, with ``G = (K + ridge I)^-1``.
-    """
+    """Return what kernel ridge regression on centred labels (n, b) predicts for each fold from the others."""
+    # The residuals of a fold that is left out are G_kk^-1 G_k y, with G = (K + ridge I)^-1.
     half = linalg.lapack.dpotri(linalg.cholesky(K + ridge * np.eye(len(K))))[0]
     G = half + np.triu(half, 1).T
     product, scores = G @ members, np.zeros_like(members)

@@ -213,14 +213,12 @@ class WeightedRanks:
     def _smaller(self, scores: Array, among: Mask | slice) -> AnyArray:
         """Return how many calibration scores are smaller than each unlabelled row's, ties decided."""
         order = self._order(among)
-        known, ties = self.scores[among][order], self.calibration_ties[among][order]
-        first, last = (np.searchsorted(known, scores, side=side) for side in ("left", "right"))
+        known = self.scores[among][order]
         if not self.unlabelled_ties.any():  # equal scores count as at least as large
-            return first
-        # Among equal scores, those whose tie-breaker is below the unlabelled row's.
-        places = zip(first, last, self.unlabelled_ties, strict=True)
-        smaller = [int(np.searchsorted(ties[a:b], tie, side="left")) for a, b, tie in places]
-        return first + np.array(smaller, dtype=int)
+            return np.searchsorted(known, scores)
+        # Complex numbers are in the order of their first parts, and among equal ones of their second.
+        pairs = known + 1j * self.calibration_ties[among][order]
+        return np.searchsorted(pairs, scores + 1j * self.unlabelled_ties)
 
     def unbounded(self, confidence: float) -> Mask:
         """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""

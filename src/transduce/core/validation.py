@@ -20,6 +20,7 @@ from transduce.core import arrays
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 from transduce.core.types import AnyArray, Array, Mask
 
+FEW_CLASSES = 20  # so few are quicker compared one after the other than looked up row by row
 _INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
 
 
@@ -255,6 +256,8 @@ def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[A
 
 def class_codes(values: AnyArray, classes: AnyArray) -> AnyArray:
     """Return the number of each value among the classes; -1 where it is none of them."""
+    if 0 < len(classes) <= FEW_CLASSES and values.dtype.kind == classes.dtype.kind != "O":
+        return np.select([values == label for label in classes], range(len(classes)), -1)
     number = {label: code for code, label in enumerate(classes.tolist())}
     return np.array([number.get(value, -1) for value in values.tolist()], dtype=int)
 

@@ -398,9 +398,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def _mixed(numbers: AnyArray) -> AnyArray:
     """Return 64-bit numbers (n,) scattered over their whole range (the finaliser of splitmix64)."""
     z = numbers + _GOLDEN
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    return z
 
 
 def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
@@ -436,7 +437,9 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
 
 def draw_keys(hashes: AnyArray) -> AnyArray:
     """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
-    copies = pd.Series(hashes).groupby(hashes, sort=False).cumcount().to_numpy(np.uint64)
+    ordered, copies = np.sort(hashes), np.zeros(len(hashes), dtype=np.uint64)
+    again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
+    copies[again] = pd.Series(hashes[again]).groupby(hashes[again], sort=False).cumcount()
     return _mixed(_mixed(hashes) + copies * _GOLDEN)
 
 
