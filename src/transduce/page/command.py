@@ -107,10 +107,7 @@ def _follow(session: Session, say: Callable[[str], None]) -> None:
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
-    """Write a table to try the page on, the images of digits that come with scikit-learn without their labels.
-
-    Returns its path, the target, the column shown, and the classes.
-    """
+    """Write scikit-learn's images of digits, to try the page on; return path, target, column shown and classes."""
     import numpy as np
     import pandas as pd
     from matplotlib.image import imsave

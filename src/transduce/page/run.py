@@ -270,11 +270,9 @@ def _scale(answers: pd.DataFrame) -> list[float] | None:
 
 
 def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write what rows to trust are picked by; return columns of the answers for it, and what is offered.
-
-    Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of the
-    fit that saw no calibration label.
-    """
+    """Write what rows to trust are picked by; return columns of the answers for it, and what is offered."""
+    # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of
+    # the fit that saw no calibration label.
     model, order = result.fit.model, least_certain_first(result.answer)
     if result.fitted is not None:
         return {}, {"why_not": "This cannot be told of a table so large that the fit saw a part of it only."}
