@@ -400,7 +400,8 @@ def _encode(column: _Column) -> None:
     else:
         from skrub import StringEncoder  # takes longer than all other imports together
 
-        letters = StringEncoder(max(1, min(LETTER_FEATURES, len(column.cells) - 1)), random_state=0)
+        n = max(1, min(LETTER_FEATURES, len(column.cells) - 1))
+        letters = StringEncoder(n_components=n, random_state=0)
         found = _letters(letters.fit_transform, column.cells)
         column.treatment = f"{column.cells.nunique()} categories, by their letters"
         column.reading = LettersReading({}, letters)
