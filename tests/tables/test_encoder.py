@@ -87,7 +87,10 @@ def test_dates_are_read_as_skrub_reads_them(zone, step):
     dates = pd.Series(pd.date_range("1969-11-02", periods=400, freq=step, tz=zone), name="d")
     holes = dates.mask(np.arange(400) % 9 == 0)
     features = vectorize(pd.DataFrame({"d": holes}))
-    slow = DatetimeEncoder().fit_transform(holes).to_numpy(dtype=float)
+    slow = DatetimeEncoder().fit_transform(holes)
+    if step == "D":  # in a zone older versions name the hour of midnight too
+        slow = slow.drop(columns="d_hour", errors="ignore")
+    slow = slow.to_numpy(dtype=float)
     slow = np.where(np.isnan(slow), np.nanmedian(slow, axis=0), slow)
     scales = [scale for scale in features.encoder.scales if scale.feature != "d is missing"]
     own = [scale.apply(values) for scale, values in zip(scales, slow.T, strict=True)]
