@@ -92,6 +92,7 @@ def test_dates_are_read_as_skrub_reads_them(zone, step):
         slow = slow.drop(columns="d_hour", errors="ignore")
     slow = slow.to_numpy(dtype=float)
     slow = np.where(np.isnan(slow), np.nanmedian(slow, axis=0), slow)
+    slow = slow[:, np.ptp(slow, axis=0) > 0.0]  # some versions give the hour of midnights in a zone
     scales = [scale for scale in features.encoder.scales if scale.feature != "d is missing"]
     own = [scale.apply(values) for scale, values in zip(scales, slow.T, strict=True)]
     np.testing.assert_array_equal(features.matrix[:, : len(own)], np.column_stack(own))
