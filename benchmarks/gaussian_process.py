@@ -215,7 +215,7 @@ def measure(size):
             what += f", log likelihood {reached}"
         lines.append(line(name, what, found["rows"], found["s"], opponent, times * found["s"]))
         if "against" in what:
-            until = f"whole fit, {found['features']} features, until its log likelihood"
+            until = f"whole fit, {found['features']} features, until ours is as likely"
             seconds = found["s until its log likelihood"]
             lines.append(line(name, until, found["rows"], seconds, opponent, times * found["s"]))
     return as_frame(lines).dropna(subset="ratio")
