@@ -127,7 +127,7 @@ def _fingerprint(rows: Any) -> tuple[Any, ...]:
 
 
 SMALL = 1000  # rows of a matrix on which a second thread does not pay
-PAYING = 20.0  # seconds of work that is left: a new process takes two or three to import what it needs
+PAYING = 10.0  # seconds of work that is left: a new process takes two or three to import what it needs
 ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
 
 
