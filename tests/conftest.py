@@ -44,7 +44,7 @@ def pytest_sessionstart():
 
 
 def pytest_collection_finish():
-    given(st.none())(lambda _: None)()  # older versions look for their generators among what is not frozen
+    given(st.none())(lambda _: None)()  # an older Hypothesis does not look among what is frozen
     gc.freeze()
     gc.set_threshold(5000, 20, 20)
     gc.enable()

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from tests import brute
@@ -752,7 +752,8 @@ def test_members_continue_from_nearly_as_many_labels():
     members = {
         "ridge": TransductiveRidge(),
         "process": TransductiveGPRegressor(matching=0, n_restarts=1, random_state=0),
-        "pipeline": make_pipeline(StandardScaler(), TransductiveRidge()),  # as on a device
+        "pipeline": make_pipeline(FunctionTransformer(), TransductiveRidge()),  # as on a device
+        "scaled": make_pipeline(StandardScaler(), TransductiveRidge()),
     }
     blend = TransductiveBlend(members, random_state=0)
     for share, continues in ((0.8, True), (0.5, False)):
@@ -760,10 +761,11 @@ def test_members_continue_from_nearly_as_many_labels():
         fewer[rows[int(share * len(rows)) :]] = np.nan
         first, second = clone(blend).fit(X[order], fewer[order]), clone(blend)
         second.continue_from(first, order)
-        ridge, process, pipeline = second.fit(X, y).estimators_.values()
+        ridge, process, pipeline, scaled = second.fit(X, y).estimators_.values()
         cold = clone(members["process"]).fit(X, y)
         assert (ridge.width == first.estimators_["ridge"].width_) == continues
         assert (pipeline[-1].width == first.estimators_["pipeline"][-1].width_) == continues
+        assert scaled[-1].width == "loo"  # a step that is fitted may give other features than before
         assert (process.n_iter_ != cold.n_iter_) == continues
         np.testing.assert_allclose(process.log_marginal_likelihood_, cold.log_marginal_likelihood_, rtol=1e-3)
         alone = TransductiveRidge(width=ridge.width).fit(X, y)

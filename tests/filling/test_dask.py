@@ -108,6 +108,20 @@ def test_no_scheduler_answers():
         pass
 
 
+def nap(_, seconds):
+    """Return the process that slept."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seconds", [[0.0, 0.4, 0.4, 0.4, 0.4], [0.0, 0.0]])
+def test_processes_start_also_if_the_first_piece_is_short(monkeypatch, seconds):
+    """The slowest so far counts; as many pieces as processes are begun at once."""
+    monkeypatch.setattr(computing, "PAYING", 0.3)
+    assert list(LocalRunner(n_jobs=2).map(nap, None, seconds))[-1] != os.getpid()
+
+
 def powers(base, exponent):
     """Return a power, and the process that computed it."""
     return base**exponent, os.getpid()
@@ -116,11 +130,12 @@ def powers(base, exponent):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("paying", [0.0, 10.0])
 def test_processes_of_this_machine(monkeypatch, paying):
-    """Others start where the first piece of work shows that they pay; else this process does it all."""
+    """Others start once the work so far shows that they pay; else this process does it all."""
     monkeypatch.setattr(computing, "PAYING", paying)
     numbers, processes = zip(*LocalRunner(n_jobs=2).map(powers, 2, list(range(5))), strict=True)
     assert sorted(numbers) == [1, 2, 4, 8, 16]
     assert processes[0] == os.getpid()
     assert (set(processes) == {os.getpid()}) == (paying > 0.0)
     assert list(LocalRunner(n_jobs=2).map(powers, 2, [])) == []
+    assert list(LocalRunner(n_jobs=2).map(powers, 2, [3])) == [(8, os.getpid())]
     assert [LocalRunner(n_jobs=n).n_here for n in (None, 2)] == [1, 2]

@@ -88,9 +88,11 @@ def test_dates_are_read_as_skrub_reads_them(zone, step):
     holes = dates.mask(np.arange(400) % 9 == 0)
     features = vectorize(pd.DataFrame({"d": holes}))
     slow = DatetimeEncoder().fit_transform(holes)
-    if step == "D":  # in a zone older versions name the hour of midnight too
-        slow = slow.drop(columns="d_hour", errors="ignore")
-    slow = slow.to_numpy(dtype=float)
+    seconds = (holes - pd.Timestamp(0, tz=None if zone is None else "UTC")).dt.total_seconds()
+    np.testing.assert_allclose(
+        slow["d_total_seconds"], seconds, rtol=1e-7
+    )  # which it rounds to single precision
+    slow = slow.assign(d_total_seconds=seconds).to_numpy(dtype=float)
     slow = np.where(np.isnan(slow), np.nanmedian(slow, axis=0), slow)
     slow = slow[:, np.ptp(slow, axis=0) > 0.0]  # some versions give the hour of midnights in a zone
     scales = [scale for scale in features.encoder.scales if scale.feature != "d is missing"]
@@ -99,3 +101,16 @@ def test_dates_are_read_as_skrub_reads_them(zone, step):
     for other in (holes, holes.astype(str).mask(holes.isna(), None), pd.to_datetime(holes, utc=True)):
         found = features.encoder.transform(pd.DataFrame({"d": other}))
         np.testing.assert_array_equal(found, features.matrix)
+
+
+def test_every_second_of_a_date_counts():
+    dates = pd.Series(pd.date_range("2024-05-01 10:00", periods=1800, freq="s"))
+    assert len(np.unique(vectorize(pd.DataFrame({"d": dates})).matrix, axis=0)) == 1800
+
+
+@pytest.mark.parametrize("zone", ["Africa/Cairo", "America/Havana"])
+def test_where_the_clock_changes_at_midnight(zone):
+    dates = pd.Series(pd.date_range("2023-01-01", periods=8760, freq="h", tz="UTC")).dt.tz_convert(zone)
+    features = vectorize(pd.DataFrame({"d": dates}))
+    assert "d: hour" in features.names
+    np.testing.assert_array_equal(features.encoder.transform(pd.DataFrame({"d": dates})), features.matrix)

@@ -334,6 +334,8 @@ def test_texts_at_once_are_read_and_written_as_one_by_one(decimal):
         "",
         None,
         "٣",
+        "1e400",
+        "9" * 400,
     ]
     cells = pd.Series([*texts, *odd], dtype="str")
     found = [

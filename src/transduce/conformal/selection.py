@@ -246,8 +246,7 @@ class Selection:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        of = f"{len(self)} of {len(self.p_values)} rows picked"
-        return f"{of}\n{self.guarantee}"
+        return f"{len(self)} of {len(self.p_values)} rows picked\n{self.guarantee}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each row picked, named as the user's rows are."""

@@ -157,8 +157,7 @@ class Regions:
             near = int(np.maximum(own[:, 0] - value, value - own[:, 1]).argmin())
             own[near] = min(own[near, 0], value), max(own[near, 1], value)
         pieces = np.insert(pieces, host.offsets[:-1][empty], values[empty][:, None], axis=0)
-        offsets = np.append(0, np.cumsum(host.n_pieces + empty))
-        return Regions(arrays.beside(pieces, self.pieces), offsets)
+        return Regions(arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(host.n_pieces + empty)))
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""

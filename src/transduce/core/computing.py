@@ -127,7 +127,7 @@ def _fingerprint(rows: Any) -> tuple[Any, ...]:
 
 
 SMALL = 1000  # rows of a matrix on which a second thread does not pay
-PAYING = 10.0  # seconds of work that is left: a new process takes two or three to import what it needs
+PAYING = 5.0  # seconds that processes must save: a new one takes two or three to import what it needs
 ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
 
 
@@ -179,11 +179,17 @@ def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args
 
 
 def call_each(calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs: int | None) -> Iterator[Any]:
-    """Yield ``function(*args)`` for every call, with so many threads; in processes if the first shows that they pay."""
-    from sklearn.utils.parallel import Parallel, delayed  # not for the help of the command line
+    """Yield ``function(*args)`` for every call, with so many threads; in processes once these are seen to pay."""
+    from joblib import effective_n_jobs  # not for the help of the command line
+    from sklearn.utils.parallel import Parallel, delayed
 
-    began = time.perf_counter()
-    yield from (call_with_threads(threads, *call) for call in calls[:1])
-    pays = (time.perf_counter() - began) * len(calls[1:]) > PAYING
-    jobs = (delayed(call_with_threads)(threads, *call) for call in calls[1:])
-    yield from Parallel(n_jobs if pays else 1, return_as="generator", pre_dispatch="2*n_jobs")(jobs)
+    slowest, n_processes, left = 0.0, effective_n_jobs(n_jobs), len(calls)
+    # Rounds of calls beside each other are saved; of calls that are all one round nothing is seen before it is late.
+    few = len(calls) <= n_processes
+    while left == 1 or (left and not few and slowest * (left - -(-left // n_processes)) <= PAYING):
+        began = time.perf_counter()
+        found = call_with_threads(threads, *calls[-left])
+        left, slowest = left - 1, max(slowest, time.perf_counter() - began)
+        yield found
+    jobs = (delayed(call_with_threads)(threads, *call) for call in calls[len(calls) - left :])
+    yield from Parallel(n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(jobs)

@@ -100,8 +100,7 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
         return 1.0
     # A mean of probabilities is more cautious than its members where they agree for different reasons, so that the
     # power is often above 1. A share below half a label counts as half a label.
-    logs = np.log(np.maximum(shares, 0.5 / n))
-    return _best_factor(logs, np.eye(n_classes)[codes], (-2.0, 2.0), prior)
+    return _best_factor(np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior)
 
 
 def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:

@@ -164,8 +164,7 @@ def median_scale(neighbors: Neighbors) -> float:
     xp = arrays.namespace(neighbors.scores)
     last = xp.max(xp.where(neighbors.ids >= 0, -neighbors.scores, xp.zeros_like(neighbors.scores)), axis=1)
     ordered, n = xp.sort(last), last.shape[0]
-    middle = float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0
-    return middle or float(xp.mean(last)) or 1.0
+    return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0 or float(xp.mean(last)) or 1.0
 
 
 def assemble(ids: Any, weights: Any, order: Any, random: Random) -> tuple[DeviceGraph, int]:

@@ -113,8 +113,7 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[A
     stops = xp.concat([stops, (after[:, -1] >= rank)[:, None]], axis=1)
     lower = xp.concat([-infinite, places], axis=1)[begins]
     upper = xp.concat([places, infinite], axis=1)[stops]
-    counts = arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
-    return xp.stack([lower, upper], axis=1), counts
+    return xp.stack([lower, upper], axis=1), arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
 
 
 def _replaced(intervals: Regions, rows: AnyArray, pieces: Any, counts: AnyArray) -> Regions:

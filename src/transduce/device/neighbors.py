@@ -184,8 +184,7 @@ def search_device_cells(X: Any, offsets: Any, k: int, seed: int, sample: Any) ->
     nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
     neighbors = compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)
     found = neighbors.ids[torch.as_tensor(sample, device=device)]
-    hits = (found[:, :, None] == sample_true[:, None, :]).any(dim=1)
-    return neighbors, float(hits.double().mean())
+    return neighbors, float((found[:, :, None] == sample_true[:, None, :]).any(dim=1).double().mean())
 
 
 def _in_slots(X: Any, offsets: Any, padded: Any, filled: Any, as_rows: bool) -> Any:

@@ -489,8 +489,7 @@ class RightChance:
         """Return what answers at labels that were hidden in turn say."""
         right = (folds["true"].astype(str) == folds["answered"].astype(str)).to_numpy()
         mean = np.average(right, weights=folds.get("weight")) if len(right) else np.nan
-        share = (len(right) * float(mean) + 1.0) / (len(right) + 2.0)
-        return cls(n_labels, share, power)
+        return cls(n_labels, (len(right) * float(mean) + 1.0) / (len(right) + 2.0), power)
 
     def of_classes(self, answer: Answer, level: float) -> Answer:
         """Return an answer with calibrated probabilities, if any; what is surer than a level is not unusual."""

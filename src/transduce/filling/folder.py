@@ -331,5 +331,4 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
     if memory < 2e8:
         raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
-    rows = memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0))
-    return int(np.clip(rows, 1000, 100_000))
+    return int(np.clip(memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0)), 1000, 100_000))

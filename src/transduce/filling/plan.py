@@ -65,8 +65,7 @@ def make_plan(
         note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
         note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
         note += "does that, and holds labels out for it."
-        model = _machine(case.task, options, design)
-        return Plan(model, False, left_out, seconds, [note, *notes], inner)
+        return Plan(_machine(case.task, options, design), False, left_out, seconds, [note, *notes], inner)
     notes.append(_about_guarantee(what, case.labels, n_calibration, design))
     how: dict[str, Any] = {"confidence": float(options.confidence), "random_state": options.random_state}
     how |= {"label_conditional": options.label_conditional, "classes": classes or None}

@@ -299,7 +299,7 @@ class LocalRunner:
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Processes at the same time, as joblib counts them, where so much is left to do that they pay; None is 1.
+        Processes at the same time, as joblib counts them, started only if they save time; None is 1.
 
     Examples
     --------

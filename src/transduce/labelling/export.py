@@ -254,8 +254,7 @@ class CalibrationBlock:
         rows, taught = state.calibrating(block, level), before.labelled
         first = [row for row in state.drawn_in(block) if row not in rows]
         taught |= {row: state.labels[row] for row in first if row in state.labels}
-        aside = [row for row in (*before.drawn, *first) if row not in taught]
-        return cls(taught, rows, aside, after.pool)
+        return cls(taught, rows, [row for row in (*before.drawn, *first) if row not in taught], after.pool)
 
     def fill(self, session: Session, level: float) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""

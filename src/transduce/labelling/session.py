@@ -155,8 +155,7 @@ class Preparation:
         """How far it is, or why there is none, in words; none once it is there."""
         if self.error is not None:
             return f"The rows cannot be compared: {self.error}"
-        far = f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
-        return far if self.model is None else ""
+        return f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %." if self.model is None else ""
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until it is done, so many seconds at most; return whether it is."""

@@ -205,6 +205,14 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
+def _can_continue(estimator: Any) -> bool:
+    """Return whether an estimator can begin where an earlier one ended: nothing that is fitted comes before it."""
+    from sklearn.preprocessing import FunctionTransformer
+
+    steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
+    return hasattr(last_step(estimator), "continue_from") and {*map(type, steps)} <= {FunctionTransformer}
+
+
 def _takes_numbers(last: Any) -> bool:
     """Return whether an estimator is a semi-supervised one of scikit-learn's, for which -1 means "no label"."""
     return any(kind.__module__.startswith("sklearn.semi_supervised") for kind in type(last).__mro__)
@@ -421,7 +429,7 @@ def ask(
         last = last_step(model)
         if isinstance(getattr(last, "task", None), str) and last.task == "auto":
             last.set_params(task=problem.task)  # which it would guess from labels some of which are hidden
-        if after is not None and hasattr(last, "continue_from") and len(after.order) == problem.n_rows:
+        if after is not None and len(after.order) == problem.n_rows and _can_continue(model):
             places = after.order if order is None else np.argsort(order)[after.order]
             last.continue_from(last_step(after.estimator), places)
     start = time.perf_counter()

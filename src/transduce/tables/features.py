@@ -392,7 +392,8 @@ def _encode(column: _Column) -> None:
     """Turn dates, or categories of which there are many, into features."""
     if column.kind == "date":
         codes, dates = pd.factorize(column.cells, use_na_sentinel=False)
-        timed = bool((dates.normalize() != dates)[dates.notna()].any())
+        local = dates.tz_localize(None)  # in some zones the clock skips midnight
+        timed = bool((local.normalize() != local)[local.notna()].any())
         found = {part: values[codes] for part, values in date_parts(dates).items() if part != "hour" or timed}
         column.treatment = "parts of the date, and seconds"
         read = partial(pd.to_datetime, errors="coerce", utc=True)
@@ -417,9 +418,8 @@ def _encode(column: _Column) -> None:
 def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
     """Return the features (n,) that a method of skrub's encoder makes of texts, by their numbers."""
     with warnings.catch_warnings(action="ignore"):
-        found = encode(
-            ("=" + texts).astype("string").rename("c")
-        )  # a first letter, also of one such as 01234
+        # A sign before each, so that 01234 is not taken for a number.
+        found = encode(("=" + texts).astype("string").rename("c"))
     return {str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan) for one in found.columns}
 
 
@@ -555,11 +555,11 @@ class WordsReading:
 
 
 def date_parts(dates: Any) -> dict[str, Array]:
-    """Return parts of an index of dates (m,), and seconds since 1970, in the precision of skrub's encoder."""
+    """Return parts of an index of dates (m,), and seconds since 1970."""
     epoch = datetime.datetime(1970, 1, 1, tzinfo=None if dates.tz is None else datetime.UTC)
     found = {part: getattr(dates, part) for part in ("year", "month", "day", "hour")}
     found["total_seconds"] = (dates - epoch) / pd.Timedelta("1s")
-    return {part: np.asarray(values, dtype=np.float32).astype(float) for part, values in found.items()}
+    return {part: np.asarray(values, dtype=float) for part, values in found.items()}
 
 
 def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:

@@ -541,10 +541,13 @@ def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> 
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
-    """Return a frame as an Arrow table; columns of several types become text."""
+    """Return a frame as an Arrow table; columns of several types, other than numbers, become text."""
     columns = dict(frame.reset_index(drop=True).items())
     for name, column in columns.items():
+        types = {type(cell) for cell in column.dropna()} if column.dtype == object else set()
         try:
+            if len(types) > 1 and not types <= {int, float}:  # Arrow would take the time of day from some
+                raise TypeError
             pa.array(column, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             columns[name] = column.astype(object).map(str, "ignore")

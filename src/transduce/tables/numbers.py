@@ -264,7 +264,7 @@ def read_cells(column: pd.Series, decimal: str, unit: str, anywhere: bool = Fals
         cells = pc.utf8_trim_whitespace(pa.array(column, pa.large_string(), from_pandas=True))
         plain = pc.match_substring_regex(cells, _PLAIN_CELL[decimal])
         values = np.array(pc.replace_substring(pc.if_else(plain, cells, None), ",", ".").cast(pa.float64()))
-        others = ~np.array(pc.fill_null(plain, True))
+        others = ~np.array(pc.fill_null(plain, True)) | np.isinf(values)
     codes, levels = text_levels(column[others])
     read = [(np.nan, 0) if text is None else _mended(text, decimal, unit, anywhere) for text in levels]
     values[others], side[others] = np.array(read).T[:, codes]

@@ -177,8 +177,7 @@ def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
 
 def _with_own(values: Array, labelled: AnyArray) -> Array:
     """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
-    xp = arrays.namespace(values)
-    return xp.concat([arrays.pick_columns(values, labelled), values[:, -1:]], axis=1)
+    return arrays.namespace(values).concat([arrays.pick_columns(values, labelled), values[:, -1:]], axis=1)
 
 
 def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -> tuple[FittedMachine, Array]:

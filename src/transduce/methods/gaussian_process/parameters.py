@@ -115,8 +115,7 @@ class Search:
         shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
         unit = 1.0 / median_width(X)
         start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
-        wiggly = np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1]))
-        return cls(start, wiggly, **limits)
+        return cls(start, np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1])), **limits)
 
     def descend(self, objective: Objective, start: Array) -> Descent:
         """Minimise from one start."""
