@@ -192,4 +192,5 @@ def call_each(calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs:
         left, slowest = left - 1, max(slowest, time.perf_counter() - began)
         yield found
     jobs = (delayed(call_with_threads)(threads, *call) for call in calls[len(calls) - left :])
-    yield from Parallel(n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(jobs)
+    if left:  # even for no calls joblib starts a process
+        yield from Parallel(n_jobs, return_as="generator", pre_dispatch="2*n_jobs")(jobs)

@@ -198,7 +198,7 @@ def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
     """Return how many cells of a column are empty or read as such, as the report counts them."""
     reading = features.encoder.readings.get(name)
     if isinstance(reading, NumberReading):
-        return int(reading.parts(name, column)[f"{name} is missing"].sum())
+        return int(reading.parts(name, column)[1][f"{name} is missing"].sum())
     known = column.dropna()
     if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
         short = [isinstance(cell, str) and len(cell) < LONGEST_HOLE for cell in known]

@@ -19,6 +19,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.core.words import counted, option
 from transduce.tables import numbers, pictures, vectors
 from transduce.tables.numbers import Moments
+from transduce.tables.vectors import EACH
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
@@ -493,13 +494,13 @@ class NumberReading:
     anywhere: bool = False  # whether the one number among any words counts
     moments: Moments | None = None  # how times and durations in text are read
 
-    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
-        """Return the numbers, and what is missing, below or above its value."""
+    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
         if is_number(series):
-            return self.named(name, as_floats(series))
+            return EACH, self.named(name, as_floats(series))
         if self.moments is not None:
-            return self.named(name, self.moments.numbers(as_texts(series)))
-        return self.named(name, *numbers.read_cells(series, self.decimal, self.unit, self.anywhere))
+            return EACH, self.named(name, self.moments.numbers(as_texts(series)))
+        return EACH, self.named(name, *numbers.read_cells(series, self.decimal, self.unit, self.anywhere))
 
     def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
@@ -542,11 +543,11 @@ class WordsReading:
     weights: Any
     reduction: Any = None
 
-    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
-        """Return the weights of words, or the directions that they were reduced to."""
+    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each text is looked at, and the weights of words, or the directions they were reduced to."""
         weights = self.weights.transform(as_texts(series).fillna(""))
         dense = weights.toarray() if self.reduction is None else self.reduction.transform(weights)
-        return self.named(name, dense)
+        return EACH, self.named(name, dense)
 
     def named(self, name: Any, matrix: Array) -> dict[str, Array]:
         """Return columns of weights, or of directions, as features. Shapes: matrix (n, k)."""
@@ -693,11 +694,8 @@ class Encoder:
         columns = np.empty((len(self.scales), len(frame)))
         if not len(frame):
             return columns.T
-        found: dict[Any, tuple[Any, dict[str, Array]]] = {}
+        found = {name: self.readings[name].parts(name, frame[name]) for name in self.columns}
         for j, scale in enumerate(self.scales):
-            if scale.column not in found:
-                parts = self.readings[scale.column].parts(scale.column, frame[scale.column])
-                found[scale.column] = parts if isinstance(parts, tuple) else (slice(None), parts)
             codes, parts = found[scale.column]
             columns[j] = scale.apply(parts[scale.feature])[codes]
         return columns.T

@@ -20,6 +20,7 @@ PROJECTED_ROWS = 10_000  # that the projection is fitted to, at most
 PREVAILS = 0.5  # more than this share of the lists has the length of the vectors
 UNIT_SHARE, UNIT_ERROR = 0.95, 0.01  # so many vectors are this near to length 1, if all are to have it
 LOOKED_AT = 20  # cells that show whether a column may hold vectors
+EACH = slice(None)  # of readings that look at every cell; others look once at what several have in common
 SHOWN = 3  # numbers of a vector in short form
 _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
@@ -244,14 +245,14 @@ class VectorReading:
         """Whether all numbers, or those of a group, are divided by the same factor."""
         return self.unit or self.projection is not None or self.pictures is not None
 
-    def parts(self, name: Any, series: pd.Series) -> dict[str, Array]:
-        """Return the numbers, or directions, of a column's vectors, and which vectors are missing."""
+    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
         if self.pictures is not None:
-            return self.named(name, self.pictures.read(series)[0])
+            return EACH, self.named(name, self.pictures.read(series)[0])
         vectors = read_vectors(series)
         if vectors is None:
-            return self.named(name, np.full((len(series), self.length), np.nan, dtype=np.float32))
-        return self.named(name, vectors.matrix(self.length))
+            return EACH, self.named(name, np.full((len(series), self.length), np.nan, dtype=np.float32))
+        return EACH, self.named(name, vectors.matrix(self.length))
 
     def named(self, name: Any, matrix: Array) -> dict[str, Array]:
         """Return the same features of vectors that are read already. Shapes: matrix (n, length)."""
