@@ -375,31 +375,32 @@ class TooFineError(ArithmeticError):
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
-def chebyshev_step(matrix: Any, now: Any, past: Any, out: Any, scale: Any, shift: Any) -> None:
-    """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `out`; `past` and `out` may be one array."""
+def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> None:
+    """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `past`."""
     indptr, indices, data = matrix
-    width = now.shape[1]
-    total = np.empty(width, dtype=now.dtype)
     for i in range(len(indptr) - 1):
-        own = now[i]
-        for j in range(width):
-            total[j] = -shift * own[j]
+        own, out = now[i], past[i]
+        for j in range(len(out)):
+            out[j] = -scale * shift * own[j] - out[j]
         entry, end = indptr[i], indptr[i + 1]
-        while entry + 4 <= end:  # four entries at once: the running total is read and written once for them
-            v0, v1, v2, v3 = data[entry], data[entry + 1], data[entry + 2], data[entry + 3]
+        while entry + 6 <= end:  # six entries at once: the row is read and written once for them
+            v0, v1, v2 = scale * data[entry], scale * data[entry + 1], scale * data[entry + 2]
+            v3, v4, v5 = scale * data[entry + 3], scale * data[entry + 4], scale * data[entry + 5]
+            x0, x1, x2 = now[indices[entry]], now[indices[entry + 1]], now[indices[entry + 2]]
+            x3, x4, x5 = now[indices[entry + 3]], now[indices[entry + 4]], now[indices[entry + 5]]
+            for j in range(len(out)):
+                out[j] += v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j] + v4 * x4[j] + v5 * x5[j]
+            entry += 6
+        while entry + 2 <= end:
+            v0, v1 = scale * data[entry], scale * data[entry + 1]
             x0, x1 = now[indices[entry]], now[indices[entry + 1]]
-            x2, x3 = now[indices[entry + 2]], now[indices[entry + 3]]
-            for j in range(width):
-                total[j] += v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j]
-            entry += 4
-        while entry < end:
-            v0, x0 = data[entry], now[indices[entry]]
-            for j in range(width):
-                total[j] += v0 * x0[j]
-            entry += 1
-        before, after = past[i], out[i]
-        for j in range(width):
-            after[j] = scale * total[j] - before[j]
+            for j in range(len(out)):
+                out[j] += v0 * x0[j] + v1 * x1[j]
+            entry += 2
+        if entry < end:
+            v0, x0 = scale * data[entry], now[indices[entry]]
+            for j in range(len(out)):
+                out[j] += v0 * x0[j]
 
 
 class Filter:
@@ -432,7 +433,7 @@ class Filter:
 
     def _step(self, now: AnyArray, past: AnyArray, scale: float, shift: float) -> AnyArray:
         """Return the next term of the recurrence, in the place of `past`."""
-        chebyshev_step(self._matrix, now, past, past, np.float32(scale), np.float32(shift))
+        chebyshev_step(self._matrix, now, past, np.float32(scale), np.float32(shift))
         return past
 
     def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:
