@@ -27,7 +27,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, is_transducer, last_step
-from transduce.model_selection.cross_validation import Failure, Fold, ask_folds, in_a_sentence, read_folds
+from transduce.model_selection.cross_validation import Fold, ask_folds, in_a_sentence, like, read_folds
 
 if TYPE_CHECKING:
     from transduce.ensemble.blend import TransductiveBlend
@@ -536,7 +536,7 @@ class _Asking:
         order = sorted(members, key=lambda name: seconds[name])
         threads = threads_of_fit(self.problem.n_rows)
         parallel = Parallel(self.settings.n_jobs if len(members) > 1 else 1, return_as="generator")
-        results: dict[str, Reply | Failure] = {}
+        results: dict[str, Reply | Exception] = {}
 
         def job(name: str) -> Any:
             after = None if self.earlier is None else self.earlier.member(name, len(self.problem.labels))
@@ -547,7 +547,9 @@ class _Asking:
             for name, result in zip(order, parallel(job(name) for name in order), strict=True):
                 results[name] = result
                 report(len(results) / len(members))
-        if all(_is_late(result) for result in results.values()):  # an answer too late is better than none
+        if all(
+            isinstance(result, TimeoutError) for result in results.values()
+        ):  # an answer too late is better than none
             first = next((name for name in order if not is_transducer(members[name])), order[0])
             last_try = members[first], self.problem, Budget.of(None), 0.0
             results[first] = call_with_threads(threads, _attempt, *last_try)
@@ -568,17 +570,18 @@ class _Asking:
             seconds[name] = times[-1] + max(slope, 0.0) * (n - parts[1].n_rows) if times else 0.0
         return seconds
 
-    def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Failure]:
+    def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
         """Return the failures, and warn of them unless time is to blame; all failed is an error."""
-        failures = {name: result for name, result in results.items() if isinstance(result, Failure)}
+        failures = {name: result for name, result in results.items() if isinstance(result, Exception)}
         if results and len(failures) == len(results):
             name, first = next(iter(failures.items()))
-            raise first.raised(f"Every member failed{when}. {name}: {first.message}") from first.error
+            raise like(first, f"Every member failed{when}. {name}: {in_a_sentence(first)}") from first
         for name, why in failures.items():
-            if _is_late(why):
-                self.late[name] = why.message
+            if isinstance(why, TimeoutError):
+                self.late[name] = str(why)
             else:
-                warnings.warn(f"Member {name!r} failed{when} and is left out: {why.message}", stacklevel=5)
+                said = f"Member {name!r} failed{when} and is left out: {in_a_sentence(why)}"
+                warnings.warn(said, stacklevel=5)
         return failures
 
     def _needs_folds(self, reply: Reply) -> bool:
@@ -605,51 +608,41 @@ class _Asking:
                     results[name] = self._in_folds(self.members[name], replies[name], folds)
             except OutOfTimeError:
                 said = f"its answers at hidden labels were not there when {self.budget.said} was over"
-                results[name] = _late_failure(said)
-        if results and all(_is_late(result) for result in results.values()):
+                results[name] = TimeoutError(said)
+        if results and all(isinstance(result, TimeoutError) for result in results.values()):
             return {}
         failures = self._failures(results, " when labels were hidden")
         return {name: results.get(name) for name in replies if name not in failures}
 
-    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Reply] | Failure:
+    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Reply] | Exception:
         """Return a member's replies at the hidden rows of every fold, or why one is missing."""
         try:
             answers = None if self.refits else without_refits(reply, self.problem, folds)
         except Exception as error:  # an estimator of any make may raise anything
-            return Failure(in_a_sentence(error), error)
+            return error
         if answers is not None:
             return answers
         refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
-        failed = next((answer for answer in refitted if isinstance(answer, Failure)), None)
+        failed = next((answer for answer in refitted if isinstance(answer, Exception)), None)
         return failed or [answer for answer in refitted if isinstance(answer, Reply)]
 
 
 def _attempt(
     member: Any, problem: Problem, budget: Budget, seconds: float, after: FittedEstimator | None = None
-) -> Reply | Failure:
+) -> Reply | Exception:
     """Return a member's answers at the unlabelled rows, or why there are none; it is likely to take so many seconds."""
     left = budget.left(budget.fits_end)
     if seconds > left:
         said = f"it would take about {seconds:,.0f} s, and {max(left, 0.0):,.0f} s were left of {budget.said}"
-        return _late_failure(said)
+        return TimeoutError(said)
     try:
         with time_limit(max(seconds, MOST_OF_THE_REST * left)):
             every = np.arange(len(problem.labels))
             return ask(member, problem, every, problem.sample.unlabelled, after=after)
     except OutOfTimeError:
-        return _late_failure(f"it was stopped, because it took too much of {budget.said}")
+        return TimeoutError(f"it was stopped, because it took too much of {budget.said}")
     except Exception as error:  # an estimator of any make may raise anything
-        return Failure(in_a_sentence(error), error)
-
-
-def _late_failure(said: str) -> Failure:
-    """Return why a member gave no answer: there was no time for it."""
-    return Failure(said, TimeoutError(said))
-
-
-def _is_late(result: Any) -> bool:
-    """Return whether there was no time for an answer."""
-    return isinstance(result, Failure) and isinstance(result.error, TimeoutError)
+        return error
 
 
 def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:

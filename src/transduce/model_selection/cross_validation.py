@@ -36,18 +36,6 @@ from transduce.model_selection.methods import default_members
 Fold = tuple[AnyArray, AnyArray]
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why an estimator gave no answer."""
-
-    message: str
-    error: Exception
-
-    def raised(self, message: str) -> Exception:
-        """Return an error to raise in place of this one, a TypeError for a TypeError."""
-        return (TypeError if isinstance(self.error, TypeError) else ValueError)(message)
-
-
 def read_folds(
     cv: Any, problem: Problem, *, random_state: Any = None, groups: Any = None, quiet: bool = False
 ) -> list[Fold]:
@@ -147,10 +135,10 @@ def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
 
 def ask_folds(
     estimators: list[Any], problem: Problem, folds: list[Fold], *, n_jobs: int | None = None
-) -> list[list[Reply | Failure]]:
+) -> list[list[Reply | Exception]]:
     """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
     calls = [(_try, estimator, problem, *fold) for estimator in estimators for fold in folds]
-    replies: list[Reply | Failure] = []
+    replies: list[Reply | Exception] = []
     if calls:
         with stage("cross-validation") as report:
             for reply in call_each(calls, threads_of_fit(problem.n_rows), n_jobs):
@@ -159,16 +147,21 @@ def ask_folds(
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
 
 
-def _try(estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray) -> Reply | Failure:
+def _try(estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray) -> Reply | Exception:
     try:
         return replace(ask(estimator, problem, visible, problem.rows[hidden]), fitted=None)
     except Exception as error:  # an estimator of any make may raise anything
-        return Failure(in_a_sentence(error), error)
+        return error
 
 
 def in_a_sentence(error: Exception) -> str:
     """Return the first line of an error's message, or its name if it has none."""
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def like(error: Exception, message: str) -> Exception:
+    """Return an error to raise in place of another, a TypeError for a TypeError."""
+    return (TypeError if isinstance(error, TypeError) else ValueError)(message)
 
 
 def filled(reply: Reply, prior: Array) -> Reply:
@@ -295,7 +288,7 @@ def cross_val_transduce(  # noqa: PLR0913
 def judge(
     problem: Problem,
     folds: list[Fold],
-    replies: list[Reply | Failure],
+    replies: list[Reply | Exception],
     scorers: dict[str, Any],
     *,
     more: bool = False,
@@ -307,9 +300,9 @@ def judge(
         raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
     good: list[Reply] = []
     for k, reply in enumerate(replies):
-        if isinstance(reply, Failure):
+        if isinstance(reply, Exception):
             where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
-            raise reply.raised(f"{where}: {reply.message}") from reply.error
+            raise like(reply, f"{where}: {in_a_sentence(reply)}") from reply
         good.append(filled(reply, problem.prior(folds[k][0])))
     if not quiet:
         _warn(good)
@@ -323,7 +316,7 @@ def judge(
 
 
 def judge_each(
-    problem: Problem, folds: list[Fold], replies: list[list[Reply | Failure]], scorers: dict[str, Any]
+    problem: Problem, folds: list[Fold], replies: list[list[Reply | Exception]], scorers: dict[str, Any]
 ) -> list[CrossTransduction | Exception]:
     """Return what cross-validation says of each estimator, or the error of one that failed in a fold."""
     results: list[CrossTransduction | Exception] = []
