@@ -1,4 +1,4 @@
-"""Time as a limit: what runs past it is stopped, what would is not begun, and both are said."""
+"""Time as a limit: what runs past it is stopped, and that is said."""
 
 from __future__ import annotations
 
@@ -32,17 +32,6 @@ class Endless(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        return np.zeros(len(X))
-
-
-class Slow(RegressorMixin, BaseEstimator):
-    """Takes a little while for each row that it is asked for."""
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        time.sleep(0.05 * len(X))
         return np.zeros(len(X))
 
 
@@ -102,9 +91,9 @@ def test_a_limit_works_in_any_thread():
 
 
 def test_a_budget():
-    assert Budget.of(None).left(Budget.of(None).ends) == np.inf
-    budget = Budget.of(100)
-    assert 0 < budget.left(budget.fits_end) < budget.left(budget.ends) <= 100
+    assert Budget().left() == np.inf
+    budget = Budget(100)
+    assert 0 < budget.left(0.7) < budget.left() <= 100
     assert "100 s" in budget.said
 
 
@@ -117,15 +106,6 @@ def test_a_member_that_never_ends_is_stopped_and_said():
     assert said == {"endless": "it was stopped, because it took too much of the time budget of 3 s"}
     plain = TransductiveBlend(constants(), random_state=0).fit(X, y)
     np.testing.assert_allclose(model.transduction_, plain.transduction_)
-
-
-def test_a_member_that_would_take_too_long_is_not_begun(monkeypatch):
-    monkeypatch.setattr("transduce.ensemble.blend_fit.PART", 60)
-    X, y, _ = numbers(n=600, unlabelled=500)
-    members = {"slow": Slow(), **constants()}
-    model = TransductiveBlend(members, budget_seconds=3.0, random_state=0).fit(X, y)
-    assert "it would take about" in model.answer_.diagnostics["left out"]["slow"]
-    assert list(model.weights_.index) == ["0.0", "1.0"]
 
 
 def test_answers_at_hidden_labels_have_their_time_too():
@@ -149,7 +129,8 @@ def test_one_answers_however_little_time_there_is():
     X, y, _ = numbers()
     model = TransductiveBlend({"tr": TransductiveRidge(), **constants()}, budget_seconds=1e-9).fit(X, y)
     assert list(model.weights_.index) == ["0.0"]  # the first that is no transducer
-    assert set(model.answer_.diagnostics["left out"]) == {"tr", "1.0"}
+    said = model.answer_.diagnostics["left out"]
+    assert said == dict.fromkeys(("tr", "1.0"), "nothing was left of the time budget of 1e-09 s")
     assert not hasattr(model, "out_of_fold_")
     with pytest.raises(ValueError, match="budget_seconds"):
         TransductiveBlend(constants(), budget_seconds=0).fit(X, y)

@@ -32,9 +32,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     estimators : None, dict or list, default=None
         Members, by name or not: transducers, and any regressors or classifiers. None: those of our methods that suit
         the task, the number of labels and the size of the table, as docs/model_selection.md lists them.
-    weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
+    weights : {"shrunk", "equal"}, default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
-        fewer labels. An array is scaled to sum 1.
+        fewer labels.
     task : {"auto", "regression", "classification"}, default="auto"
         What labels are. ``"auto"``: what the given members are for, or else what the labels are: text, booleans and
         categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
@@ -48,8 +48,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     budget_seconds : float or None, default=None
-        Seconds in which `fit` has to be done. On long tables members are timed on 2,000 rows first, and asked in the
-        order of what they are likely to take; one that would take too long is not begun, and one that does is stopped.
+        Seconds in which `fit` has to be done. A member that takes too much of them is stopped, and
         ``answer_.diagnostics["left out"]`` says so. One member answers however little time there is; weights are equal
         if there was none for them. Who takes part then depends on the machine.
     device : str or None, default=None
@@ -87,14 +86,14 @@ class TransductiveBlend(Transducer, _BaseComposition):
     >>> from sklearn.dummy import DummyRegressor
     >>> from transduce import TransductiveBlend
     >>> low, high = (DummyRegressor(strategy="constant", constant=value) for value in (0.0, 4.0))
-    >>> model = TransductiveBlend({"low": low, "high": high}, weights=[3, 1])
+    >>> model = TransductiveBlend({"low": low, "high": high}, weights="equal")
     >>> model.fit([[0.0]] * 4, [0.0, 1.0, 2.0, None]).transduction_
-    array([0., 1., 2., 1.])
+    array([0., 1., 2., 2.])
     """
 
     estimators: Any = None
     _: KW_ONLY
-    weights: Any = "shrunk"
+    weights: str = "shrunk"
     task: str = "auto"
     cv: Any = "auto"
     standardize: bool = True
@@ -144,8 +143,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         checks.check_jobs(self.n_jobs)
         if self.budget_seconds is not None:
             checks.check_positive("budget_seconds", self.budget_seconds)
-        if isinstance(self.weights, str):
-            checks.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
+        checks.check_choice("weights", self.weights, ("shrunk", "equal"))
         if self.estimators is None:
             sample = validation.read_sample(self, X, y)
             problem = Problem.of(sample.X, sample, guess_task(sample) if self.task == "auto" else self.task)

@@ -7,10 +7,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,46 +34,40 @@ if TYPE_CHECKING:
     from transduce.ensemble.blend import TransductiveBlend
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """How a member's scores become shares: softmax of the scores times a factor."""
-
-    factor: float = 1.0  # not used for a member that gives probabilities; these are its shares
-
-    @classmethod
-    def fit(cls, replies: list[Reply], codes: list[AnyArray], n_classes: int) -> Calibration:
-        """Choose the factor that minimises the log-loss of the out-of-fold shares."""
-        pairs = [
-            (reply.class_scores(n_classes)[reply.given], code[reply.given])
-            for reply, code in zip(replies, codes, strict=True)
-            if reply.probabilities is None
-        ]
-        scores = np.concatenate([part for part, _ in pairs]) if pairs else np.empty((0, n_classes))
-        if len(scores) == 0:
-            return cls()
-        size = cls.of_size(scores).factor
-        return cls(size * fit_temperature(size * scores, np.concatenate([code for _, code in pairs])))
-
-    @classmethod
-    def of_size(cls, scores: Array) -> Calibration:
-        """Scale scores so that the best lies 1 above the mean of its row, on average; without labels."""
-        size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 0.0
-        return cls(1.0 / size if 0.0 < size < np.inf else 1.0)
-
-    def shares(self, reply: Reply, n_classes: int) -> Array:
-        """Return the share of each class, shape (m, n_classes)."""
-        if reply.probabilities is not None:
-            return reply.probabilities
-        return np.asarray(softmax(self.factor * reply.class_scores(n_classes), axis=1))
+def unit_factor(scores: Array) -> float:
+    """Return by what to multiply scores so that the best lies 1 above the mean of its row, on average."""
+    size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 0.0
+    return 1.0 / size if 0.0 < size < np.inf else 1.0
 
 
-def stack(replies: list[Reply], calibrations: list[Calibration], classes: Any) -> tuple[Array, Mask]:
-    """Return answers of k members at the same m rows, shape (k, m) or (k, m, n_classes), and where they were given."""
+def fit_factor(replies: list[Reply], codes: list[AnyArray], n_classes: int) -> float:
+    """Return the factor of a member's scores that minimises the log-loss of its out-of-fold shares."""
+    pairs = [
+        (reply.class_scores(n_classes)[reply.given], code[reply.given])
+        for reply, code in zip(replies, codes, strict=True)
+        if reply.probabilities is None and reply.given.any()
+    ]
+    if not pairs:
+        return 1.0
+    scores, known = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    size = unit_factor(scores)
+    return size * fit_temperature(size * scores, known)
+
+
+def stack(replies: Iterable[Reply], factors: Iterable[float], classes: Any) -> tuple[Array, Mask]:
+    """Return answers of k members at the same m rows, shape (k, m) or (k, m, n_classes), and where they were given.
+
+    The shares of the classes are a member's probabilities, or else the softmax of its scores times a factor.
+    """
+    replies = list(replies)
     given = np.stack([reply.given for reply in replies])
     if classes is None:
         return np.stack([reply.values for reply in replies]), given
-    pairs = zip(replies, calibrations, strict=True)
-    return np.stack([calibration.shares(reply, len(classes)) for reply, calibration in pairs]), given
+    shares = []
+    for reply, factor in zip(replies, factors, strict=True):
+        own = reply.probabilities
+        shares.append(softmax(factor * reply.class_scores(len(classes)), axis=1) if own is None else own)
+    return np.stack(shares), given
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +80,17 @@ class OutOfFold:
 
     @classmethod
     def of(
-        cls, problem: Problem, folds: list[Fold], replies: list[list[Reply]], calibrations: list[Calibration]
+        cls, problem: Problem, folds: list[Fold], hidden: dict[str, Any], factors: dict[str, float]
     ) -> OutOfFold:
         """Collect the replies of k members in all folds."""
         parts = []
         for k, (visible, _) in enumerate(folds):
-            answers, given = stack([member[k] for member in replies], calibrations, problem.classes)
+            answers, given = stack(
+                [replies[k] for replies in hidden.values()], factors.values(), problem.classes
+            )
             parts.append(problem.filled(answers, given, visible))
-        hidden = np.concatenate([fold[1] for fold in folds])
-        return cls(hidden, np.concatenate(parts, axis=1), problem.truth[hidden])
+        rows = np.concatenate([fold[1] for fold in folds])
+        return cls(rows, np.concatenate(parts, axis=1), problem.truth[rows])
 
     def shares(self) -> Array:
         """Return what each entry counts: 1/t where a label was hidden t times."""
@@ -223,7 +220,6 @@ def _loss(coefficients: Array, z: Array, sizes: Array, shares: Array) -> tuple[f
 
 
 MIN_LABELS = 5  # fewer say nothing about weights
-PART = 2000  # rows on which members are timed, where they are many and time is limited
 MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
 NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
 FOLDS = 5  # in which members without another way are refitted
@@ -238,21 +234,14 @@ class OutOfTimeError(BaseException):
 
 @dataclass(frozen=True)
 class Budget:
-    """When fits, and all work, have to be done, in seconds of the clock; infinite without a limit."""
+    """The seconds in which all work has to be done, from now on; infinite without a limit."""
 
-    seconds: float
-    fits_end: float
-    ends: float
+    seconds: float = np.inf
+    began: float = field(default_factory=time.time)
 
-    @classmethod
-    def of(cls, seconds: float | None) -> Budget:
-        """Begin now."""
-        limit, now = float("inf") if seconds is None else float(seconds), time.time()
-        return cls(limit, now + FOR_FITS * limit, now + limit)
-
-    def left(self, until: float) -> float:
-        """Return the seconds from now."""
-        return until - time.time()
+    def left(self, share: float = 1.0) -> float:
+        """Return the seconds from now until a share of them is over."""
+        return self.began + share * self.seconds - time.time()
 
     @property
     def said(self) -> str:
@@ -343,15 +332,18 @@ class BlendFit:
 
     problem: Problem
     replies: dict[str, Reply]  # what each member answers at the unlabelled rows
-    calibrations: list[Calibration]  # how each member's scores become shares
+    factors: dict[str, float]  # by which each member's scores become shares
     weights: Array  # (k,)
-    centre: float  # mean of the labels; 0 for classes
-    unit: float  # spread of the labels; 1 for classes. Means are computed in these units
     out_of_fold: pd.DataFrame | None = None  # out-of-fold answers of the members and the blend
     error_size: ErrorSize | None = None  # standard errors of numbers, in units of the labels
     power: float = 1.0  # of the blend's shares of the classes, which makes them probabilities
     late: dict[str, str] = field(default_factory=dict)
     hidden: OutOfFold | None = None  # what the weights were estimated from
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and spread of the labels, in units of which means are computed; 0 and 1 for classes."""
+        return label_moments(self.problem.labels) if self.problem.classes is None else (0.0, 1.0)
 
     @property
     def members(self) -> dict[str, FittedEstimator]:
@@ -360,19 +352,19 @@ class BlendFit:
 
     def mean(self, answers: Array, given: Mask) -> tuple[Array, Array]:
         """Return mean and spread of answers, computed in units of the labels so that none is too large to square."""
-        mean, spread = mix((answers - self.centre) / self.unit, self.weights, given)
-        return mean * self.unit + self.centre, spread * self.unit
+        centre, unit = self.moments
+        mean, spread = mix((answers - centre) / unit, self.weights, given)
+        return mean * unit + centre, spread * unit
 
-    def blend(self, replies: list[Reply]) -> tuple[Array, Array, Mask]:
+    def blend(self, replies: Iterable[Reply]) -> tuple[Array, Array, Mask]:
         """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
-        answers, given = stack(replies, self.calibrations, self.problem.classes)
+        answers, given = stack(replies, self.factors.values(), self.problem.classes)
         mean, spread = self.mean(answers, given)
         if self.problem.classes is not None:
             mean = to_power(mean, self.power)
         reached = np.asarray(given.any(axis=0))
         if not reached.all():
-            prior = self.problem.prior(np.arange(len(self.problem.labels)))
-            mean[~reached] = prior if mean.ndim == 2 else prior[0]
+            mean = self.problem.filled(mean, reached, np.arange(len(self.problem.labels)))
             warnings.warn(
                 f"No member answers at {int((~reached).sum())} rows: the labels' mean, or the share of each class, "
                 "stands in.",
@@ -393,45 +385,36 @@ class BlendFit:
         """Return how large errors are at rows with these values and spreads; None if that is not known."""
         if self.error_size is None:
             return None
-        return self.error_size.at((mean - self.centre) / self.unit, spread / self.unit) * self.unit
+        centre, unit = self.moments
+        return self.error_size.at((mean - centre) / unit, spread / unit) * unit
 
     def answer(self, left_out: dict[str, str]) -> tuple[Answer, Any]:
         """Return the answer at the unlabelled rows, and the labels completed with it."""
         sample, classes = self.problem.sample, self.problem.classes
-        mean, spread, reached = self.blend(list(self.replies.values()))
-        common: dict[str, Any] = {
-            "rows": sample.unlabelled,
-            "guarantee": NO_GUARANTEE,
-            "index": None if sample.index is None else sample.index[sample.unlabelled],
-            "diagnostics": self.diagnostics(left_out),
-        }
-        if classes is None:
-            status = np.where(reached, "answered", "unreached")
-            errors = self.standard_errors(mean, spread)
-            answer = Answer(values=mean, status=status, standard_errors=errors, **common)
-            return answer, sample.complete(np.where(reached, mean, np.nan))
-        ranked = np.sort(mean, axis=1)
-        confidence = ranked[:, -1] - ranked[:, -2]
-        winner = mean.argmax(axis=1)
-        status = np.where(confidence <= 1e-9, "tied", "answered")
+        mean, spread, reached = self.blend(self.replies.values())
+        status: Any = "answered"
+        own: dict[str, Any] = {"values": mean, "standard_errors": self.standard_errors(mean, spread)}
+        if classes is not None:
+            ranked, winner = np.sort(mean, axis=1), mean.argmax(axis=1)
+            own = {"values": classes[winner], "standard_errors": spread[np.arange(len(spread)), winner]}
+            own |= {"confidence": ranked[:, -1] - ranked[:, -2], "probabilities": mean, "classes": classes}
+            status = np.where(own["confidence"] <= 1e-9, "tied", "answered")
         answer = Answer(
-            values=classes[winner],
+            rows=sample.unlabelled,
             status=np.where(reached, status, "unreached"),
-            confidence=confidence,
-            standard_errors=spread[np.arange(len(spread)), winner],
-            probabilities=mean,
-            classes=classes,
-            **common,
+            guarantee=NO_GUARANTEE,
+            index=None if sample.index is None else sample.index[sample.unlabelled],
+            diagnostics=self.diagnostics(left_out),
+            **own,
         )
-        return answer, sample.complete(answer.values.astype(object), reached)
+        return answer, sample.complete(mean if classes is None else answer.values.astype(object), reached)
 
     def diagnostics(self, left_out: dict[str, str]) -> dict[str, Any]:
         """Return who was left out and why, how scores became shares, warnings of members, and their time, by name."""
-        factors = [calibration.factor for calibration in self.calibrations]
         notes = {name: [message for _, message in reply.notes] for name, reply in self.replies.items()}
         return {
             "left out": left_out | self.late,
-            "calibration": dict(zip(self.replies, factors, strict=True)),
+            "calibration": self.factors,
             "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
             "seconds": {name: reply.seconds for name, reply in self.replies.items()},
@@ -459,7 +442,7 @@ class Earlier:
         if fit.hidden is None or not set(names) <= set(fit.replies) or not np.array_equal(*classes):
             return None
         members = [list(fit.replies).index(name) for name in names]
-        answers, given = stack(list(fit.replies.values()), fit.calibrations, old.classes)
+        answers, given = stack(fit.replies.values(), fit.factors.values(), old.classes)
         number = np.full(problem.n_rows, -1)
         number[problem.rows] = np.arange(len(problem.rows))
         held = number[self.places[old.sample.unlabelled]]
@@ -477,36 +460,24 @@ def fit_blend(
     earlier: Earlier | None = None,
 ) -> BlendFit:
     """Fit the members, weigh them, and return what it takes to blend their answers."""
-    weights = settings.weights
-    given = None if isinstance(weights, str) else read_weights(weights, list(members))
-    asking = _Asking(members, problem, settings, Budget.of(settings.budget_seconds), earlier)
-    replies = asking.replies()
-    centre, unit = (0.0, 1.0) if problem.classes is not None else label_moments(problem.labels)
-    known = None
+    asking = _Asking(members, problem, settings, Budget(settings.budget_seconds or np.inf), earlier)
+    replies, known = asking.replies(), None
     if earlier is not None and asking.estimated:
         known = earlier.out_of_fold(problem, list(replies))
     if earlier is not None and known is not None:
-        factors = dict(zip(earlier.fit.replies, earlier.fit.calibrations, strict=True))
-        calibrations = [factors[name] for name in replies]
+        factors = {name: earlier.fit.factors[name] for name in replies}
     else:
-        folds = asking.folds(replies, random)
-        hidden = asking.out_of_fold(replies, folds)
-        folds = folds if hidden else []  # without time for weights they are equal
-        replies = {name: reply for name, reply in replies.items() if not folds or name in hidden}
-        calibrations = [calibrate(problem, folds, reply, hidden.get(name)) for name, reply in replies.items()]
+        folds, hidden = asking.out_of_fold(replies, random)
+        replies = {name: replies[name] for name in hidden}
+        factors = {name: calibrate(problem, folds, reply, hidden[name]) for name, reply in replies.items()}
         if asking.estimated and folds:
-            known = OutOfFold.of(problem, folds, [hidden[name] or [] for name in replies], calibrations)
+            known = OutOfFold.of(problem, folds, hidden, factors)
     equal = np.full(len(replies), 1.0 / len(replies))
-    fitted = BlendFit(problem, replies, calibrations, equal, centre, unit, late=asking.late, hidden=known)
-    if given is not None:
-        kept = np.array([given[name] for name in replies])
-        if kept.sum() == 0.0:
-            raise ValueError("The members left have weight 0: give weights to those that do not fail.")
-        return replace(fitted, weights=kept / kept.sum())
+    fitted = BlendFit(problem, replies, factors, equal, late=asking.late, hidden=known)
     if known is None:
         return fitted
-    estimated = shrunk_weights(known.errors(unit), len(np.unique(known.hidden)))
-    return _with_out_of_fold(replace(fitted, weights=estimated), known)
+    weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
+    return _with_out_of_fold(replace(fitted, weights=weights), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -523,7 +494,7 @@ class _Asking:
     @property
     def estimated(self) -> bool:
         """Whether weights are estimated from out-of-fold answers."""
-        return isinstance(self.settings.weights, str) and self.settings.weights == "shrunk"
+        return self.settings.weights == "shrunk"
 
     @property
     def refits(self) -> bool:
@@ -532,43 +503,25 @@ class _Asking:
 
     def replies(self) -> dict[str, Reply]:
         """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
-        members, seconds = self.members, self._forecast()
-        order = sorted(members, key=lambda name: seconds[name])
-        threads = threads_of_fit(self.problem.n_rows)
+        members, threads = self.members, threads_of_fit(self.problem.n_rows)
         parallel = Parallel(self.settings.n_jobs if len(members) > 1 else 1, return_as="generator")
         results: dict[str, Reply | Exception] = {}
 
         def job(name: str) -> Any:
             after = None if self.earlier is None else self.earlier.member(name, len(self.problem.labels))
-            case = members[name], self.problem, self.budget, seconds[name], after
-            return delayed(call_with_threads)(threads, _attempt, *case)
+            return delayed(call_with_threads)(
+                threads, _attempt, members[name], self.problem, self.budget, after
+            )
 
         with stage("methods") as report:
-            for name, result in zip(order, parallel(job(name) for name in order), strict=True):
+            for name, result in zip(members, parallel(map(job, members)), strict=True):
                 results[name] = result
                 report(len(results) / len(members))
-        if all(
-            isinstance(result, TimeoutError) for result in results.values()
-        ):  # an answer too late is better than none
-            first = next((name for name in order if not is_transducer(members[name])), order[0])
-            last_try = members[first], self.problem, Budget.of(None), 0.0
-            results[first] = call_with_threads(threads, _attempt, *last_try)
+        if all(isinstance(result, TimeoutError) for result in results.values()):  # better late than no answer
+            first = next((name for name in members if not is_transducer(members[name])), next(iter(members)))
+            results[first] = call_with_threads(threads, _attempt, members[first], self.problem, Budget())
         failures = self._failures(results, "")
         return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
-
-    def _forecast(self) -> dict[str, float]:
-        """Return how long each member takes, by a line through its times on two parts of the rows; 0 with no budget."""
-        problem, n = self.problem, self.problem.n_rows
-        if self.budget.seconds == np.inf or n <= 4 * PART or not hasattr(problem.X, "shape"):
-            return dict.fromkeys(self.members, 0.0)
-        parts = [problem.part(size) for size in (PART // 4, PART)]
-        seconds = {}
-        for name, member in self.members.items():
-            tried = [_attempt(member, part, self.budget, 0.0) for part in parts]
-            times = [reply.seconds for reply in tried if isinstance(reply, Reply)]
-            slope = (times[-1] - times[0]) / (parts[1].n_rows - parts[0].n_rows) if len(times) == 2 else 0.0
-            seconds[name] = times[-1] + max(slope, 0.0) * (n - parts[1].n_rows) if times else 0.0
-        return seconds
 
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
         """Return the failures, and warn of them unless time is to blame; all failed is an error."""
@@ -589,32 +542,32 @@ class _Asking:
         scores = self.problem.classes is not None and not _has_probabilities(reply)
         return self.estimated or scores
 
-    def folds(self, replies: dict[str, Reply], random: np.random.RandomState) -> list[Fold]:
-        """Return the folds that weights or shares need; none if they are of no use."""
-        needed = any(self._needs_folds(reply) for reply in replies.values())
-        if len(self.problem.labels) < MIN_LABELS or not needed:
-            return []
-        cv = self.settings.cv if self.refits else FOLDS
-        return read_folds(cv, self.problem, random_state=random, quiet=True)
+    def out_of_fold(
+        self, replies: dict[str, Reply], random: np.random.RandomState
+    ) -> tuple[list[Fold], dict[str, list[Reply] | None]]:
+        """Return folds, and the replies in them of the members that stay: None for those that need none.
 
-    def out_of_fold(self, replies: dict[str, Reply], folds: list[Fold]) -> dict[str, list[Reply] | None]:
-        """Return the out-of-fold replies of the members that stay: None for those that need none."""
-        if not folds:
-            return {}
+        There are no folds if they are of no use, or if there was no time for them.
+        """
+        needed = [name for name, reply in replies.items() if self._needs_folds(reply)]
         results: dict[str, Any] = {}
-        for name in [name for name, reply in replies.items() if self._needs_folds(reply)]:
+        if len(self.problem.labels) < MIN_LABELS or not needed:
+            return [], dict.fromkeys(replies)
+        cv = self.settings.cv if self.refits else FOLDS
+        folds = read_folds(cv, self.problem, random_state=random, quiet=True)
+        for name in needed:
             try:
-                with time_limit(self.budget.left(self.budget.ends)):
+                with time_limit(self.budget.left()):
                     results[name] = self._in_folds(self.members[name], replies[name], folds)
             except OutOfTimeError:
-                said = f"its answers at hidden labels were not there when {self.budget.said} was over"
-                results[name] = TimeoutError(said)
-        if results and all(isinstance(result, TimeoutError) for result in results.values()):
-            return {}
+                late = f"its answers at hidden labels were not there when {self.budget.said} was over"
+                results[name] = TimeoutError(late)
+        if all(isinstance(result, TimeoutError) for result in results.values()):
+            return [], dict.fromkeys(replies)
         failures = self._failures(results, " when labels were hidden")
-        return {name: results.get(name) for name in replies if name not in failures}
+        return folds, {name: results.get(name) for name in replies if name not in failures}
 
-    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Reply] | Exception:
+    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Any] | Exception:
         """Return a member's replies at the hidden rows of every fold, or why one is missing."""
         try:
             answers = None if self.refits else without_refits(reply, self.problem, folds)
@@ -623,20 +576,18 @@ class _Asking:
         if answers is not None:
             return answers
         refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
-        failed = next((answer for answer in refitted if isinstance(answer, Exception)), None)
-        return failed or [answer for answer in refitted if isinstance(answer, Reply)]
+        return next((answer for answer in refitted if isinstance(answer, Exception)), refitted)
 
 
 def _attempt(
-    member: Any, problem: Problem, budget: Budget, seconds: float, after: FittedEstimator | None = None
+    member: Any, problem: Problem, budget: Budget, after: FittedEstimator | None = None
 ) -> Reply | Exception:
-    """Return a member's answers at the unlabelled rows, or why there are none; it is likely to take so many seconds."""
-    left = budget.left(budget.fits_end)
-    if seconds > left:
-        said = f"it would take about {seconds:,.0f} s, and {max(left, 0.0):,.0f} s were left of {budget.said}"
-        return TimeoutError(said)
+    """Return a member's answers at the unlabelled rows, or why there are none."""
+    left = budget.left(FOR_FITS)
+    if left <= 0.0:
+        return TimeoutError(f"nothing was left of {budget.said}")
     try:
-        with time_limit(max(seconds, MOST_OF_THE_REST * left)):
+        with time_limit(MOST_OF_THE_REST * left):
             every = np.arange(len(problem.labels))
             return ask(member, problem, every, problem.sample.unlabelled, after=after)
     except OutOfTimeError:
@@ -657,8 +608,9 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     at = problem.rows[rows]
     index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]
     if problem.classes is None:
-        signals = (blend - fitted.centre) / fitted.unit, spread / fitted.unit
-        size = ErrorSize.fit(*signals, (blend - hidden.truth) / fitted.unit, hidden.shares())
+        centre, unit = fitted.moments
+        signals = (blend - centre) / unit, spread / unit
+        size = ErrorSize.fit(*signals, (blend - hidden.truth) / unit, hidden.shares())
         frame = pd.DataFrame(by_row, index=index, columns=names)
         return replace(fitted, out_of_fold=frame, error_size=size)
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])
@@ -671,26 +623,11 @@ def _has_probabilities(reply: Reply) -> bool:
     return reply.probabilities is not None or hasattr(estimator, "predict_proba")
 
 
-def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> Calibration:
-    """Return how a member's scores become shares: by its out-of-fold scores, or without labels if it has none."""
+def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> float:
+    """Return the factor of a member's scores: by its out-of-fold scores, or without labels if it has none."""
     if problem.classes is None or _has_probabilities(reply):
-        return Calibration()
+        return 1.0
     n_classes = len(problem.classes)
     if hidden is None:
-        return Calibration.of_size(reply.class_scores(n_classes)[reply.given])
-    return Calibration.fit(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
-
-
-def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
-    """Return a number from 0 on for each member by name, or raise a ValueError."""
-    try:
-        numbers = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
-    if not proper or numbers.sum() == 0.0:
-        raise ValueError(
-            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {len(names)} members, not all "
-            f"0; got {weights!r}."
-        )
-    return dict(zip(names, numbers.tolist(), strict=True))
+        return unit_factor(reply.class_scores(n_classes)[reply.given])
+    return fit_factor(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)

@@ -105,17 +105,6 @@ class Problem:
         """The labels, shape (l,), or 1 for the class of each and 0 for the others, shape (l, n_classes)."""
         return self.labels if self.classes is None else np.eye(len(self.classes))[self.codes]
 
-    def part(self, size: int) -> Problem:
-        """Return about so many rows, at even steps, labelled ones in proportion but 50 at least."""
-
-        def even(rows: AnyArray, count: int) -> AnyArray:
-            return rows[np.linspace(0, len(rows) - 1, min(max(count, 0), len(rows))).round().astype(int)]
-
-        shown = even(self.rows, max(50, size * len(self.rows) // self.n_rows))
-        rows = np.sort(np.concatenate([shown, even(self.sample.unlabelled, size - len(shown))]))
-        labels = self.shown(np.arange(len(self.labels)))[rows]
-        return read_problem(take(self.X, rows), labels, task=self.task)
-
 
 def read_problem(
     X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None, known: Collection[Any] = ()
