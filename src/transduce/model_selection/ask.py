@@ -153,13 +153,20 @@ def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
 
 def check_member(name: str, estimator: Any) -> None:
     """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
+    if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
+        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
+    check_predicts(name, estimator)
+
+
+def check_predicts(name: str, estimator: Any) -> None:
+    """Raise a ValueError if this is a class, or an estimator that has no answer."""
     if isinstance(estimator, type):
         word = estimator.__name__
         raise ValueError(f"{name} is the class {word}: give an instance of it, {word}().")
-    if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
-        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
-    if not is_transducer(estimator) and not hasattr(estimator, "predict"):
-        raise ValueError(f"{name} cannot predict: end it with a regressor or a classifier.")
+    last = last_step(estimator)  # before the fit of a stack only the class says that it predicts
+    if not (hasattr(last, "predict") or hasattr(type(last), "predict") or is_transducer(estimator)):
+        said = f"{type(last).__name__} cannot predict: end it with a regressor or a classifier"
+        raise ValueError(f"{name}: {said}.")
 
 
 def name_members(what: str, estimators: Any) -> dict[str, Any]:
@@ -260,26 +267,24 @@ class FittedEstimator:
         if not hasattr(self.estimator, "predict"):  # it can transduce only
             return self.unreached(_num_samples(X))
         with _dispatching(X):
-            return self._predict(X, spreads, once)
-
-    def _predict(self, X: Any, spreads: bool, once: bool) -> Reply:
-        last = last_step(self.estimator)
-        if self.classes is None:
-            if spreads and "return_std" in inspect.signature(last.predict).parameters:
-                values, errors = self.estimator.predict(X, return_std=True)
-                return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
-            return self.reply(self.estimator.predict(X))
-        probabilities = scores = None
-        if hasattr(self.estimator, "predict_proba"):
-            probabilities = self.estimator.predict_proba(X)
-        elif hasattr(self.estimator, "decision_function"):
-            scores = self.estimator.decision_function(X)
-        own = self.estimator.classes_
-        if once and probabilities is not None:
-            values = np.asarray(own)[np.argmax(arrays.to_numpy(probabilities), axis=1)]
-        else:
-            values = self.estimator.predict(X)
-        return self.reply(values, probabilities=probabilities, scores=scores, own=own)
+            if self.classes is None:
+                if (
+                    spreads
+                    and "return_std" in inspect.signature(last_step(self.estimator).predict).parameters
+                ):
+                    values, errors = self.estimator.predict(X, return_std=True)
+                    return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
+                return self.reply(self.estimator.predict(X))
+            own, probabilities, scores = self.estimator.classes_, None, None
+            if hasattr(self.estimator, "predict_proba"):
+                probabilities = self.estimator.predict_proba(X)
+            elif hasattr(self.estimator, "decision_function"):
+                scores = self.estimator.decision_function(X)
+            if once and probabilities is not None:
+                values = np.asarray(own)[np.argmax(arrays.to_numpy(probabilities), axis=1)]
+            else:
+                values = self.estimator.predict(X)
+            return self.reply(values, probabilities=probabilities, scores=scores, own=own)
 
     def unreached(self, n: int) -> Reply:
         """Return no answer at n rows."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
@@ -20,7 +20,6 @@ from transduce.core.answer import Answer
 from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
-from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
 from transduce.model_selection.ask import (
     Problem,
@@ -139,11 +138,10 @@ def ask_folds(
     """Return what each estimator replies in each fold, or why it fails; the fitted copies are let go."""
     calls = [(_try, estimator, problem, *fold) for estimator in estimators for fold in folds]
     replies: list[Reply | Exception] = []
-    if calls:
-        with stage("cross-validation") as report:
-            for reply in call_each(calls, threads_of_fit(problem.n_rows), n_jobs):
-                replies.append(reply)
-                report(len(replies) / len(calls))
+    with stage("cross-validation") as report:
+        for reply in call_each(calls, threads_of_fit(problem.n_rows), n_jobs):
+            replies.append(reply)
+            report(len(replies) / len(calls))
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
 
 
@@ -194,8 +192,6 @@ class CrossTransduction:
         scoring.
     answers : Answer
         The out-of-fold answers, at the labelled rows that were hidden in some fold.
-    out_of_fold : array or series of shape (n,)
-        The same in the container of `y`: the out-of-fold answer where it has a label, missing elsewhere.
     task : {"regression", "classification"}
         How the labels were read.
 
@@ -211,7 +207,6 @@ class CrossTransduction:
     scores: Array
     folds: pd.DataFrame
     answers: Answer
-    out_of_fold: Any
     task: str
 
     def __str__(self) -> str:
@@ -282,20 +277,18 @@ def cross_val_transduce(  # noqa: PLR0913
     scorers = read_scorers(scoring, problem.task, problem.classes)
     folds = read_folds(cv, problem, random_state=random_state, groups=groups)
     replies = ask_folds([estimator], problem, folds, n_jobs=n_jobs)[0]
-    return judge(problem, folds, replies, scorers, more=scoring is None)
+    good = [reply for reply in replies if isinstance(reply, Reply)]
+    if scoring is None and all(reply.probabilities is not None for reply in good):
+        scorers |= read_scorers("neg_log_loss", problem.task, problem.classes)
+    result = judge(problem, folds, replies, scorers)
+    _warn(good)
+    return result
 
 
 def judge(
-    problem: Problem,
-    folds: list[Fold],
-    replies: list[Reply | Exception],
-    scorers: dict[str, Any],
-    *,
-    more: bool = False,
-    quiet: bool = False,
+    problem: Problem, folds: list[Fold], replies: list[Reply | Exception], scorers: dict[str, Any]
 ) -> CrossTransduction:
     """Return scores and out-of-fold answers from the replies of one estimator; raise if it failed in a fold."""
-    # `more` adds the log-loss if there are probabilities; `quiet` keeps the estimator's warnings from the user.
     if problem.classes is None and 0.0 < np.ptp(problem.labels) < 1e-150:
         raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
     good: list[Reply] = []
@@ -304,15 +297,10 @@ def judge(
             where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
             raise like(reply, f"{where}: {in_a_sentence(reply)}") from reply
         good.append(filled(reply, problem.prior(folds[k][0])))
-    if not quiet:
-        _warn(good)
-    if more and problem.classes is not None and all(reply.probabilities is not None for reply in good):
-        scorers = scorers | read_scorers("neg_log_loss", problem.task, problem.classes)
     lines = [_score_fold(problem, fold, reply, scorers) for fold, reply in zip(folds, good, strict=True)]
     table = pd.DataFrame(lines, index=pd.RangeIndex(1, len(folds) + 1, name="fold"))
-    answers = _collect(problem, folds, good)
     first = table[next(iter(scorers))].to_numpy()
-    return CrossTransduction(first, table, answers, _column(problem, answers), problem.task)
+    return CrossTransduction(first, table, _collect(problem, folds, good), problem.task)
 
 
 def judge_each(
@@ -322,7 +310,7 @@ def judge_each(
     results: list[CrossTransduction | Exception] = []
     for reply in replies:
         try:
-            results.append(judge(problem, folds, reply, scorers, quiet=True))
+            results.append(judge(problem, folds, reply, scorers))
         except (TypeError, ValueError) as error:
             results.append(error)
     return results
@@ -331,22 +319,22 @@ def judge_each(
 def _warn(replies: list[Reply]) -> None:
     """Pass on what the estimator warned of, once, and say where it had no answer."""
     for category, message in dict.fromkeys(note for reply in replies for note in reply.notes):
-        warnings.warn(message, category, stacklevel=4)
+        warnings.warn(message, category, stacklevel=3)
     gaps = sum(int((~reply.given).sum()) for reply in replies)
     if gaps:
         warnings.warn(
             f"{gaps} hidden label{'s' * (gaps != 1)} got no answer: the mean of the visible labels, or their most "
             "frequent class, stands in.",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
 def _score_fold(problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, Any]) -> dict[str, Any]:
     visible, hidden = fold
-    answered: Any = AnsweredNumbers(reply.values)
+    answered, shares = Answered(reply.values), reply.probabilities
     if problem.classes is not None:
-        shares, margins = reply.probabilities, reply.probabilities if reply.scores is None else reply.scores
-        answered = AnsweredClasses(problem.classes[reply.values], problem.classes, shares, margins)
+        margins = shares if reply.scores is None else reply.scores
+        answered = Answered(problem.classes[reply.values], problem.classes, shares, margins)
     rows = _safe_indexing(problem.X, problem.rows[hidden])
     start = time.perf_counter()
     labels = problem.labels[hidden]
@@ -384,26 +372,6 @@ def _collect(problem: Problem, folds: list[Fold], replies: list[Reply]) -> Answe
     )
 
 
-def _column(problem: Problem, answers: Answer) -> Any:
-    """Return the out-of-fold answers in the container of y, missing where there is none."""
-    sample = problem.sample
-    unlabelled = np.ones(len(sample.labelled), dtype=bool)
-    unlabelled[answers.rows] = False
-    y, source, values = sample.y.copy(), sample.source, answers.values
-    never = sample.labelled & unlabelled
-    if problem.classes is None:
-        y = np.full(len(unlabelled), np.nan)
-    else:
-        values = values.astype(object)
-        if never.any():
-            y = y.astype(object)
-            y[never] = None
-            source = source.astype(object) if isinstance(source, pd.Series) else source
-    column = PartlyLabelled(sample.X, y, unlabelled, source).complete(values)
-    # In polars what is missing is null, not NaN.
-    return column.fill_nan(None) if hasattr(column, "fill_nan") and column.dtype.is_float() else column
-
-
 DEFAULT = {"regression": "neg_root_mean_squared_error", "classification": "accuracy"}
 
 
@@ -412,26 +380,21 @@ class Answered(BaseEstimator):
     """Poses as a fitted estimator whose answers are known, so that any scorer can judge them."""
 
     values: AnyArray
+    classes_: AnyArray | None = None  # of a classifier
+    probabilities: Any = None
+    scores: Any = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self.classes_ is None else "classifier"
+        return tags
+
     def predict(self, X: Any) -> AnyArray:
         """Return the answers, whatever X holds."""
         return self.values
-
-
-class AnsweredNumbers(RegressorMixin, Answered):
-    """Poses as a regressor."""
-
-
-@dataclass(eq=False, repr=False)
-class AnsweredClasses(ClassifierMixin, Answered):
-    """Poses as a classifier; it has probabilities or scores if they are given."""
-
-    classes_: AnyArray
-    probabilities: Any
-    scores: Any
 
     @available_if(lambda self: self.probabilities is not None)
     def predict_proba(self, X: Any) -> Array:
@@ -441,7 +404,7 @@ class AnsweredClasses(ClassifierMixin, Answered):
     @available_if(lambda self: self.scores is not None)
     def decision_function(self, X: Any) -> Array:
         """Return the scores, whatever X holds; of two classes their difference."""
-        return self.scores if len(self.classes_) > 2 else self.scores[:, 1] - self.scores[:, 0]
+        return self.scores if self.scores.shape[1] > 2 else self.scores[:, 1] - self.scores[:, 0]
 
 
 def read_scorers(scoring: Any, task: str, classes: AnyArray | None) -> dict[str, Any]:
@@ -464,20 +427,18 @@ def _name(scorer: Any) -> str:
 def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
     from sklearn.metrics import get_scorer, log_loss, make_scorer
 
+    if isinstance(scoring, str) and scoring == "neg_log_loss":  # a fold may lack a class
+        of = {"response_method": "predict_proba", "labels": classes}
+        return make_scorer(log_loss, greater_is_better=False, **of)
     if isinstance(scoring, str):
         try:
-            scorer = get_scorer(scoring)
+            return get_scorer(scoring)
         except ValueError:
             known = "sklearn.metrics.get_scorer_names() lists them"
             raise ValueError(f"scoring={scoring!r} is not a scikit-learn score: {known}.") from None
-        if scoring == "neg_log_loss":  # a fold may lack a class
-            of = {"response_method": "predict_proba", "labels": classes}
-            return make_scorer(log_loss, greater_is_better=False, **of)
-        return scorer
-    module = getattr(scoring, "__module__", None) or ""
-    if not callable(scoring) or isinstance(scoring, type) or module.startswith("sklearn.metrics._"):
-        if hasattr(scoring, "_score_func"):
-            return scoring
+    metric = (getattr(scoring, "__module__", None) or "").startswith("sklearn.metrics._")
+    scorer = callable(scoring) and not isinstance(scoring, type) and not metric
+    if not scorer and not hasattr(scoring, "_score_func"):
         raise ValueError(
             "scoring must be the name of a score, or a scorer: a function of (estimator, X, y) such as "
             f"sklearn.metrics.make_scorer makes of a metric; got {scoring!r}."

@@ -27,7 +27,6 @@ SMALLEST_PENALTY = 30.0  # of ridge regression, over the number of labels
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
-NEIGHBORS = 7  # of label spreading, its default
 DEVICE_ROWS = 500  # below, small steps wait for a device longer than it saves (benchmarks/gpu.py)
 # Small steps and leaves, and some features only at each split: where labels say much this comes near to CatBoost, and
 # where they say little the other members count for more.
@@ -97,9 +96,7 @@ class Method:
     fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
     least_labels: int = 0
-    most_labels: float = float("inf")
-    most_rows: float = float("inf")
-    most_features: float = float("inf")
+    most: dict[str, int] = field(default_factory=dict)  # labels, rows or features beyond which it is left out
     on_devices: bool = False  # whether it, or some of its members, compute where the features are
 
     def suited(self, case: Case) -> Any:
@@ -156,13 +153,6 @@ def _spectral_graph(case: Case) -> Any:
     from transduce.methods.spectral_graph import SpectralGraphTransducer
 
     return _scaled(case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state))
-
-
-def _label_spreading(case: Case) -> Any:
-    from sklearn.semi_supervised import LabelSpreading
-
-    neighbors = min(NEIGHBORS, case.n_rows)
-    return _scaled(case, LabelSpreading(kernel="knn", n_neighbors=neighbors, max_iter=300))
 
 
 def _confidence_machine(case: Case) -> Any:
@@ -281,7 +271,7 @@ REGISTRY = (
         tasks=(CLASSES,),
         make=_bayesian_transduction,
         fit_seconds=lambda case: 1.0 + 20.0 * (case.labels / 500) ** 2 + 1e-5 * case.n_rows,
-        most_labels=1000,  # O(l^3) and more for l labels, several hundred times over
+        most={"labels": 1000},  # O(l^3) and more for l labels, several hundred times over
     ),
     Method(
         "spectral-graph",
@@ -293,17 +283,8 @@ REGISTRY = (
         make=_spectral_graph,
         fit_seconds=lambda case: 0.1 + 6e-4 * case.n_rows + case.many_classes(a_row=1e-6),
         answer_seconds=lambda case: 1e-4,
-        most_rows=GRAPH_ROWS,
+        most={"rows": GRAPH_ROWS},
         on_devices=True,
-    ),
-    Method(
-        "",
-        member="label_spreading",
-        tasks=(CLASSES,),
-        make=_label_spreading,
-        fit_seconds=lambda case: 0.05 + 1e-4 * case.n_rows,
-        answer_seconds=lambda case: 3e-4,
-        most_rows=GRAPH_ROWS,
     ),
     Method(
         "confidence-machine",
@@ -311,7 +292,7 @@ REGISTRY = (
         "Nouretdinov, Melluish, Vovk 2001",
         "confidence_machine",
         make=_confidence_machine,
-        most_labels=5000,
+        most={"labels": 5000},
     ),
     Method("blend", "Weighted mean of the methods that suit the table.", "this project", on_devices=True),
     Method("", member="ridge", tasks=(NUMBERS,), blended={NUMBERS: ALWAYS}, make=_ridge),
@@ -340,7 +321,7 @@ REGISTRY = (
         make=_extra_trees,
         fit_seconds=lambda case: _forest_seconds(case) + case.many_classes(a_label=2.5e-6),
         answer_seconds=lambda case: 1.5e-5,
-        most_features=1000,  # with 5,000 they have no weight, and take longer than all others
+        most={"features": 1000},  # with 5,000 they have no weight, and take longer than all others
     ),
     Method(
         "",
@@ -359,17 +340,15 @@ MEMBERS = {method.member: method for method in REGISTRY if method.member}  # as 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
     """Return methods that suit a table, all or those of a blend, by name, and for those that do not, why."""
     members, left_out = {}, {}
+    sizes = {"labels": case.labels, "rows": case.n_rows, "features": case.n_features or 0}
     for name, method in MEMBERS.items():
         compared = compare and case.task in method.tasks
         least, below = ALWAYS if compared else method.blended.get(case.task, (1, 0))
         if not max(least, method.least_labels) <= case.labels < below:
             continue
-        if case.labels > method.most_labels:
-            left_out[name] = f"{case.labels:,} labels are more than {method.most_labels:,}"
-        elif case.n_rows > method.most_rows:
-            left_out[name] = f"{case.n_rows:,} rows are more than {method.most_rows:,}"
-        elif (case.n_features or 0) > method.most_features:
-            left_out[name] = f"{case.n_features:,} features are more than {method.most_features:,}"
-        else:
+        beyond = next((what for what, most in method.most.items() if sizes[what] > most), None)
+        if beyond is None:
             members[name] = method.suited(case)
+        else:
+            left_out[name] = f"{sizes[beyond]:,} {beyond} are more than {method.most[beyond]:,}"
     return members, left_out

@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import on_command_line, option
-from transduce.model_selection.ask import is_transducer, last_step
+from transduce.model_selection.ask import check_predicts, is_transducer, last_step
 from transduce.model_selection.cross_validation import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
@@ -50,15 +50,10 @@ def imported(name: str) -> Any:
 
 def checked(estimator: Any) -> Any:
     """Return an estimator, or raise a ValueError that says why it is none."""
-    if isinstance(estimator, type):
-        word = estimator.__name__
-        raise ValueError(f"method is the class {word}: give an instance of it, {word}().")
     if not hasattr(estimator, "fit"):
         said = f"method is the name of a method or an estimator, and {estimator!r} is neither"
         raise ValueError(f"{said}: it has no fit.")
-    last = last_step(estimator)  # before the fit of a stack only the class says that it predicts
-    if not (hasattr(last, "predict") or hasattr(type(last), "predict") or is_transducer(estimator)):
-        raise ValueError(f"{called(estimator)} cannot predict: end it with a regressor or a classifier.")
+    check_predicts("method", estimator)
     return estimator
 
 
@@ -126,8 +121,8 @@ class OwnModel(Pipeline):
         """Return an estimator for a table; chance in it is seeded where it is not, and it gets features or columns."""
         model = clone(estimator, safe=False)
         settings = model.get_params() if hasattr(model, "get_params") else {}
-        chance = [name for name, value in settings.items() if value is None]
-        chance = [name for name in chance if name == "random_state" or name.endswith("__random_state")]
+        unset = [name for name, value in settings.items() if value is None]
+        chance = [name for name in unset if name.rpartition("__")[2] == "random_state"]
         if chance:
             model.set_params(**dict.fromkeys(chance, case.random_state))
         first = FunctionTransformer(columns_of) if columns else "passthrough"

@@ -341,8 +341,8 @@ class GrownTrees:
         """Put the splits and values of several trees together."""
         starts = np.cumsum([0, *(len(splits) for splits, _ in grown)])
         below = None if columns is not None else np.concatenate([_below(splits) for splits, _ in grown])
-        parts = np.concatenate([one for one, _ in grown]), starts, np.concatenate([one for _, one in grown])
-        return cls(*parts, columns, below)
+        splits, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
+        return cls(splits, starts, values, columns, below)
 
     def add_to(
         self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int | None = None
@@ -356,24 +356,6 @@ class GrownTrees:
         _add_large(bins, rows, (self.splits, self.starts, self.values, self.below), first, last, out)
 
 
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """Labels as trees take them: numbers in units of their spread, or an indicator of each class."""
-
-    outputs: Array  # (k, n)
-    centre: float = 0.0
-    unit: float = 1.0
-
-    @classmethod
-    def of(cls, y: AnyArray, classes: AnyArray | None) -> _Labels:
-        """Read numbers, or the numbers of classes; of two classes only that of the second."""
-        if classes is None:
-            centre, unit = label_moments(y)
-            return cls((y[None] - centre) / unit, centre, unit)
-        indicator = np.eye(max(len(classes), 2))[:, y]
-        return cls(indicator[1:] if len(classes) <= 2 else indicator)
-
-
 class _TreeEstimator(BaseEstimator):
     """What all of them do around their trees."""
 
@@ -381,10 +363,15 @@ class _TreeEstimator(BaseEstimator):
         """Grow the trees, for labels (n,) of rows (n, d)."""
         classes = hasattr(self, "predict_proba")
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=not classes)
+        # Outputs (k, n) are numbers in units of their spread, or an indicator of each class, of two of the second.
         if classes:
             check_classification_targets(y)
-            self.classes_, y = np.unique(y, return_inverse=True)
-        self._labels = _Labels.of(y, getattr(self, "classes_", None))
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            indicator = np.eye(max(len(self.classes_), 2))[:, codes]
+            self._outputs = indicator[1:] if len(self.classes_) <= 2 else indicator
+        else:
+            self._moments = centre, unit = label_moments(y)
+            self._outputs = (y[None] - centre) / unit
         self._rows = BinnedRows.of(X)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._trees, self._base = self._grown(np.arange(len(y)))
@@ -402,7 +389,7 @@ class _TreeEstimator(BaseEstimator):
     def _shown(self, outputs: Array) -> Array:
         """Return numbers (m,), or the probabilities of classes (m, c), for outputs (k, m) of the trees."""
         if not hasattr(self, "classes_"):
-            return outputs[0] * self._labels.unit + self._labels.centre
+            return outputs[0] * self._moments[1] + self._moments[0]
         if len(self.classes_) == 1:
             return np.ones((outputs.shape[1], 1))
         return np.vstack([1.0 - outputs, outputs]).T if len(outputs) == 1 else np.ascontiguousarray(outputs.T)
@@ -428,7 +415,7 @@ class _Boosted(_TreeEstimator):
 
     def _grown(self, rows: AnyArray) -> tuple[GrownTrees, Array]:
         """Return trees fitted to some of the labels, and where their sums begin."""
-        outputs, bins, numbers = self._labels.outputs, self._rows.bins, not hasattr(self, "classes_")
+        outputs, bins, numbers = self._outputs, self._rows.bins, not hasattr(self, "classes_")
         (k, n), base = outputs.shape, outputs[:, rows].mean(axis=1)
         if not numbers:
             base = np.log(np.clip(base, 0.5 / len(rows), 1.0 - 0.5 / len(rows)))
@@ -494,14 +481,14 @@ class _Forest(_TreeEstimator):
 
     def _drawn(self) -> Iterator[tuple[AnyArray, Array]]:
         """Yield the state of chance of each tree, and how often it has drawn every row."""
-        n = self._labels.outputs.shape[1]
+        n = self._outputs.shape[1]
         for tree in range(self.n_estimators):
             state = np.array([self._seed + tree], dtype=np.uint64)
             yield state, _times_drawn(state, n, self.max_samples or n)
 
     def _grown(self, rows: AnyArray) -> tuple[GrownTrees, Array]:
         settings = self._settings(self.max_features, 0.0, self.random_cuts, True)
-        outputs, grown, bins = self._labels.outputs, [], self._rows.bins
+        outputs, grown, bins = self._outputs, [], self._rows.bins
         features, importances = np.arange(len(bins)), np.zeros(len(bins))
         for state, times in self._drawn():
             sums = np.column_stack([*(outputs * times), times])
@@ -520,7 +507,7 @@ class _Forest(_TreeEstimator):
     def answers_in_folds(self, folds: Sequence[Fold]) -> list[Array]:
         """Return answers at the hidden labels of every fold: of the trees that did not draw them, whatever the fold."""
         bins = self._rows.bins
-        total, count = np.zeros(self._labels.outputs.shape), np.zeros(bins.shape[1])
+        total, count = np.zeros(self._outputs.shape), np.zeros(bins.shape[1])
         for tree, (_, times) in enumerate(self._drawn()):
             self._trees.add_to(total, bins, np.flatnonzero(times == 0.0), tree)
             count += times == 0.0
