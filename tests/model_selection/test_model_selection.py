@@ -639,7 +639,7 @@ def test_settings_that_fail_rank_last():
         ({"cv": [([0], [99])]}, "positions among the 25 labelled rows"),
         ({"cv": [([0], [])]}, "at least one visible and one hidden"),
         ({"cv": [([0, 1], [1, 2])]}, "both visible and hidden"),
-        ({"scoring": "best"}, "not a scikit-learn score"),
+        ({"scoring": "best"}, "scoring must be the name of a score.*got 'best'"),
         ({"scoring": mean_absolute_error}, "make_scorer"),
         ({"scoring": 3}, "scoring must be the name"),
         ({"scoring": []}, "scoring is empty"),

@@ -165,7 +165,6 @@ class ConformalTransducer(Transducer):
         if shares is not None:
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
-        assert first.fitted is not None
         self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order, shares)
         self._publish(confidence)
         verdict = table.weights.verdict
@@ -205,7 +204,6 @@ class ConformalTransducer(Transducer):
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
-                assert first.fitted is not None
                 # A blend need not cross-validate again.
                 after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
                 how: dict[str, Any] = {"transductive": transductive, "after": after}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
-from transduce.core.sample import guess_task
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
@@ -107,15 +106,13 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the members to X (n, d), weigh them, and answer at the rows whose label in y (n,) is missing."""
-        problem = self._read(X, y)
+        members, problem = self._read(X, y)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
             case = problem.case(standardize=self.standardize, random_state=seed, device=self.device)
             members, left_out = default_members(case)
-        else:
-            members = name_members("estimators", self.estimators)
         earlier = self.__dict__.pop("_earlier", None)
         self._fit = fitted = fit_blend(members, problem, self, random, earlier)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
@@ -135,31 +132,32 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
 
-    def _read(self, X: Any, y: Any) -> Problem:
-        """Check the settings, and return table and labels: finite numbers for the default members."""
-        self._forget()
+    def _read(self, X: Any, y: Any) -> tuple[dict[str, Any], Problem]:
+        """Check the settings; return given members, and table and labels: finite numbers for the default members."""
+        validation.check_given(self, y)
         checks.check_choice("task", self.task, TASKS)
         checks.check_flag("standardize", self.standardize)
         checks.check_jobs(self.n_jobs)
         if self.budget_seconds is not None:
             checks.check_positive("budget_seconds", self.budget_seconds)
         checks.check_choice("weights", self.weights, ("shrunk", "equal"))
-        if self.estimators is None:
-            sample = validation.read_sample(self, X, y)
-            problem = Problem.of(sample.X, sample, guess_task(sample) if self.task == "auto" else self.task)
-        else:
-            given = name_members("estimators", self.estimators).values()
-            validation.check_given(self, y)
-            validate_data(self, read_table(X), skip_check_array=True)
-            if len({bool(get_tags(member).input_tags.pairwise) for member in given}) > 1:
-                mixed = "Some members take a precomputed kernel, others features"
-                raise ValueError(f"{mixed}: give members of one kind.")
-            members, missing = list(given), self.missing_label
-            problem = read_problem(X, y, task=self.task, estimators=members, missing_label=missing)
+        members = {} if self.estimators is None else name_members("estimators", self.estimators)
+        if len({bool(get_tags(member).input_tags.pairwise) for member in members.values()}) > 1:
+            mixed = "Some members take a precomputed kernel, others features"
+            raise ValueError(f"{mixed}: give members of one kind.")
+        rows, given = self._rows(X, reset=True), list(members.values())
+        how: dict[str, Any] = {"task": self.task, "missing_label": self.missing_label}
+        problem = replace(read_problem(X, y, estimators=given, **how), X=rows)
         self.task_ = problem.task
         if problem.classes is not None:
             self.classes_ = problem.classes
-        return problem
+        return members, problem
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Return features as the default members need them, or as the given ones may take them."""
+        if self.estimators is None:
+            return validation.read_rows(self, X, reset=reset)
+        return validate_data(self, read_table(X), reset=reset, skip_check_array=True)
 
     def _missing_label(self) -> Any:
         return own_missing_label(self.missing_label, [member for _, member in self._named()])
@@ -169,12 +167,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     def _extend(self, X: Any) -> tuple[Array, Array]:
         """Return the blend of the members' predictions at rows, shape (m,) or (m, n_classes), and their spread."""
         check_is_fitted(self)
-        if self.estimators is None:
-            X = validation.read_rows(self, X, reset=False)
-        else:
-            X = read_table(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return self._fit.extend(X)
+        return self._fit.extend(self._rows(X, reset=False))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the blend of the members' predictions (m,) at rows (m, d), without transducing again.
@@ -204,7 +197,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if hasattr(self, "task_"):
             return self.task_
         if self.task != "auto":
-            return self.task if self.task in TASKS else None
+            return self.task
         kinds = (get_tags(member).estimator_type for _, member in self._named())
         return next((KINDS[kind] for kind in kinds if kind in KINDS), None)
 
@@ -215,16 +208,12 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     def _pairs(self) -> list[Any]:
         """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
-        members = self.estimators
-        if not isinstance(members, list):
-            return []
+        members = self.estimators if isinstance(self.estimators, list) else []
         return members if all(isinstance(pair, tuple) and len(pair) == 2 for pair in members) else []
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings, and with `deep` those of members given as a list of (name, estimator)."""
-        if deep and self._pairs():
-            return self._get_params("estimators", deep=True)
-        return super().get_params(deep=False)
+        return self._get_params("estimators") if deep and self._pairs() else super().get_params(deep=False)
 
     def set_params(self, **params: Any) -> Any:
         """Set settings, ``name__setting`` for those of members given as a list of (name, estimator)."""
@@ -240,6 +229,5 @@ class TransductiveBlend(Transducer, _BaseComposition):
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         elif kind == "regression":
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        if kind is not None:
-            tags.target_tags.required = True
+        tags.target_tags.required = kind is not None
         return tags

@@ -294,7 +294,7 @@ def _compiles(thread: int) -> bool:
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
     """Return a member's answers at the hidden rows of every fold; None if only refits can tell."""
     fitted = reply.fitted
-    if fitted is None or fitted.pairwise:
+    if fitted.pairwise:
         return None
     last = last_step(fitted.estimator)
     if hasattr(last, "relabel") and problem.classes is not None:
@@ -348,7 +348,7 @@ class BlendFit:
     @property
     def members(self) -> dict[str, FittedEstimator]:
         """The members, fitted, by name."""
-        return {name: reply.fitted for name, reply in self.replies.items() if reply.fitted is not None}
+        return {name: reply.fitted for name, reply in self.replies.items()}
 
     def mean(self, answers: Array, given: Mask) -> tuple[Array, Array]:
         """Return mean and spread of answers, computed in units of the labels so that none is too large to square."""
@@ -526,7 +526,7 @@ class _Asking:
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
         """Return the failures, and warn of them unless time is to blame; all failed is an error."""
         failures = {name: result for name, result in results.items() if isinstance(result, Exception)}
-        if results and len(failures) == len(results):
+        if len(failures) == len(results):
             name, first = next(iter(failures.items()))
             raise like(first, f"Every member failed{when}. {name}: {in_a_sentence(first)}") from first
         for name, why in failures.items():
@@ -619,8 +619,7 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
 
 
 def _has_probabilities(reply: Reply) -> bool:
-    estimator = None if reply.fitted is None else reply.fitted.estimator
-    return reply.probabilities is not None or hasattr(estimator, "predict_proba")
+    return reply.probabilities is not None or hasattr(reply.fitted.estimator, "predict_proba")
 
 
 def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> float:

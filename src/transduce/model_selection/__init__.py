@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["CrossTransduction", "MethodChoice", "TransductiveSearchCV"]
 __all__ += ["choose_method", "cross_val_transduce"]
 
-_HOMES = {
-    "CrossTransduction": "transduce.model_selection.cross_validation",
-    "MethodChoice": "transduce.model_selection.cross_validation",
-    "TransductiveSearchCV": "transduce.model_selection.search",
-    "choose_method": "transduce.model_selection.cross_validation",
-    "cross_val_transduce": "transduce.model_selection.cross_validation",
-}
+_HOMES = dict.fromkeys(__all__, "transduce.model_selection.cross_validation")
+_HOMES["TransductiveSearchCV"] = "transduce.model_selection.search"
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

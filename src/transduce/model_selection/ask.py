@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
@@ -47,8 +46,6 @@ class Problem:
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
         """Read labels as numbers or as classes; those that are known may be more than have a label."""
-        if sample.y.dtype.kind == "c":
-            raise ValueError("Complex data not supported: labels must be real numbers or classes.")
         rows = np.flatnonzero(sample.labelled)
         if task == "regression":
             return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int), rows)
@@ -140,9 +137,7 @@ def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
     if arrays.is_foreign(X):
         part = arrays.pick(X, rows)
         return part if columns is None else arrays.pick_columns(part, columns)
-    if not sparse.issparse(X) and not hasattr(X, "__getitem__"):
-        X = np.asarray(X)
-    part = X.tocsr()[rows] if sparse.issparse(X) else _safe_indexing(X, rows)
+    part = _safe_indexing(X, rows)
     if isinstance(part, pd.DataFrame | pd.Series):
         part = part.reset_index(drop=True)
     return part if columns is None else np.asarray(part)[:, columns]
@@ -312,17 +307,15 @@ class FittedEstimator:
             name = type(last_step(self.estimator)).__name__
             raise ValueError(f"{name} has not answered at every row without a label.")
 
-        def part(numbers: Array | None) -> Array | None:
+        def part(numbers: Any) -> Any:
             return None if numbers is None else arrays.to_numpy(numbers)[places]
 
-        status = answer.status[places]
-        if self.classes is None:
-            return self.reply(part(answer.values), status=status, spreads=part(answer.standard_errors))
         return self.reply(
-            answer.values[places],
-            status=status,
+            part(answer.values),
+            status=answer.status[places],
+            spreads=part(answer.standard_errors),
             probabilities=part(answer.probabilities),
-            scores=part(answer.scores if answer.scores is not None else answer.p_values),
+            scores=part(answer.p_values if answer.scores is None else answer.scores),
             own=answer.classes,
         )
 
@@ -385,7 +378,7 @@ class Reply:
     spreads: Array | None = None  # (m,) numbers
     probabilities: Array | None = None  # (m, n_classes) of classes
     scores: Array | None = None  # (m, n_classes) of classes
-    fitted: FittedEstimator | None = None  # the estimator, fitted; None once it was let go
+    fitted: Any = None  # the `FittedEstimator`; None once it was let go
     seconds: float = 0.0  # time of the fit
     notes: list[tuple[type[Warning], str]] = field(default_factory=list)  # warnings of the fit
 
@@ -478,7 +471,7 @@ def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:
     """Return a reply at all unlabelled rows as an `Answer`: the estimator's own, if it has one."""
     sample = problem.sample
     index = None if sample.index is None else sample.index[sample.unlabelled]
-    own = None if reply.fitted is None else getattr(last_step(reply.fitted.estimator), "answer_", None)
+    own = getattr(last_step(reply.fitted.estimator), "answer_", None)
     if isinstance(own, Answer):
         return replace(own, index=index)
     return Answer(

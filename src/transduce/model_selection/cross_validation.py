@@ -425,25 +425,19 @@ def _name(scorer: Any) -> str:
 
 
 def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
-    from sklearn.metrics import get_scorer, log_loss, make_scorer
+    from sklearn.metrics import check_scoring, log_loss, make_scorer
 
     if isinstance(scoring, str) and scoring == "neg_log_loss":  # a fold may lack a class
         of = {"response_method": "predict_proba", "labels": classes}
         return make_scorer(log_loss, greater_is_better=False, **of)
-    if isinstance(scoring, str):
-        try:
-            return get_scorer(scoring)
-        except ValueError:
-            known = "sklearn.metrics.get_scorer_names() lists them"
-            raise ValueError(f"scoring={scoring!r} is not a scikit-learn score: {known}.") from None
-    metric = (getattr(scoring, "__module__", None) or "").startswith("sklearn.metrics._")
-    scorer = callable(scoring) and not isinstance(scoring, type) and not metric
-    if not scorer and not hasattr(scoring, "_score_func"):
+    try:
+        return check_scoring(scoring=scoring)
+    except ValueError as error:
         raise ValueError(
-            "scoring must be the name of a score, or a scorer: a function of (estimator, X, y) such as "
-            f"sklearn.metrics.make_scorer makes of a metric; got {scoring!r}."
-        )
-    return scoring
+            "scoring must be the name of a score, as sklearn.metrics.get_scorer_names() lists them, or a scorer: a "
+            "function of (estimator, X, y) such as sklearn.metrics.make_scorer makes of a metric; got "
+            f"{scoring!r}."
+        ) from error
 
 
 def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> float:

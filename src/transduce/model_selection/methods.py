@@ -64,16 +64,6 @@ class Case:
         """Whether there are many features."""
         return self.n_features is not None and self.n_features > MOST_FEATURES
 
-    @property
-    def centres(self) -> int | None:
-        """How many rows transductive ridge has for centres; None for all."""
-        return None if self.n_rows <= MOST_ROWS else CENTRES
-
-    @property
-    def drawn(self) -> int | None:
-        """How many labels each tree of a forest draws; None for as many as there are."""
-        return DRAWN if self.labels > DRAWN else None
-
     def many_classes(self, *, a_row: float = 0.0, a_label: float = 0.0) -> float:
         """Return the seconds of all classes beyond ten, from those for each row or label and class."""
         return max(self.n_classes - 10, 0) * (self.n_rows * a_row + self.labels * a_label)
@@ -120,7 +110,8 @@ class Method:
 def _transductive_ridge(case: Case) -> Any:
     from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
 
-    common = {"centres": case.centres, "standardize": case.standardize, "random_state": case.random_state}
+    centres = None if case.n_rows <= MOST_ROWS else CENTRES
+    common = {"centres": centres, "standardize": case.standardize, "random_state": case.random_state}
     if case.task == CLASSES:
         return TransductiveRidgeClassifier(**common)
     return TransductiveRidge(ridge=FEW_RIDGE if case.few else "loo", **common)
@@ -192,7 +183,8 @@ def _forest(case: Case, **settings: Any) -> Any:
     from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 
     make = ForestRegressor if case.task == NUMBERS else ForestClassifier
-    return make(TREES, max_samples=case.drawn, random_state=case.random_state, **settings)
+    drawn = DRAWN if case.labels > DRAWN else None
+    return make(TREES, max_samples=drawn, random_state=case.random_state, **settings)
 
 
 def _boosted_trees(case: Case) -> Any:

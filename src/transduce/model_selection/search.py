@@ -174,7 +174,6 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
         reply = ask(member, problem, np.arange(len(problem.labels)), sample.unlabelled)
         for category, message in reply.notes:
             warnings.warn(message, category, stacklevel=3)
-        assert reply.fitted is not None
         self.best_estimator_ = best = reply.fitted.estimator
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
