@@ -15,7 +15,7 @@ from transduce.core import checks, validation
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
-from transduce.ensemble.blend_fit import Earlier, fit_blend
+from transduce.ensemble.blend_fit import Asking, Budget, Earlier
 from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table
 from transduce.model_selection.methods import default_members
 
@@ -114,7 +114,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
             case = problem.case(standardize=self.standardize, random_state=seed, device=self.device)
             members, left_out = default_members(case)
         earlier = self.__dict__.pop("_earlier", None)
-        self._fit = fitted = fit_blend(members, problem, self, random, earlier)
+        budget = Budget(self.budget_seconds or np.inf)
+        self._fit = fitted = Asking(members, problem, self, budget, earlier).fit(random)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,6 @@ from transduce.core.scaling import fit_power, fit_temperature, label_moments, to
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, is_transducer, last_step
 from transduce.model_selection.cross_validation import Fold, ask_folds, in_a_sentence, like, read_folds
-
-if TYPE_CHECKING:
-    from transduce.ensemble.blend import TransductiveBlend
 
 
 def unit_factor(scores: Array) -> float:
@@ -452,41 +449,13 @@ class Earlier:
         return OutOfFold(hidden, together, problem.truth[hidden])
 
 
-def fit_blend(
-    members: Mapping[str, Any],
-    problem: Problem,
-    settings: TransductiveBlend,
-    random: np.random.RandomState,
-    earlier: Earlier | None = None,
-) -> BlendFit:
-    """Fit the members, weigh them, and return what it takes to blend their answers."""
-    asking = _Asking(members, problem, settings, Budget(settings.budget_seconds or np.inf), earlier)
-    replies, known = asking.replies(), None
-    if earlier is not None and asking.estimated:
-        known = earlier.out_of_fold(problem, list(replies))
-    if earlier is not None and known is not None:
-        factors = {name: earlier.fit.factors[name] for name in replies}
-    else:
-        folds, hidden = asking.out_of_fold(replies, random)
-        replies = {name: replies[name] for name in hidden}
-        factors = {name: calibrate(problem, folds, reply, hidden[name]) for name, reply in replies.items()}
-        if asking.estimated and folds:
-            known = OutOfFold.of(problem, folds, hidden, factors)
-    equal = np.full(len(replies), 1.0 / len(replies))
-    fitted = BlendFit(problem, replies, factors, equal, late=asking.late, hidden=known)
-    if known is None:
-        return fitted
-    weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
-    return _with_out_of_fold(replace(fitted, weights=weights), known)
-
-
 @dataclass(frozen=True, eq=False)
-class _Asking:
+class Asking:
     """Members that are asked for their answers, and the time there is for it; `late` says who came too late."""
 
     members: Mapping[str, Any]
     problem: Problem
-    settings: TransductiveBlend
+    settings: Any  # of the blend
     budget: Budget
     earlier: Earlier | None = None
     late: dict[str, str] = field(default_factory=dict)
@@ -500,6 +469,26 @@ class _Asking:
     def refits(self) -> bool:
         """Whether every member is refitted in every fold, also one that can tell otherwise what it would answer."""
         return not (isinstance(self.settings.cv, str) and self.settings.cv == "auto")
+
+    def fit(self, random: np.random.RandomState) -> BlendFit:
+        """Fit the members, weigh them, and return what it takes to blend their answers."""
+        replies, problem, earlier, known = self.replies(), self.problem, self.earlier, None
+        if earlier is not None and self.estimated:
+            known = earlier.out_of_fold(problem, list(replies))
+        if earlier is not None and known is not None:
+            factors = {name: earlier.fit.factors[name] for name in replies}
+        else:
+            folds, hidden = self.out_of_fold(replies, random)
+            replies = {name: replies[name] for name in hidden}
+            factors = {name: calibrate(problem, folds, replies[name], own) for name, own in hidden.items()}
+            if self.estimated and folds:
+                known = OutOfFold.of(problem, folds, hidden, factors)
+        equal = np.full(len(replies), 1.0 / len(replies))
+        fitted = BlendFit(problem, replies, factors, equal, late=self.late, hidden=known)
+        if known is None:
+            return fitted
+        weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
+        return _with_out_of_fold(replace(fitted, weights=weights), known)
 
     def replies(self) -> dict[str, Reply]:
         """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""

@@ -238,7 +238,7 @@ def _planned(
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
     free = options.guarantee == "auto" and options.parts != ["confidence-machine"]
-    enough = calibration_number(case.labels, float(options.confidence)) > 0
+    enough = calibration_number(case.n_labels, float(options.confidence)) > 0
     if compared.shifted and free and enough and options.design != Chance(reweight=False):
         plan = make_plan(case, options, Estimated(), **more)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])

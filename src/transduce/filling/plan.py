@@ -66,7 +66,7 @@ def make_plan(
         note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
         note += "does that, and holds labels out for it."
         return Plan(_machine(case.task, options, design), False, left_out, seconds, [note, *notes], inner)
-    notes.append(_about_guarantee(what, case.labels, n_calibration, design))
+    notes.append(_about_guarantee(what, case.n_labels, n_calibration, design))
     how: dict[str, Any] = {"confidence": float(options.confidence), "random_state": options.random_state}
     how |= {"label_conditional": options.label_conditional, "classes": classes or None}
     model = ConformalTransducer(inner, labels=design, refit=True, **how)
@@ -86,7 +86,7 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
 
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    n_labels, confidence = case.labels, float(options.confidence)
+    n_labels, confidence = case.n_labels, float(options.confidence)
     number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
     few = n_labels < ROW_BELOW[case.task]
     if isinstance(design, ByClass):  # labels of a class stand for that class alone
@@ -129,7 +129,7 @@ def _blend(
     case: Case, options: Options, n_outside: int, fits: int
 ) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
     """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
-    budget, n_labels = float(options.budget_seconds), case.labels
+    budget, n_labels = float(options.budget_seconds), case.n_labels
     by_name = [part for part in options.parts if isinstance(part, str)]
     members, unsuited = default_members(case) if set(BLENDS) & set(by_name) else ({}, {})
     # The Gaussian process answers rows outside of the fit from all labels, or from some points if that is quicker.

@@ -70,9 +70,8 @@ class Problem:
 
     def case(self, *, standardize: bool, random_state: int, device: str | None = None) -> Case:
         """Return what methods are to be made for."""
-        size = self.n_rows, len(self.labels), self.X.shape[1] if hasattr(self.X, "shape") else None
-        more: dict[str, Any] = {"random_state": random_state, "device": device}
-        return Case(self.task, *size, standardize=standardize, **more)
+        size = self.n_rows, len(self.labels), self.X.shape[1] if hasattr(self.X, "shape") else 0
+        return Case(self.task, *size, 0, standardize, random_state, device)
 
     @property
     def numbers(self) -> AnyArray:
@@ -107,6 +106,8 @@ def read_problem(
     X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None, known: Collection[Any] = ()
 ) -> Problem:
     """Return table and labels; features stay as given, for the estimators to check. Shapes: X (n, d)."""
+    for estimator in estimators:
+        check_member("estimator", estimator)
     checks.check_choice("task", task, TASKS)
     if y is None:
         raise ValueError("y is None: give a label for each row, missing (NaN or None) where it is wanted.")
@@ -437,9 +438,8 @@ def _fit(
     model: Any, problem: Problem, visible: AnyArray, order: AnyArray | None, transduces: bool
 ) -> FittedEstimator:
     """Fit to all rows, the visible ones with their labels, or to the visible rows alone."""
-    own = problem.rows[visible]
-    every = np.arange(problem.n_rows) if order is None else order
-    n = problem.n_rows
+    own, n = problem.rows[visible], problem.n_rows
+    every = np.arange(n) if order is None else order
     fitted = FittedEstimator(model, problem.classes, every if transduces else own, n)
     if fitted.pairwise and np.shape(problem.X) != (n, n):
         shape = np.shape(problem.X)
@@ -448,7 +448,7 @@ def _fit(
     if transduces:
         y = problem.shown(visible)
         if fitted.by_number:
-            y = np.full(problem.n_rows, -1)
+            y = np.full(n, -1)
             y[own] = problem.codes[visible]
         labels = y[every]
     as_it_is = transduces and order is None

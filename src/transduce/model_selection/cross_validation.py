@@ -21,15 +21,7 @@ from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.ask import (
-    Problem,
-    Reply,
-    ask,
-    check_member,
-    last_step,
-    name_members,
-    read_problem,
-)
+from transduce.model_selection.ask import Problem, Reply, ask, last_step, name_members, read_problem
 from transduce.model_selection.methods import default_members
 
 Fold = tuple[AnyArray, AnyArray]
@@ -271,7 +263,6 @@ def cross_val_transduce(  # noqa: PLR0913
     0    3.0  answered
     2    1.0  answered
     """
-    check_member("estimator", estimator)
     checks.check_jobs(n_jobs)
     problem = read_problem(X, y, task="auto", estimators=[estimator], missing_label=missing_label)
     scorers = read_scorers(scoring, problem.task, problem.classes)

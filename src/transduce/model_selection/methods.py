@@ -42,31 +42,26 @@ class Case:
 
     task: str  # "regression" or "classification"
     n_rows: int
-    n_labels: int | None = None
-    n_features: int | None = None
+    n_labels: int = 0  # as n_features, 0 if it is not known
+    n_features: int = 0
     n_classes: int = 0
     standardize: bool = True  # whether methods that depend on the scale of features bring them to one
     random_state: Any = None
     device: str | None = None  # where the methods that can compute, as `transduce.device.to_device` takes it
 
     @property
-    def labels(self) -> int:
-        """How many labels there are, 0 if that is not known."""
-        return self.n_labels or 0
-
-    @property
     def few(self) -> bool:
         """Whether there are few labels."""
-        return self.n_labels is not None and self.n_labels < FEW_LABELS
+        return 0 < self.n_labels < FEW_LABELS
 
     @property
     def wide(self) -> bool:
         """Whether there are many features."""
-        return self.n_features is not None and self.n_features > MOST_FEATURES
+        return self.n_features > MOST_FEATURES
 
     def many_classes(self, *, a_row: float = 0.0, a_label: float = 0.0) -> float:
         """Return the seconds of all classes beyond ten, from those for each row or label and class."""
-        return max(self.n_classes - 10, 0) * (self.n_rows * a_row + self.labels * a_label)
+        return max(self.n_classes - 10, 0) * (self.n_rows * a_row + self.n_labels * a_label)
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ class Method:
     # Tasks in whose blend it is, with the labels from which and below which; by benchmarks/member_settings.py.
     blended: dict[str, tuple[float, float]] = field(default_factory=dict)
     make: Callable[[Case], Any] = lambda case: None  # the estimator, not fitted
-    fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.labels
+    fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.n_labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
     least_labels: int = 0
     most: dict[str, int] = field(default_factory=dict)  # labels, rows or features beyond which it is left out
@@ -158,7 +153,7 @@ def _ridge(case: Case) -> Any:
     from sklearn.linear_model import RidgeCV
 
     # With few labels leave-one-out is no ground for a small penalty.
-    smallest = 1e-3 if case.n_labels is None else SMALLEST_PENALTY / max(case.n_labels, 1)
+    smallest = SMALLEST_PENALTY / case.n_labels if case.n_labels else 1e-3
     return _scaled(case, _clip(), RidgeCV(np.geomspace(smallest, 1e5, 30)))
 
 
@@ -183,7 +178,7 @@ def _forest(case: Case, **settings: Any) -> Any:
     from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 
     make = ForestRegressor if case.task == NUMBERS else ForestClassifier
-    drawn = DRAWN if case.labels > DRAWN else None
+    drawn = DRAWN if case.n_labels > DRAWN else None
     return make(TREES, max_samples=drawn, random_state=case.random_state, **settings)
 
 
@@ -217,7 +212,7 @@ def _scaled(case: Case, *steps: Any) -> Any:
 
 
 def _forest_seconds(case: Case) -> float:
-    return 0.05 + 4e-4 * min(case.labels, DRAWN) + 1.5e-5 * case.n_rows
+    return 0.05 + 4e-4 * min(case.n_labels, DRAWN) + 1.5e-5 * case.n_rows
 
 
 REGISTRY = (
@@ -250,9 +245,9 @@ REGISTRY = (
         blended={NUMBERS: ALWAYS},
         make=_gaussian_process,
         fit_seconds=lambda case: (
-            0.3 + 3.0 * (min(case.labels, SEARCHED) / SEARCHED) ** 3 + 5e-5 * case.labels + 3e-5 * case.n_rows
+            0.3 + 3.0 * min(case.n_labels / SEARCHED, 1.0) ** 3 + 5e-5 * case.n_labels + 3e-5 * case.n_rows
         ),
-        answer_seconds=lambda case: 5e-9 * case.labels,
+        answer_seconds=lambda case: 5e-9 * case.n_labels,
         on_devices=True,
     ),
     Method(
@@ -262,7 +257,7 @@ REGISTRY = (
         "bayesian_transduction",
         tasks=(CLASSES,),
         make=_bayesian_transduction,
-        fit_seconds=lambda case: 1.0 + 20.0 * (case.labels / 500) ** 2 + 1e-5 * case.n_rows,
+        fit_seconds=lambda case: 1.0 + 20.0 * (case.n_labels / 500) ** 2 + 1e-5 * case.n_rows,
         most={"labels": 1000},  # O(l^3) and more for l labels, several hundred times over
     ),
     Method(
@@ -294,7 +289,7 @@ REGISTRY = (
         tasks=(CLASSES,),
         blended={CLASSES: ALWAYS},
         make=_logistic_regression,
-        fit_seconds=lambda case: 0.1 + 5e-6 * case.labels + case.many_classes(a_label=4e-7),
+        fit_seconds=lambda case: 0.1 + 5e-6 * case.n_labels + case.many_classes(a_label=4e-7),
     ),
     Method(
         "forest",
@@ -320,7 +315,7 @@ REGISTRY = (
         member="boosted_trees",
         blended={NUMBERS: ALWAYS, CLASSES: ALWAYS},
         make=_boosted_trees,
-        fit_seconds=lambda case: 0.1 + 1e-4 * case.labels + case.many_classes(a_label=5e-5),
+        fit_seconds=lambda case: 0.1 + 1e-4 * case.n_labels + case.many_classes(a_label=5e-5),
         answer_seconds=lambda case: 6e-7 * (case.n_classes if case.n_classes > 2 else 1),
         least_labels=MANY_LABELS,
     ),
@@ -332,11 +327,11 @@ MEMBERS = {method.member: method for method in REGISTRY if method.member}  # as 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
     """Return methods that suit a table, all or those of a blend, by name, and for those that do not, why."""
     members, left_out = {}, {}
-    sizes = {"labels": case.labels, "rows": case.n_rows, "features": case.n_features or 0}
+    sizes = {"labels": case.n_labels, "rows": case.n_rows, "features": case.n_features}
     for name, method in MEMBERS.items():
         compared = compare and case.task in method.tasks
         least, below = ALWAYS if compared else method.blended.get(case.task, (1, 0))
-        if not max(least, method.least_labels) <= case.labels < below:
+        if not max(least, method.least_labels) <= case.n_labels < below:
             continue
         beyond = next((what for what, most in method.most.items() if sizes[what] > most), None)
         if beyond is None:

@@ -20,15 +20,8 @@ from transduce.core import checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.ask import Problem, answer_of, ask, check_member, last_step, read_problem
-from transduce.model_selection.cross_validation import (
-    ask_folds,
-    in_a_sentence,
-    judge_each,
-    like,
-    read_folds,
-    read_scorers,
-)
+from transduce.model_selection.ask import Problem, answer_of, ask, last_step, read_problem
+from transduce.model_selection.cross_validation import ask_folds, judge_each, like, read_folds, read_scorers
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 
@@ -87,15 +80,17 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     def fit(self, X: Any, y: Any) -> Self:
         """Try all settings; with the best of them answer at the rows of X (n, d) whose label in y (n,) is missing."""
         check_given(self, y)
-        check_member("estimator", self.estimator)
         checks.check_jobs(self.n_jobs)
-        grid = self._grid()
         problem = read_problem(X, y, task="auto", estimators=[self.estimator])
+        grid = list(ParameterGrid(self.param_grid))
+        members = [clone(self.estimator).set_params(**clone(params, safe=False)) for params in grid]
         scorers = read_scorers(self.scoring, problem.task, problem.classes)
         self.multimetric_ = isinstance(self.scoring, list | tuple | set | dict)
-        self._check_refit(scorers)
+        if self.multimetric_:
+            self._check_refit_for_multimetric(scorers)
+        elif not isinstance(self.refit, bool | str | np.bool_) and not callable(self.refit):
+            raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
         folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
-        members = [clone(self.estimator).set_params(**clone(params, safe=False)) for params in grid]
         replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
         results = self._tabulate(grid, judge_each(problem, folds, replies, scorers), list(scorers))
         self.n_splits_, self.scorer_ = len(folds), scorers if self.multimetric_ else scorers.popitem()[1]
@@ -116,9 +111,9 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
         failures = [(params, why) for params, why in pairs if isinstance(why, Exception)]
         if len(failures) == len(grid):
             why = failures[0][1]
-            raise like(why, f"Every choice of settings failed. {in_a_sentence(why)}") from why
+            raise like(why, f"Every choice of settings failed. {why}") from why
         for params, why in failures:
-            warnings.warn(f"{params} has no score: {in_a_sentence(why)}", FitFailedWarning, stacklevel=3)
+            warnings.warn(f"{params} has no score: {why}", FitFailedWarning, stacklevel=3)
         example = next(one.folds for one in judged if not isinstance(one, Exception))
         tables = [example * np.nan if isinstance(one, Exception) else one.folds for one in judged]
         out = pd.concat(tables).to_dict("records")
@@ -130,42 +125,14 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
             warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
             return self._format_results(grid, len(example), out)
 
-    def _grid(self) -> list[dict[str, Any]]:
-        try:
-            grid = list(ParameterGrid(self.param_grid))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"param_grid must hold lists of values by setting. {error}") from error
-        known = self.estimator.get_params()
-        for name in {name for params in grid for name in params}:
-            if name not in known:
-                lacks = f"{name!r}, which {type(self.estimator).__name__} does not have"
-                raise ValueError(f"param_grid names {lacks}: {', '.join(sorted(known)[:30])}.")
-        return grid
-
-    def _check_refit(self, scorers: dict[str, Any]) -> None:
-        if self.refit is False or callable(self.refit):
-            return
-        if self.multimetric_ and (not isinstance(self.refit, str) or self.refit not in scorers):
-            names = f"one of {', '.join(map(repr, scorers))}, or False"
-            raise ValueError(f"With several scores refit must be {names}; got {self.refit!r}.")
-        if not self.multimetric_ and not isinstance(self.refit, bool | str | np.bool_):
-            raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
-
     def _choose(self, results: dict[str, Any]) -> None:
         """Set the best settings, if there is one score that says which they are."""
-        if self.multimetric_ and self.refit is False:
-            return
-        suffix = self.refit if self.multimetric_ else "score"
-        if callable(self.refit):
-            index = self.refit(results)
-            if not isinstance(index, int | np.integer) or not 0 <= index < len(results["params"]):
-                raise ValueError(f"refit must return the index of a choice of settings; got {index!r}.")
-            self.best_index_ = int(index)
-        else:
-            self.best_index_ = int(np.argmin(results[f"rank_test_{suffix}"]))
-        if not callable(suffix):
-            self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
-        self.best_params_ = results["params"][self.best_index_]
+        if self.refit or not self.multimetric_:
+            suffix = self.refit if self.multimetric_ else "score"
+            self.best_index_ = int(self._select_best_index(self.refit, suffix, results))
+            self.best_params_ = results["params"][self.best_index_]
+            if not callable(suffix):
+                self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
 
     def _refit(self, problem: Problem, member: Any, *, chosen: bool) -> None:
         """Fit the best settings to all labels, and answer; `chosen` says whether there were others."""
