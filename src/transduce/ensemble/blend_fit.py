@@ -6,6 +6,7 @@ import ctypes
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -82,9 +83,8 @@ class OutOfFold:
         """Collect the replies of k members in all folds."""
         parts = []
         for k, (visible, _) in enumerate(folds):
-            answers, given = stack(
-                [replies[k] for replies in hidden.values()], factors.values(), problem.classes
-            )
+            own = [replies[k] for replies in hidden.values()]
+            answers, given = stack(own, factors.values(), problem.classes)
             parts.append(problem.filled(answers, given, visible))
         rows = np.concatenate([fold[1] for fold in folds])
         return cls(rows, np.concatenate(parts, axis=1), problem.truth[rows])
@@ -281,11 +281,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 def _compiles(thread: int) -> bool:
     """Return whether numba is at work in a thread; compiled code itself has no frame of Python."""
     frame = sys._current_frames().get(thread)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("numba."):
-            return True
-        frame = frame.f_back
-    return False
+    frames = [] if frame is None else [one for one, _ in traceback.walk_stack(frame)]
+    return any(str(one.f_globals.get("__name__")).startswith("numba.") for one in frames)
 
 
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
@@ -396,26 +393,23 @@ class BlendFit:
             own = {"values": classes[winner], "standard_errors": spread[np.arange(len(spread)), winner]}
             own |= {"confidence": ranked[:, -1] - ranked[:, -2], "probabilities": mean, "classes": classes}
             status = np.where(own["confidence"] <= 1e-9, "tied", "answered")
-        answer = Answer(
-            rows=sample.unlabelled,
-            status=np.where(reached, status, "unreached"),
-            guarantee=NO_GUARANTEE,
-            index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics=self.diagnostics(left_out),
-            **own,
-        )
-        return answer, sample.complete(mean if classes is None else answer.values.astype(object), reached)
-
-    def diagnostics(self, left_out: dict[str, str]) -> dict[str, Any]:
-        """Return who was left out and why, how scores became shares, warnings of members, and their time, by name."""
         notes = {name: [message for _, message in reply.notes] for name, reply in self.replies.items()}
-        return {
+        diagnostics = {
             "left out": left_out | self.late,
             "calibration": self.factors,
             "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
             "seconds": {name: reply.seconds for name, reply in self.replies.items()},
         }
+        answer = Answer(
+            rows=sample.unlabelled,
+            status=np.where(reached, status, "unreached"),
+            guarantee=NO_GUARANTEE,
+            index=None if sample.index is None else sample.index[sample.unlabelled],
+            diagnostics=diagnostics,
+            **own,
+        )
+        return answer, sample.complete(mean if classes is None else answer.values.astype(object), reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -498,9 +492,8 @@ class Asking:
 
         def job(name: str) -> Any:
             after = None if self.earlier is None else self.earlier.member(name, len(self.problem.labels))
-            return delayed(call_with_threads)(
-                threads, _attempt, members[name], self.problem, self.budget, after
-            )
+            call = members[name], self.problem, self.budget, after
+            return delayed(call_with_threads)(threads, _attempt, *call)
 
         with stage("methods") as report:
             for name, result in zip(members, parallel(map(job, members)), strict=True):
@@ -526,11 +519,6 @@ class Asking:
                 warnings.warn(said, stacklevel=5)
         return failures
 
-    def _needs_folds(self, reply: Reply) -> bool:
-        """Return whether weights are to be estimated, or a member's scores to be made shares."""
-        scores = self.problem.classes is not None and not _has_probabilities(reply)
-        return self.estimated or scores
-
     def out_of_fold(
         self, replies: dict[str, Reply], random: np.random.RandomState
     ) -> tuple[list[Fold], dict[str, list[Reply] | None]]:
@@ -538,7 +526,8 @@ class Asking:
 
         There are no folds if they are of no use, or if there was no time for them.
         """
-        needed = [name for name, reply in replies.items() if self._needs_folds(reply)]
+        sure = [self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()]
+        needed = [name for name, known in zip(replies, sure, strict=True) if self.estimated or not known]
         results: dict[str, Any] = {}
         if len(self.problem.labels) < MIN_LABELS or not needed:
             return [], dict.fromkeys(replies)

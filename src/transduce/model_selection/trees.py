@@ -344,15 +344,13 @@ class GrownTrees:
         splits, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
         return cls(splits, starts, values, columns, below)
 
-    def add_to(
-        self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int | None = None
-    ) -> None:
+    def add_to(self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int = 0) -> None:
         """Add the values of all trees, or of one tree at some rows, to the outputs (k, m) of rows with bins (d, m)."""
         if self.columns is not None:
             _add_small(bins, self.splits, self.starts, self.values, self.columns, out)
             return
+        first, last = (0, len(self.starts) - 1) if rows is None else (tree, tree + 1)
         rows = np.arange(bins.shape[1]) if rows is None else rows
-        first, last = (0, len(self.starts) - 1) if tree is None else (tree, tree + 1)
         _add_large(bins, rows, (self.splits, self.starts, self.values, self.below), first, last, out)
 
 
