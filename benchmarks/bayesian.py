@@ -62,12 +62,10 @@ def time_ours(G, signs, columns, clock=clock):
     """Return seconds a bounce, the flight's and the votes' together."""
     space = VersionSpace.of(G, signs)
     game, voter = Game(space, [0], soft=False, refresh=4 * len(G)), Voter(columns)
-    game.play(1)
-    voter.count(game.records[0][-1])
+    voter.times(game.play(1)[0])
     began = clock()
-    game.play(max(20_000, 8 * len(G)))
-    flight = game.records[0][-1]
-    voter.count(flight)
+    flight = game.play(max(20_000, 8 * len(G)))[0]
+    voter.times(flight)
     elapsed = clock() - began
     return elapsed / sum(len(segment.walls) for segment in flight)
 

@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ import pandas as pd
 from scipy.special import stdtr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
@@ -41,25 +41,24 @@ LEAST = 1e-3  # probabilities below count as this
 
 log = logging.getLogger(__name__)
 
+Grid = Sequence[tuple[float, float]]  # pairs of width and softness
+Choice = tuple[float, float, pd.DataFrame | None]  # width, softness, and what was tried, if anything was
 
-def read_settings(given: BayesianTransducer) -> BayesianTransducer:
-    """Return a copy of an estimator's settings, checked, or raise a ValueError that says which one to mend."""
-    read: dict[str, Any] = {}
+
+def check_settings(given: BayesianTransducer) -> None:
+    """Raise a ValueError that says which setting to mend."""
     check_kernel(given.kernel)
     if not isinstance(given.width, str) or given.width not in ("median", "cv"):
-        words = "width (a number, 'median' or 'cv')"
-        read["width"] = checks.check_positive(words, given.width, least=1e-100, most=1e100)
+        checks.check_positive("width (a number, 'median' or 'cv')", given.width, least=1e-100, most=1e100)
     if not isinstance(given.softness, str) or given.softness not in ("loo", "cv"):
         checks.check_number("softness (a number from 0, 'loo' or 'cv')", given.softness)
-        words = "'loo', 'cv' or a number from 0"
-        read["softness"] = checks.check_not_negative("softness", given.softness, words)
+        checks.check_not_negative("softness", given.softness, "'loo', 'cv' or a number from 0")
     checks.check_number("bias", given.bias)
-    read["bias"] = checks.check_not_negative("bias", given.bias, "a number from 0")
+    checks.check_not_negative("bias", given.bias, "a number from 0")
     checks.check_whole("n_balls", given.n_balls, least=2)
     checks.check_whole("max_bounces", given.max_bounces, least=1)
-    for name in ("tolerance", "max_memory_mb"):
-        read[name] = checks.check_positive(name, getattr(given, name))
-    checks.check_choice("predict_with", given.predict_with, ("vote", "bayes_point"))
+    checks.check_positive("tolerance", given.tolerance)
+    checks.check_positive("max_memory_mb", given.max_memory_mb)
     checks.check_flag("standardize", given.standardize)
     checks.check_jobs(given.n_jobs)
     shares = {"reject_below": given.reject_below, "reject_share": given.reject_share}
@@ -70,16 +69,18 @@ def read_settings(given: BayesianTransducer) -> BayesianTransducer:
                 raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
     if None not in shares.values():
         raise ValueError("Give either reject_below or reject_share, not both.")
-    return replace(given, **read)
 
 
 class LabelledRows(NamedTuple):
-    """The labelled rows and their kernel, whose width and softness are to be chosen."""
+    """The labelled rows, in an order of their own, their kernel, and how new rows are read."""
 
     kernel: Kernel
     rows: Array  # (l, d) labelled rows, or their kernel matrix if it is precomputed
     codes: AnyArray  # (l,) classes
     bias: float
+    labelled: AnyArray  # (l,) their positions among all rows
+    scaling: Scaling | None = None
+    own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
 
     def gram(self, width: float) -> Array:
         """Return their kernel matrix with another width, bias included."""
@@ -94,21 +95,20 @@ class LabelledRows(NamedTuple):
         K = self.kernel.checked_matrix(self.rows, rows)
         return K + self.bias, self.kernel.diagonal(rows) + self.bias
 
-    def compare(self, grid: Sequence[tuple[float, float]], seed: int, n_jobs: int | None) -> pd.DataFrame:
-        """Return the log-loss of billiards at hidden labels for every pair of width and softness, one line each."""
+    def compare(self, grid: Grid, seed: int, n_jobs: int | None) -> Choice:
+        """Return the pair of width and softness with the smallest log-loss of billiards at hidden labels."""
         ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
         fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
-        losses = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(self._loss)(width, softness, fold, seed) for width, softness in grid
+        return best_of(
+            grid, votes.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs)
         )
-        return _as_path(grid, losses)
 
-    def leave_one_out(self, width: float) -> pd.DataFrame:
-        """Return the leave-one-out log-loss of every softness with this width, one line each."""
+    def leave_one_out(self, width: float) -> Choice:
+        """Return the softness with the smallest leave-one-out log-loss for this width."""
         K = self.gram(width)
         softnesses = [float(K.diagonal().mean()) * factor for factor in LOO_SOFTNESSES]
         losses = leave_one_out_losses(K, self.codes, softnesses)
-        return _as_path([(width, softness) for softness in softnesses], losses)
+        return best_of([(width, softness) for softness in softnesses], losses)
 
     def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
@@ -122,36 +122,23 @@ class LabelledRows(NamedTuple):
                 games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
             except EmptyVersionSpaceError:
                 return np.inf
-            for game in games:
-                game.play(CV_BOUNCES)
             n_hidden = int(hidden.sum())
             voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
-            tallies = votes.count_votes(games, n_hidden, [(slice(None), voter)], votes.LAST, None)
-            right = votes.probabilities(tallies)[0][np.arange(n_hidden), self.codes[hidden]]
+            played = [game.play(CV_BOUNCES) for game in games]
+            flown = votes.count_votes([played], n_hidden, [(slice(None), voter)], None)
+            right = votes.probabilities(flown)[0][np.arange(n_hidden), self.codes[hidden]]
             total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
         log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
         return total / len(self.codes)
 
 
-def _as_path(grid: Sequence[tuple[float, float]], losses: Sequence[float] | Array) -> pd.DataFrame:
-    return pd.DataFrame(grid, columns=["width", "softness"]).assign(log_loss=losses)
+def best_of(grid: Grid, losses: Sequence[float] | Array) -> Choice:
+    """Return the pair of width and softness with the smallest loss, and the table of all."""
+    path = pd.DataFrame(grid, columns=["width", "softness"]).assign(log_loss=losses)
+    return (*grid[int(np.argmin(losses))], path)
 
 
-class KernelChoice(NamedTuple):
-    """Width and softness, and the table of what was tried, if anything was."""
-
-    width: float
-    softness: float
-    path: pd.DataFrame | None = None
-
-    @classmethod
-    def best_of(cls, path: pd.DataFrame) -> KernelChoice:
-        """Return the line with the smallest log-loss."""
-        best = path.iloc[int(path["log_loss"].to_numpy().argmin())]
-        return cls(float(best["width"]), float(best["softness"]), path)
-
-
-def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed: int) -> KernelChoice:
+def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed: int) -> Choice:
     """Choose width and softness; the median distance is that of all rows (n, d)."""
     if isinstance(settings.width, str):
         has_width = uses_width(settings.kernel)
@@ -159,30 +146,29 @@ def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed:
         middle = median_width(rows) if has_width else 1.0
         widths = [middle * factor for factor in factors]
     else:
-        widths = [settings.width]
+        widths = [float(settings.width)]
     if isinstance(settings.softness, str):
         unit = float(shown.gram(widths[0]).diagonal().mean())
         softnesses = [unit * factor for factor in SOFTNESSES]
     else:
-        softnesses = [settings.softness]
+        softnesses = [float(settings.softness)]
     width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
     if len(widths) * len(softnesses) == 1:
-        return KernelChoice(width, softness)
+        return width, softness, None
     if np.bincount(shown.codes).min() < 2:
         warnings.warn(
             f"A class has one label only, too few to choose width or softness by: width {width:.3g} and softness "
             f"{softness:.3g} are used.",
             stacklevel=3,
         )
-        return KernelChoice(width, softness)
+        return width, softness, None
+    grid = [(each, value) for each in widths for value in softnesses]
     if settings.softness == "loo":
-        choices = [KernelChoice.best_of(shown.leave_one_out(each)) for each in widths]
+        choices = [shown.leave_one_out(each) for each in widths]
         if len(choices) == 1:
             return choices[0]
-        grid = [(choice.width, choice.softness) for choice in choices]
-    else:
-        grid = [(each, value) for each in widths for value in softnesses]
-    return KernelChoice.best_of(shown.compare(grid, seed, settings.n_jobs))
+        grid = [choice[:2] for choice in choices]
+    return shown.compare(grid, seed, settings.n_jobs)
 
 
 def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
@@ -215,90 +201,72 @@ def left_out_shares(signs: Array, weights: Array, diagonal: Array) -> Array:
     return stdtr(rest, means * np.sqrt(inverse / scales))
 
 
-class Arranged(NamedTuple):
-    """Rows ready for use, the labelled ones in an order of their own."""
+def arrange_rows(
+    sample: PartlyLabelled, codes: AnyArray, settings: BayesianTransducer
+) -> tuple[LabelledRows, Array, Array]:
+    """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes.
 
-    shown: LabelledRows
-    labelled: AnyArray  # their positions among all rows
-    unlabelled: Array  # with a precomputed kernel: values with the labelled rows, then with themselves
-    rows: Array  # all of them
-    names: Sequence[object]  # of all rows
-    scaling: Scaling | None = None
-    own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
-
-
-def arrange_rows(sample: PartlyLabelled, codes: AnyArray, settings: BayesianTransducer) -> Arranged:
-    """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes."""
-    rows, labelled, kernel = sample.X, np.flatnonzero(sample.labelled), Kernel(settings.kernel)
-    names = range(len(rows)) if sample.index is None else sample.index
+    Returns the labelled rows, all of them, and the unlabelled ones: with a precomputed kernel their values with the
+    labelled rows, then with themselves.
+    """
+    rows, labelled = sample.X, np.flatnonzero(sample.labelled)
+    kernel, bias = Kernel(settings.kernel), float(settings.bias)
     if settings.kernel == "precomputed":
         checks.check_square(rows)
-        shown = LabelledRows(kernel, rows[np.ix_(labelled, labelled)], codes, settings.bias)
         own = rows.diagonal()
-        unlabelled = np.column_stack([rows[:, labelled], own])[~sample.labelled]
-        same = np.allclose(own, own[0], rtol=1e-10, atol=0.0)
-        return Arranged(shown, labelled, unlabelled, rows, names, own=float(own[0]) if same else None)
+        same = float(own[0]) if np.allclose(own, own[0], rtol=1e-10, atol=0.0) else None
+        shown = LabelledRows(kernel, rows[np.ix_(labelled, labelled)], codes, bias, labelled, own=same)
+        return shown, rows, np.column_stack([rows[:, labelled], own])[~sample.labelled]
     scaling, rows = Scaling.fit_apply(rows) if settings.standardize else (None, rows)
     kernel.check_symmetry(rows)
     order = np.lexsort([codes, *rows[labelled].T[::-1]])
-    shown = LabelledRows(kernel, rows[labelled[order]], codes[order], settings.bias)
-    return Arranged(shown, labelled[order], rows[~sample.labelled], rows, names, scaling)
+    labelled = labelled[order]
+    shown = LabelledRows(kernel, rows[labelled], codes[order], bias, labelled, scaling)
+    return shown, rows, rows[~sample.labelled]
 
 
-@dataclass(frozen=True)
-class FittedBilliard:
-    """What a fit keeps: labelled rows with the kernel as used, how to read new rows, balls and their flights."""
+class FittedBilliard(NamedTuple):
+    """What a fit keeps: labelled rows with the kernel as used, and the balls' rounds."""
 
     shown: LabelledRows
-    labelled: AnyArray
-    scaling: Scaling | None
-    own: float | None
     geometry: votes.Geometry
-    games: list[votes.Game]
+    rounds: list[votes.Round]
 
     def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], votes.Voters]:
         """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
-        size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.labelled))))
+        size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.shown.codes))))
         parts = arrays.blocks(len(rows), size)
         if len(parts) == 1:
             kept = [(parts[0], self.geometry.voter(*self.shown.columns(rows)))]
             return lambda: kept
         return lambda: ((part, self.geometry.voter(*self.shown.columns(rows[part]))) for part in parts)
 
-    def bayes_point(self) -> Array:
-        """Return the mean direction of the flights, as coefficients on the labelled rows, (l,) or (n_classes, l)."""
-        points = np.array([game.mean_direction() for game in self.games]) / self.geometry.norms
-        return points[0] if len(points) == 1 else points
-
 
 def drop_balls(
-    arranged: Arranged, choice: KernelChoice, settings: BayesianTransducer, random: np.random.RandomState
-) -> FittedBilliard:
+    shown: LabelledRows, softness: float, settings: BayesianTransducer, names: Any, random: Any
+) -> tuple[votes.Geometry, list[votes.Game]]:
     """Put balls into version space, or raise a ValueError if it is empty."""
-    shown = arranged.shown
-    K, n_classes = shown.gram(choice.width), int(shown.codes.max()) + 1
-    geometry = votes.Geometry.of(K, softness=choice.softness)
-    if choice.softness == 0.0:
-        check_contradictions(K, arranged)
+    K, n_classes = shown.gram(shown.kernel.width), int(shown.codes.max()) + 1
+    geometry = votes.Geometry.of(K, softness=softness)
+    if softness == 0.0:
+        check_contradictions(K, shown, names)
     seeds = random.randint(2**31 - 1, size=(len(votes.held_classes(n_classes)), settings.n_balls))
     try:
-        games = geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
+        return geometry, geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
-        raise ValueError(_inseparable(choice.softness, uses_width(settings.kernel))) from None
-    shown = shown._replace(kernel=replace(shown.kernel, width=choice.width))
-    return FittedBilliard(shown, arranged.labelled, arranged.scaling, arranged.own, geometry, games)
+        raise ValueError(_inseparable(softness, uses_width(settings.kernel))) from None
 
 
-def check_contradictions(K: Array, arranged: Arranged) -> None:
+def check_contradictions(K: Array, shown: LabelledRows, names: Any) -> None:
     """Raise a ValueError that names two rows which are one in feature space but differ in label."""
-    labelled, (kernel, rows, codes, _) = arranged.labelled, arranged.shown
+    rows, codes, labelled = shown.rows, shown.codes, shown.labelled
     norms = np.sqrt(np.maximum(K.diagonal(), np.finfo(float).tiny))
     for i in range(len(K)):
         same = (K[i] > (1.0 - 1e-13) * norms[i] * norms) & (codes != codes[i])
         if same.any():
             j = int(np.flatnonzero(same)[0])
-            who = " and ".join(str(arranged.names[row]) for row in sorted((labelled[i], labelled[j])))
-            if kernel.name == "precomputed" or np.array_equal(rows[i], rows[j]):
+            who = " and ".join(str(names[row]) for row in sorted((labelled[i], labelled[j])))
+            if shown.kernel.name == "precomputed" or np.array_equal(rows[i], rows[j]):
                 raise ValueError(
                     f"Rows {who} are equal but labelled differently, so no separator gets both right: let labels be "
                     "wrong with softness > 0 (or softness='loo'), or drop one of them."
@@ -327,53 +295,42 @@ class Vote(NamedTuple):
     errors: Array  # their standard errors
     converged: bool
     n_bounces: int  # of each ball
-    r_hat: float  # NaN if no row is unlabelled
 
 
-def take_vote(fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer) -> Vote:
+def take_vote(
+    games: list[votes.Game], fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
+) -> Vote:
     """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
-    voters = fitted.voters(unlabelled, settings.max_memory_mb)
-    tallies, converged = play_until(fitted.games, len(unlabelled), voters, settings)
-    r_hat = float(np.max([tally.r_hat() for tally in tallies])) if len(unlabelled) else np.nan
-    n_bounces = max(game.n_bounces for game in fitted.games)
-    shares, errors = votes.probabilities(tallies)
-    if not converged:
-        warnings.warn(
-            f"The budget of max_bounces={settings.max_bounces} ended the vote: the largest standard error of a "
-            f"probability is {errors.max():.3f}, not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return Vote(shares, errors, converged, n_bounces, r_hat)
-
-
-def play_until(
-    games: list[votes.Game], n_rows: int, voters: Callable[[], votes.Voters], settings: BayesianTransducer
-) -> tuple[list[votes.Tally], bool]:
-    """Play rounds, each as long as all before it, until the largest standard error is small enough."""
-    # The rounds that make up the first quarter of the flights are forgotten as it goes on: all balls start in a like
-    # manner, and what their starts have in common their differences cannot tell.
-    rounds: list[list[votes.Tally]] = []
+    # Rounds, each as long as all before it. Those that make up the first quarter of the flights are forgotten as it
+    # goes on: all balls start in a like manner, and what their starts have in common their differences cannot tell.
+    voters, n_rows = fitted.voters(unlabelled, settings.max_memory_mb), len(unlabelled)
+    counted: list[Array] = []
     lengths: list[int] = []
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
     while True:
         before = games[0].n_bounces
-        for game in games:
-            game.play(n_bounces)
+        fitted.rounds.append([game.play(n_bounces) for game in games])
         done = games[0].n_bounces
-        rounds.append(votes.count_votes(games, n_rows, voters(), votes.LAST, settings.n_jobs))
+        counted.append(votes.count_votes(fitted.rounds[-1:], n_rows, voters(), settings.n_jobs))
         lengths.append(done - before)
-        while len(rounds) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
-            del rounds[0], lengths[0]
-            for game in games:
-                game.forget(1)
-        tallies = [votes.Tally.sum(parts) for parts in zip(*rounds, strict=True)]
-        error = float(votes.probabilities(tallies)[1].max()) if n_rows else np.inf
+        while len(lengths) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
+            del fitted.rounds[0], counted[0], lengths[0]
+        shares, errors = votes.probabilities(np.sum(counted, axis=0))
+        error = float(errors.max()) if n_rows else np.inf
         log.info("%d bounces of each ball: largest standard error %.4f", done, error)
         n_bounces = min(done, settings.max_bounces - done)
         enough = error <= settings.tolerance and done >= MIN_BOUNCES
         if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
-            return tallies, n_rows == 0 or error <= settings.tolerance
+            break
+    converged = n_rows == 0 or error <= settings.tolerance
+    if not converged:
+        warnings.warn(
+            f"The budget of max_bounces={settings.max_bounces} ended the vote: the largest standard error of a "
+            f"probability is {error:.3f}, not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return Vote(shares, errors, converged, max(game.n_bounces for game in games))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -402,8 +359,6 @@ class BayesianTransducer(ClassTransducer):
         The balls stop when the largest standard error of a probability at an unlabelled row is below this.
     max_bounces : int, default=400_000
         Most bounces of each ball, about; a ball bounces at least some thirty times for each labelled row.
-    predict_with : {"vote", "bayes_point"}, default="vote"
-        How `predict` decides at new rows: by the balls' vote, or faster by the one separator that is their mean.
     reject_below, reject_share : float or None, default=None
         Unlabelled rows whose confidence is below the one, or the least confident share of them, are ``"rejected"``.
     max_memory_mb : float, default=1024
@@ -427,13 +382,8 @@ class BayesianTransducer(ClassTransducer):
         As used; the width is None for kernels that have none.
     cv_path_ : pandas.DataFrame
         With ``"loo"`` or ``"cv"``: what was tried, with its log-loss.
-    bayes_point_ : array of shape (l,) or (n_classes, l)
-        Mean direction of the flights, as coefficients on the labelled rows.
     n_bounces_, converged_ : int, bool
         Bounces of each ball; whether the tolerance was reached.
-    r_hat_ : float
-        Spread of the votes over all parts of the flights, over that within one ball's; near 1 when the balls agree. NaN
-        if no ball has two parts.
 
     Notes
     -----
@@ -458,7 +408,6 @@ class BayesianTransducer(ClassTransducer):
     n_balls: int = 8
     tolerance: float = 0.01
     max_bounces: int = 400_000
-    predict_with: str = "vote"
     reject_below: float | None = None
     reject_share: float | None = None
     max_memory_mb: float = 1024
@@ -471,31 +420,25 @@ class BayesianTransducer(ClassTransducer):
         """Let the balls vote at the rows of X (n, d), or of their kernel matrix, whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y)
         self.classes_, codes = validation.class_labels(sample)
-        settings = read_settings(self)
-        arranged = arrange_rows(sample, codes, settings)
+        check_settings(self)
+        shown, rows, unlabelled = arrange_rows(sample, codes, self)
         random = check_random_state(self.random_state)
+        names = range(len(rows)) if sample.index is None else sample.index
         with few_threads(0):
-            choice = choose(arranged.shown, arranged.rows, settings, random.randint(2**31 - 1))
-            fitted = self._fitted = drop_balls(arranged, choice, settings, random)
-            vote = take_vote(fitted, arranged.unlabelled, settings)
-            self.bayes_point_ = fitted.bayes_point()
-        self.width_, self.softness_ = choice.width if uses_width(self.kernel) else None, choice.softness
-        if choice.path is not None:
-            self.cv_path_ = choice.path
-        self.converged_, self.n_bounces_, self.r_hat_ = vote.converged, vote.n_bounces, vote.r_hat
-        self.answer_ = make_answer(sample, self.classes_, vote, choice.softness, settings)
+            width, self.softness_, path = choose(shown, rows, self, random.randint(2**31 - 1))
+            shown = shown._replace(kernel=replace(shown.kernel, width=width))
+            geometry, games = drop_balls(shown, self.softness_, self, names, random)
+            self._fitted = FittedBilliard(shown, geometry, [])
+            vote = take_vote(games, self._fitted, unlabelled, self)
+        self.width_ = width if uses_width(self.kernel) else None
+        if path is not None:
+            self.cv_path_ = path
+        self.converged_, self.n_bounces_ = vote.converged, vote.n_bounces
+        self.answer_ = make_answer(sample, self.classes_, vote, self.softness_, self)
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
     # ------------------------------------------------------------------------------------------- prediction
-
-    def _read_new(self, X: Any, *, own_value: bool) -> Array:
-        fitted = self._fitted
-        if fitted.shown.kernel.name != "precomputed":
-            rows = validation.read_rows(self, X, reset=False)
-            return fitted.scaling.apply(rows) if fitted.scaling else rows
-        rows = validation.read_kernel_rows(X, self.n_features_in_, fitted.own, own_value=own_value)
-        return np.nan_to_num(rows[:, [*fitted.labelled, -1]])  # an own value may not be needed
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class (m, n_classes) at rows (m, d), from the recorded flights.
@@ -504,30 +447,26 @@ class BayesianTransducer(ClassTransducer):
         row itself as one more column (not needed if it was the same for all rows of `fit`).
         """
         check_is_fitted(self)
-        rows = self._read_new(X, own_value=self.softness_ > 0.0)
+        shown = self._fitted.shown
+        if shown.kernel.name == "precomputed":
+            own_value = self.softness_ > 0.0
+            rows = validation.read_kernel_rows(X, self.n_features_in_, shown.own, own_value=own_value)
+            rows = np.nan_to_num(rows[:, [*shown.labelled, -1]])  # an own value may not be needed
+        else:
+            rows = validation.read_rows(self, X, reset=False)
+            rows = shown.scaling.apply(rows) if shown.scaling else rows
         with few_threads(0):
             voters = self._fitted.voters(rows, self.max_memory_mb)
-            tallies = votes.count_votes(self._fitted.games, len(rows), voters(), slice(None), self.n_jobs)
-        return votes.probabilities(tallies)[0]
+            flown = votes.count_votes(self._fitted.rounds, len(rows), voters(), self.n_jobs)
+        return votes.probabilities(flown)[0]
 
     def decision_function(self, X: Any) -> Array:
         """Return the probability of the second of two classes less the first's (m,), or that of all (m, n_classes)."""
         shares = self.predict_proba(X)
         return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
 
-    def bayes_point_function(self, X: Any) -> Array:
-        """Return the value at rows of the flights' mean direction: (m,), or of several classes (m, n_classes)."""
-        check_is_fitted(self)
-        return self._fitted.shown.columns(self._read_new(X, own_value=False))[0].T @ self.bayes_point_.T
-
     def predict(self, X: Any) -> AnyArray:
-        """Return the class (m,) at rows, by vote or by the Bayes point as `predict_with` says."""
-        check_is_fitted(self)
-        checks.check_choice("predict_with", self.predict_with, ("vote", "bayes_point"))
-        if self.predict_with == "bayes_point":
-            scores = self.bayes_point_function(X)
-            best = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-            return self.classes_[best]
+        """Return the class (m,) at rows by the balls' vote."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
@@ -552,7 +491,7 @@ def make_answer(
         probabilities=vote.shares,
         classes=classes,
         index=None if sample.index is None else sample.index[sample.unlabelled],
-        diagnostics={"n_bounces": vote.n_bounces, "n_balls": settings.n_balls, "r_hat": vote.r_hat},
+        diagnostics={"n_bounces": vote.n_bounces, "n_balls": settings.n_balls},
     )
     if settings.reject_below is None and settings.reject_share is None:
         return answer

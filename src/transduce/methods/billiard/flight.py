@@ -52,13 +52,6 @@ class Segment(NamedTuple):
         turns = np.cos(moments), np.sin(moments)
         return _follow(self.position, self.velocity, self.walls, kicks, turns, upto)
 
-    def mean(self) -> Array:
-        """Return coefficients of the mean position along the flight, shape (l,)."""
-        ends = np.cumsum(self.times)
-        total = ends[-1]
-        moved = np.bincount(self.walls, self.kicks * (1.0 - np.cos(total - ends)), len(self.position))
-        return (np.sin(total) * self.position + (1.0 - np.cos(total)) * self.velocity + moved) / total
-
 
 @numba.njit(cache=True, nogil=True)
 def _follow(
@@ -191,20 +184,13 @@ def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Arra
         walls[bounce], kicks[bounce], times[bounce] = wall, kick, flight
 
 
-@dataclass
 class Ball:
-    """A ball in version space and its flight so far."""
+    """A ball in version space: `position` (l,) are coefficients of a unit vector inside."""
 
-    space: VersionSpace
-    random: np.random.RandomState
-    position: Array  # (l,) coefficients of a unit vector inside version space
-    reach: float  # mean length of a segment, after which the velocity is drawn anew
-
-    @classmethod
-    def drop(cls, space: VersionSpace, seed: int, reach: float) -> Ball:
-        """Start somewhere inside."""
-        random = np.random.RandomState(seed)
-        return cls(space, random, space.start(random), reach)
+    def __init__(self, space: VersionSpace, seed: int, reach: float) -> None:
+        self.space, self.random = space, np.random.RandomState(seed)
+        self.position = space.start(self.random)
+        self.reach = reach  # mean length of a segment, after which the velocity is drawn anew
 
     def run(self, n_segments: int) -> list[Segment]:
         """Fly so many segments, each with a fresh velocity; return the flight."""
@@ -257,7 +243,7 @@ def _first_reach(space: VersionSpace, position: Array, seed: int) -> float:
 
 def choose_reach(space: VersionSpace, seed: int, n_bounces: int) -> float:
     """Return the length of a flight of about so many bounces, from a trial."""
-    ball, some = Ball.drop(space, seed, 1.0), max(20, n_bounces // 10)
+    ball, some = Ball(space, seed, 1.0), max(20, n_bounces // 10)
     if space.rank > 1:
         ball.reach = _first_reach(space, ball.position, seed)
     for wanted in (20, some, some, n_bounces):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -13,6 +13,7 @@ from joblib import effective_n_jobs
 from scipy.special import gammaln, stdtr
 from sklearn.utils.parallel import Parallel, delayed
 
+from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.methods.billiard.flight import Ball, Segment, VersionSpace, choose_reach
 
@@ -26,7 +27,6 @@ WARM_UP = 500
 # When labels may be wrong, positions of a ball are kept in each round: one for every so many bounces and labelled rows,
 # as neighbouring ones say the same; no fewer than this; and no more numbers than this.
 SPACING, FEWEST_POSITIONS, MOST_NUMBERS = 0.5, 64, 4_000_000
-ALL, LAST = slice(None), slice(-1, None)
 _BLOCK = 512  # rows whose state stays near the processor
 T = TypeVar("T")
 
@@ -57,16 +57,6 @@ class Positions(NamedTuple):
 
 
 Record = list[Segment] | Positions
-
-
-class Count(NamedTuple):
-    """What one round of one ball says about m rows."""
-
-    positive: Array  # (m,) length of the flight on the positive side
-    length: float  # length of the whole
-    sums: Array  # (m,) sum of the shares of the round's parts
-    squares: Array  # (m,) and of their squares
-    n_parts: int
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
@@ -150,154 +140,72 @@ def student_shares(values: Array, rank: int) -> Array:
     return values
 
 
-@dataclass(frozen=True)
-class Voter:
+class Voter(NamedTuple):
     """Rows about which balls vote."""
 
     columns: Array  # (l, m) inner products of the labelled rows' unit vectors with the rows
-    spread: Array | None = None  # (m,) of the noise of latent values; None where no label is wrong
-    rank: int = 1  # degrees of freedom of that noise: the dimension of the labelled rows' span
     blind: Mask | None = None  # (m,) rows orthogonal to every labelled one
+    spread: Any = None  # (m,) of the noise of latent values, where labels may be wrong
+    rank: int = 1  # degrees of freedom of that noise: the dimension of the labelled rows' span
 
-    def count(self, record: Record) -> Count:
-        """Return what a round says."""
-        counted = self._soft(record) if isinstance(record, Positions) else self._hard(record)
-        if self.blind is not None:  # no separator can tell such a row: half of them on either side
-            counted.positive[self.blind], counted.sums[self.blind] = counted.length / 2, counted.n_parts / 2
-            counted.squares[self.blind] = counted.n_parts / 4
-        return counted
-
-    def _soft(self, record: Positions) -> Count:
-        if self.spread is None:
-            raise ValueError("Positions are recorded where labels may be wrong: give the voter a spread.")
-        m, n_parts = self.columns.shape[1], len(record.coefficients)
-        sums, squares = np.zeros((2, m))
-        size = max(1, MOST_NUMBERS // max(m, 1))
-        for first in range(0, n_parts, size):
-            votes = record.coefficients[first : first + size] @ self.columns
-            votes = student_shares(np.divide(votes, self.spread, out=votes), self.rank)
-            sums += votes.sum(axis=0)
-            squares += np.einsum("ij,ij->j", votes, votes)
-        return Count(sums * (record.length / n_parts), record.length, sums, squares, n_parts)
-
-    def _hard(self, record: list[Segment]) -> Count:
-        m = self.columns.shape[1]
-        total, sums, squares = np.zeros((3, m))
+    def times(self, record: Record) -> tuple[Array, float]:
+        """Return how long a ball was on the positive side of each row in a round (m,), and how long the round was."""
+        if isinstance(record, Positions):
+            return self._soft(record), record.length
+        total, length = np.zeros(self.columns.shape[1]), sum(segment.length for segment in record)
         for segment in record:
-            positive = np.zeros(m)
+            positive = np.zeros(len(total))
             p, q = segment.position @ self.columns, segment.velocity @ self.columns
             follow(self.columns, p, q, segment.walls, segment.kicks, segment.times, positive)
             total += positive
-            sums += positive / segment.length
-            squares += (positive / segment.length) ** 2
-        return Count(total, sum(segment.length for segment in record), sums, squares, len(record))
+        if self.blind is not None:  # no separator can tell such a row: half of them on either side
+            total[self.blind] = length / 2
+        return total, length
+
+    def _soft(self, record: Positions) -> Array:
+        sums = np.zeros(self.columns.shape[1])
+        for part in arrays.blocks(len(record.coefficients), max(1, MOST_NUMBERS // max(len(sums), 1))):
+            votes = record.coefficients[part] @ self.columns
+            sums += student_shares(np.divide(votes, self.spread, out=votes), self.rank).sum(axis=0)
+        return sums * (record.length / len(record.coefficients))
 
 
-@dataclass
-class Tally:
-    """Votes of several balls about m rows, added up."""
-
-    totals: Array  # (5, k, m) the five numbers of `Count`, for each of k balls: positive, length, ...
-
-    @classmethod
-    def empty(cls, n_balls: int, m: int) -> Tally:
-        """Start from nothing."""
-        return cls(np.zeros((len(Count._fields), n_balls, m)))
-
-    @classmethod
-    def sum(cls, tallies: Sequence[Tally]) -> Tally:
-        """Add up the tallies of several rounds."""
-        return cls(np.sum([tally.totals for tally in tallies], axis=0))
-
-    def add(self, ball: int, count: Count, rows: slice = ALL) -> None:
-        """Add a round of one ball, about all rows or some."""
-        for total, part in zip(self.totals, count, strict=True):
-            total[ball, rows] += part
-
-    @property
-    def by_ball(self) -> Array:
-        """Share of each ball's flight on the positive side of each row, shape (k, m)."""
-        return self.totals[0] / self.totals[1]
-
-    @property
-    def share(self) -> Array:
-        """Share of all balls' flights, shape (m,)."""
-        return self.totals[0].sum(axis=0) / self.totals[1].sum(axis=0)
-
-    @property
-    def standard_error(self) -> Array:
-        """Standard error of the share, from the differences between balls, shape (m,)."""
-        return self.by_ball.std(axis=0, ddof=1) / np.sqrt(self.totals.shape[1])
-
-    def r_hat(self) -> float:
-        """Return the largest ratio, over rows, of the spread of all parts of the flights to that within balls."""
-        # Parts are a ball's segments or, where labels may be wrong, its positions. Near 1 when every ball has been
-        # everywhere; clearly above when the balls still differ; NaN if no ball has two parts to compare.
-        sums, squares, n_parts = self.totals[2:]
-        if n_parts.size == 0 or n_parts.min() < 2:
-            return np.nan
-        means = sums / n_parts
-        scatter = np.maximum(squares / n_parts - means**2, 0.0) * n_parts / (n_parts - 1)
-        within, between = scatter.mean(axis=0), means.var(axis=0, ddof=1)
-        resting = within <= 1e-12
-        moved = np.where(between > 1e-12, np.inf, 0.0)
-        ratio = np.where(resting, moved, between / np.where(resting, 1.0, within))
-        return float(np.sqrt(1.0 + ratio.max()))
-
-
-@dataclass
 class Game:
-    """Balls in one version space, and their rounds so far."""
+    """Balls in one version space."""
 
-    space: VersionSpace
-    seeds: Sequence[int]  # one for each ball
-    soft: bool  # whether labels may be wrong: then positions are recorded, otherwise whole flights
-    n_jobs: int | None = None
-    refresh: int | None = None  # bounces after which a ball's velocity is drawn anew, on average
-    n_bounces: int = 0
-    pace: int = field(init=False)
-    balls: list[Ball] = field(init=False)
-    records: list[list[Record]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        n_rows, rank = self.space.root.shape
-        most = rank * (MOST_SOFT_REFRESH if self.soft else MOST_REFRESH)
-        self.pace = self.refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, most))
-        reach = choose_reach(self.space, self.seeds[0], self.pace)
-        self.balls = [Ball.drop(self.space, seed, reach) for seed in self.seeds]
-        self.records = [[] for _ in self.balls]
+    def __init__(
+        self,
+        space: VersionSpace,
+        seeds: Sequence[int],
+        *,
+        soft: bool,
+        n_jobs: int | None = None,
+        refresh: int | None = None,
+    ) -> None:
+        # One seed for each ball. `soft`: labels may be wrong, and positions are recorded, otherwise whole flights.
+        n_rows, rank = space.root.shape
+        most = rank * (MOST_SOFT_REFRESH if soft else MOST_REFRESH)
+        self.space, self.n_bounces, self._soft, self._n_jobs = space, 0, soft, n_jobs
+        self.pace = refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, most))  # bounces of a segment
+        reach = choose_reach(space, seeds[0], self.pace)
+        self._balls = [Ball(space, seed, reach) for seed in seeds]
         self._fly(max(1, WARM_UP // self.pace))
 
     def _fly(self, n_segments: int) -> list[list[Segment]]:
-        return in_threads([partial(ball.run, n_segments) for ball in self.balls], self.n_jobs)
+        return in_threads([partial(ball.run, n_segments) for ball in self._balls], self._n_jobs)
 
-    def play(self, n_bounces: int) -> None:
-        """Let every ball bounce about so often, one segment at least, and record the round."""
+    def play(self, n_bounces: int) -> list[Record]:
+        """Let every ball bounce about so often, one segment at least; return what each of them leaves."""
         n_segments = max(1, round(n_bounces / self.pace))
         flights, n_rows = self._fly(n_segments), len(self.space.G)
-        count = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
-        count = min(count, max(1, MOST_NUMBERS // n_rows))
-        for record, flight in zip(self.records, flights, strict=True):
-            record.append(Positions.of(flight, count) if self.soft else flight)
         bounces = sum(len(segment.walls) for flight in flights for segment in flight)
         self.n_bounces += round(bounces / len(flights))
-
-    def forget(self, n_rounds: int) -> None:
-        """Drop the first rounds of every ball, in which it may still be near its start."""
-        for record in self.records:
-            del record[:n_rounds]
-
-    def mean_direction(self) -> Array:
-        """Return coefficients of the mean position of all balls, a unit vector: the Bayes point."""
-        total = np.zeros(len(self.space.G))
-        for record in (record for rounds in self.records for record in rounds):
-            if isinstance(record, Positions):
-                total += record.length * record.coefficients.mean(axis=0)
-            else:
-                total += sum(segment.length * segment.mean() for segment in record)
-        return total / np.sqrt(float(total @ (self.space.G @ total)))
+        count = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
+        count = min(count, max(1, MOST_NUMBERS // n_rows))
+        return [Positions.of(flight, count) if self._soft else flight for flight in flights]
 
 
+Round = list[list[Record]]  # of every game, and every ball in it
 Voters = Iterable[tuple[slice, Voter]]  # some rows at a time
 
 
@@ -332,7 +240,7 @@ class Geometry(NamedTuple):
         games = []
         for held, row in zip(held_classes(n_classes), seeds, strict=True):
             space = replace(self.space, signs=np.where(codes == held, 1.0, -1.0))
-            games.append(Game(space, row, self.softness > 0.0, n_jobs, refresh))
+            games.append(Game(space, row, soft=self.softness > 0.0, n_jobs=n_jobs, refresh=refresh))
         return games
 
     def voter(self, K_la: Array, k_aa: Array) -> Voter:
@@ -344,41 +252,44 @@ class Geometry(NamedTuple):
         columns = np.ascontiguousarray(K_la / self.norms[:, None])
         blind = np.abs(columns).max(axis=0, initial=0.0) <= 1e-14 * np.sqrt(np.maximum(k_aa, 0.0))
         if self.softness == 0.0:
-            return Voter(columns, blind=blind if blind.any() else None)
+            return Voter(columns, blind)
         half, own = self.space.coordinates(columns), k_aa + self.softness
         outside = np.maximum(own - np.einsum("ij,ij->j", half, half), 1e-12 * own)
-        return Voter(columns, np.sqrt(outside / self.space.rank), self.space.rank)
+        return Voter(columns, blind, np.sqrt(outside / self.space.rank), self.space.rank)
 
 
-def probabilities(tallies: list[Tally]) -> tuple[Array, Array]:
-    """Return the probability of every class and its standard error, (m, n_classes); several normalised ball by ball."""
-    if len(tallies) == 1:
-        share, error = tallies[0].share, tallies[0].standard_error
-        return np.column_stack([1.0 - share, share]), np.column_stack([error, error])
-    votes = np.array([tally.share for tally in tallies]).T
-    by_ball = _normalised(np.array([tally.by_ball for tally in tallies]).transpose(1, 2, 0))
-    return _normalised(votes), by_ball.std(axis=0, ddof=1) / np.sqrt(len(by_ball))
+def probabilities(flown: Array) -> tuple[Array, Array]:
+    """Return the probability of every class and its standard error, (m, n_classes), from what `count_votes` returns.
+
+    Several classes are normalised, ball by ball for the standard errors, which come from the balls' differences.
+    """
+    shares, by_ball = flown[0].sum(axis=1) / flown[1].sum(axis=1), flown[0] / flown[1]
+    if len(shares) > 1:
+        shares, by_ball = _normalised(shares), _normalised(by_ball)
+    errors = by_ball.std(axis=1, ddof=1) / np.sqrt(by_ball.shape[1])
+    if len(shares) == 1:
+        shares, errors = np.concatenate([1.0 - shares, shares]), np.concatenate([errors, errors])
+    return shares.T, errors.T
 
 
 def _normalised(votes: Array) -> Array:
-    """Return votes that sum to 1 along the last axis; even where no class got any."""
-    total = votes.sum(axis=-1, keepdims=True)
-    return np.divide(votes, total, out=np.full_like(votes, 1.0 / votes.shape[-1]), where=total > 0.0)
+    """Return votes that sum to 1 along the first axis; even where no class got any."""
+    total = votes.sum(axis=0)
+    return np.divide(votes, total, out=np.full_like(votes, 1.0 / len(votes)), where=total > 0.0)
 
 
-def count_votes(
-    games: list[Game], n_rows: int, voters: Voters, rounds: slice, n_jobs: int | None
-) -> list[Tally]:
-    """Return the votes of some rounds of every game, counted some rows at a time."""
-    tallies = [Tally.empty(len(game.balls), n_rows) for game in games]
+def count_votes(rounds: Sequence[Round], n_rows: int, voters: Voters, n_jobs: int | None) -> Array:
+    """Return the time on the positive side, and in all, of games, balls and rows: shape (2, c, k, m)."""
+    flown = np.zeros((2, len(rounds[0]), len(rounds[0][0]), n_rows))
     jobs = [
-        (tally, ball, record)
-        for game, tally in zip(games, tallies, strict=True)
-        for ball, records in enumerate(game.records)
-        for record in records[rounds]
+        (game, ball, record)
+        for games in rounds
+        for game, balls in enumerate(games)
+        for ball, record in enumerate(balls)
     ]
     for part, voter in voters:
-        counts = in_threads([partial(voter.count, record) for *_, record in jobs], n_jobs)
-        for (tally, ball, _), count in zip(jobs, counts, strict=True):
-            tally.add(ball, count, part)
-    return tallies
+        counts = in_threads([partial(voter.times, record) for *_, record in jobs], n_jobs)
+        for (game, ball, _), (positive, length) in zip(jobs, counts, strict=True):
+            flown[0, game, ball, part] += positive
+            flown[1, game, ball, part] += length
+    return flown
