@@ -89,7 +89,7 @@ def choose_n_neighbors(
     for k in ks:
         part = Neighbors(found.ids[:, :k].copy(), found.scores[:, :k])
         scale = None if metric == "cosine" else median_scale(part)
-        graph, _ = assemble(part.ids, similarities(part, scale), random)
+        graph, _ = assemble(part.ids, similarities(part, scale), random, np.arange(len(order)))
         spectrum = graph_spectrum(graph, n_components=n_components, random_state=random, n_jobs=n_jobs)
         done = [task.solve(spectrum, int(n_components)) for task in tasks]
         values, counts, shares = zip(*done, strict=True)

@@ -16,10 +16,9 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.core import arrays
-from transduce.device.graph import build_device_graph
 from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph, spectrum
-from transduce.methods.spectral_graph.graph import GraphSettings
+from transduce.methods.spectral_graph.graph import GraphSettings, build_graph
 
 CUDA = [library("cuda")]
 
@@ -100,7 +99,7 @@ def test_spectral_graph(name, metric, method):
     X, y = digits()
     settings = GraphSettings(10, metric, method, None)
     wanted = neighbor_graph(X, metric=metric, method="exact", random_state=0)
-    found = build_device_graph(give(X, name), settings, np.random.RandomState(0))
+    found = build_graph(give(X, name), settings, np.random.RandomState(0))
     dense = arrays.to_numpy(found.matrix @ give(np.eye(len(X)), name))
     if method == "exact":
         np.testing.assert_allclose(dense, wanted.toarray(), atol=1e-10)
@@ -120,9 +119,7 @@ def test_filtered_spectrum(name, monkeypatch):
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 20_000)  # the processor in double precision too
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))
-    graph = build_device_graph(
-        give(X, name), GraphSettings(10, "euclidean", "auto", None), np.random.RandomState(0)
-    )
+    graph = build_graph(give(X, name), GraphSettings(10, "euclidean", "auto", None), np.random.RandomState(0))
     found = graph_spectrum(graph, n_components=20, random_state=np.random.RandomState(0))
     wanted = graph_spectrum(
         neighbor_graph(X, metric="euclidean", random_state=0), n_components=20, random_state=0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,6 @@ class DeviceGraph:
     rows: Any  # (t,) row of every entry
     diagnostics: dict[str, Any] = field(default_factory=dict)  # as in `NeighborGraph`
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, twice."""
-        return self.matrix.shape
-
 
 def unit_rows(X: Any) -> Any:
     """Return rows of norm 1; rows of zeros stay so."""
@@ -60,10 +56,7 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
         block = xp.where(columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block)
         best, where = top_k(block, k)
         found.append(in_order(where, best))
-    if not found:
-        return Neighbors(arrays.zeros((0, k), X, "int64"), arrays.zeros((0, k), X))
-    ids, scores = [one.ids for one in found], [one.scores for one in found]
-    return Neighbors(xp.concat(ids, axis=0), xp.concat(scores, axis=0))
+    return Neighbors(*(xp.concat(parts, axis=0) for parts in zip(*found, strict=True)))
 
 
 def in_order(ids: Any, scores: Any) -> Neighbors:
@@ -116,20 +109,20 @@ def search(X: Any, k: int, settings: Any, random: Random, report: Any) -> tuple[
     xp, n = arrays.namespace(X), X.shape[0]
     rows, offsets = comparable(X, settings.metric)
     share, method = 1.0, "exact"
-    if can_fuse(rows, k):
-        sample, seed = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False)), seed_of(random)
-    if settings.method == "approximate" and can_fuse(rows, k) and n >= 4 * k:
-        neighbors, share = search_device_cells(rows, offsets, k, seed, sample)
-        method = "approximate"
-    elif can_fuse(rows, k):
-        neighbors = search_fused(rows, offsets, k, seed)
-        share = _recall(neighbors, rows, offsets, sample, k)
-        if share < GOOD_RECALL:
-            neighbors = search_fused(rows, offsets, k, seed, fine=True)
-            share = _recall(neighbors, rows, offsets, sample, k)
-    else:
+    if not can_fuse(rows, k):
         own = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
         neighbors = search_blocks(rows, own, rows, offsets, k)
+    else:
+        sample, seed = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False)), seed_of(random)
+        if settings.method == "approximate" and n >= 4 * k:
+            neighbors, share = search_device_cells(rows, offsets, k, seed, sample)
+            method = "approximate"
+        else:
+            neighbors = search_fused(rows, offsets, k, seed)
+            share = _recall(neighbors, rows, offsets, sample, k)
+            if share < GOOD_RECALL:
+                neighbors = search_fused(rows, offsets, k, seed, fine=True)
+                share = _recall(neighbors, rows, offsets, sample, k)
     report(0.9)
     if settings.metric != "cosine":
         neighbors = in_order(neighbors.ids, -distances_to(X, X, neighbors.ids))
@@ -167,23 +160,27 @@ def median_scale(neighbors: Neighbors) -> float:
     return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0 or float(xp.mean(last)) or 1.0
 
 
-def assemble(ids: Any, weights: Any, order: Any, random: Random) -> tuple[DeviceGraph, int]:
-    """Return the symmetric graph ``A' + A''`` of the neighbours' ids and weights (n, k), and how many rows had none."""
+def one_way(ids: Any, weights: Any, random: Random) -> tuple[Any, Any, int]:
+    """Return ids and weights (n, k) of the neighbours, those of a row summing to 1, and how many rows had none."""
+    # Rows without any are tied to random ones.
     xp, (n, k) = arrays.namespace(weights), ids.shape
-    weights = xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights))
-    total = xp.sum(weights, axis=1)
-    alone = np.flatnonzero(arrays.to_numpy(total == 0.0))
+    weights = arrays.as_double(xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights)))
+    alone = np.flatnonzero(arrays.to_numpy(xp.sum(weights, axis=1) == 0.0))
     for row in map(int, alone) if n > 1 else []:
         others = sample_without_replacement(n - 1, k, random_state=random)
         ids[row, :] = arrays.beside((others + (others >= row)).astype(np.int64), ids)
-        weights[row, :] = xp.ones_like(weights[row, :])
+        weights[row, :] = 1.0
     total = xp.sum(weights, axis=1, keepdims=True)
-    weights = weights / xp.where(total > 0.0, total, xp.ones_like(total))
-    kept = weights > 0.0
-    here = xp.broadcast_to(order[:, None], (n, k))[kept]
-    there, values = xp.take(order, xp.where(kept, ids, xp.zeros_like(ids))[kept]), weights[kept]
+    return ids, weights / xp.where(total > 0.0, total, xp.ones_like(total)), len(alone)
+
+
+def assemble(ids: Any, weights: Any, random: Random, order: Any) -> tuple[DeviceGraph, int]:
+    """Return the symmetric graph ``A' + A''`` of the neighbours' ids and weights (n, k), and how many rows had none."""
+    ids, weights, n_alone = one_way(ids, weights, random)
+    xp, n, kept = arrays.namespace(weights), ids.shape[0], weights > 0.0
+    here, there = xp.broadcast_to(order[:, None], ids.shape)[kept], xp.take(order, ids[kept])
     keys = xp.concat([here * n + there, there * n + here])
-    return DeviceGraph(*merged(keys, xp.concat([values, values]), n)), len(alone)
+    return DeviceGraph(*merged(keys, xp.concat([weights[kept]] * 2), n)), n_alone
 
 
 def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
@@ -200,43 +197,13 @@ def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
     return SparseRows(xp.astype(starts, xp.int64), keys - rows * n, values, (n, n)), rows
 
 
-def build_device_graph(rows: Any, settings: Any, random: Random) -> DeviceGraph:
-    """Return the graph of rows that have been checked."""
-    metric, n = settings.metric, rows.shape[0]
-    k = min(int(settings.n_neighbors), n - 1)
-    if metric not in PRODUCTS or settings.method == "faiss":
-        raise ValueError(
-            f"metric={metric!r} with method={settings.method!r} is not there for arrays of "
-            f"{arrays.library_of(rows)}: use metric='cosine' or 'euclidean' and another method, or pass a numpy array."
-        )
-    what, need = f"The neighbour graph of {n:,} rows", n * (8.0 * rows.shape[1] + 250.0 * k)
-    memory.check_fits(need, rows, what, "Give fewer rows or fewer neighbours.")
-    order = arrays.lexsort(rows)
-    ordered = arrays.namespace(rows).take(rows, order, axis=0)
-    ordered = unit_rows(ordered) if metric == "cosine" else ordered
-    with stage("neighbours") as report:
-        neighbors, method, share = search(ordered, k, settings, random, report)
-    scale = None if metric == "cosine" else median_scale(neighbors)
-    with stage("graph"):
-        graph, n_random = assemble(neighbors.ids, similarities(neighbors, scale), order, random)
-    graph.diagnostics.update(n_neighbors=k, metric=metric, method=method, recall=share)
-    graph.diagnostics.update(n_random=n_random, scale=scale)
-    return graph
-
-
 def top_k(values: Any, k: int) -> tuple[Any, Any]:
     """Return the `k` largest of each line (m, n) and where they stand, largest first; of equal ones any."""
     if arrays.library_of(values) == "torch":
         largest = values.topk(k, dim=1)
         return largest.values, largest.indices
     xp = arrays.namespace(values)
-    if arrays.library_of(values) == "cupy":
-        some = xp.argpartition(-values, k - 1, axis=1)[:, :k]
-        some = xp.take_along_axis(some, xp.argsort(-xp.take_along_axis(values, some, axis=1), axis=1), axis=1)
-    elif xp is np:
-        some = np.argsort(-values, axis=1, kind="stable")[:, :k]
-    else:
-        some = xp.argsort(values, axis=1, descending=True)[:, :k]
+    some = xp.argsort(-values, axis=1)[:, :k]
     return xp.take_along_axis(values, some, axis=1), some
 
 
@@ -249,6 +216,12 @@ def sum_by_group(values: Any, groups: Any, n: int) -> Any:
         return arrays.namespace(values).bincount(groups, weights=values, minlength=n)
     totals = np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n)
     return arrays.beside(totals, values)
+
+
+def group_bounds(groups: Any, n: int) -> AnyArray:
+    """Return where each of `n` groups begins and ends (n + 1,) once the rows of each stand together, on the host."""
+    ones = arrays.zeros(groups.shape, groups) + 1.0
+    return np.concatenate([[0], np.cumsum(arrays.to_numpy(sum_by_group(ones, groups, n)))]).astype(int)
 
 
 class SparseRows:
@@ -284,15 +257,14 @@ class SparseRows:
             return self._matrix @ block
         return arrays.beside(self._matrix @ arrays.to_numpy(block), block)
 
-    def combine(self, block: Any, other: Any, scale: float, share: float, minus: Any) -> Any:
-        """Return ``scale * (matrix @ block) + share * other - minus``; nothing is subtracted if `minus` is None."""
-        if arrays.library_of(block) == "torch" and minus is not None:
+    def combine(self, block: Any, scale: float, share: float, minus: Any) -> Any:
+        """Return ``scale * (matrix @ block) + share * block - minus``."""
+        if arrays.library_of(block) == "torch":
             import torch
 
             total = torch.sparse.addmm(minus, self._matrix, block, beta=-1.0, alpha=scale)
-            return total.add_(other, alpha=share)
-        total = scale * (self @ block) + share * other
-        return total if minus is None else total - minus
+            return total.add_(block, alpha=share)
+        return scale * (self @ block) + share * block - minus
 
 
 # What holds for numpy too.
@@ -318,7 +290,7 @@ SpectrumParts = tuple[Any, Array, Any, Any, Array, AnyArray, AnyArray]
 
 def find_components(graph: DeviceGraph) -> tuple[int, Any]:
     """Return how many connected components there are, and that of each row, numbered by their first rows."""
-    xp, n = arrays.namespace(graph.rows), graph.shape[0]
+    xp, n = arrays.namespace(graph.rows), graph.matrix.shape[0]
     label = xp.arange(n, dtype=xp.int64, **arrays.on_device(graph.rows))
     here, there = graph.rows, graph.matrix.indices
     while True:
@@ -339,34 +311,40 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
 
 def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts:
     """Return the `d` smallest eigenvectors of each component's normalised Laplacian, on the device of the graph."""
-    n = graph.shape[0]
+    matrix, rows, n = graph.matrix, graph.rows, graph.matrix.shape[0]
     with stage("components"):
         count, components = find_components(graph)
-    degrees = (graph.matrix @ (arrays.zeros((n, 1), graph.matrix.data) + 1.0))[:, 0]
+    degrees = (matrix @ (arrays.zeros((n, 1), matrix.data) + 1.0))[:, 0]
     with stage("spectrum") as report:
-        if count == 1:
-            S = normalised(graph.matrix, graph.rows, degrees)
-            values, vectors, residuals = smallest_pairs(S, degrees, min(d, n - 1), random, report)
-            one = np.zeros(len(values), dtype=int)
-            return vectors, values, components, degrees, residuals, one, np.arange(len(values))
-        return _each_component(graph, d, random, (count, components), degrees, report)
+        if count > 1:
+            return _each_component(graph, d, random, (count, components), degrees, report)
+        S = normalised(matrix, rows, degrees)
+        values, vectors, residuals = smallest_pairs(S, degrees, min(d, n - 1), random, report)
+        return (
+            vectors,
+            values,
+            components,
+            degrees,
+            residuals,
+            np.zeros(len(values), int),
+            np.arange(len(values)),
+        )
 
 
 def _each_component(
     graph: DeviceGraph, d: int, random: Random, parts_of: tuple[int, Any], degrees: Any, report: Report
 ) -> SpectrumParts:
     """Solve component by component, on the matrix with the rows of each together."""
-    xp, n, (count, components) = arrays.namespace(degrees), graph.shape[0], parts_of
+    xp, n, (count, components) = arrays.namespace(degrees), graph.matrix.shape[0], parts_of
     order = xp.argsort(components, stable=True)
     place = xp.argsort(order)
     keys = xp.take(place, graph.rows) * n + xp.take(place, graph.matrix.indices)
     matrix, rows = merged(keys, graph.matrix.data, n)
-    sizes = arrays.to_numpy(sum_by_group(arrays.zeros((n,), degrees) + 1.0, components, count))
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+    bounds = group_bounds(components, count)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
-    ordered = xp.take(degrees, order)
-    vectors, parts = arrays.zeros((n, d), degrees), []
-    for component in np.flatnonzero(sizes > 1):
+    ordered, vectors = xp.take(degrees, order), arrays.zeros((n, d), degrees)
+    found: list[tuple[float, float, int, int]] = []  # value, residual, owner and column of every eigenvector
+    for component in np.flatnonzero(np.diff(bounds) > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
         ends, places = matrix.indptr[start : stop + 1] - part.start, matrix.indices[part] - start
@@ -374,16 +352,12 @@ def _each_component(
         S = normalised(local, rows[part] - start, ordered[start:stop])
         solved = smallest_pairs(S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None)
         vectors[start:stop, : len(solved[0])] = xp.astype(solved[1], xp.float64)
-        parts.append((np.full(len(solved[0]), component), solved[0], solved[2], np.arange(len(solved[0]))))
+        found += [(*pair, component, j) for j, pair in enumerate(zip(solved[0], solved[2], strict=True))]
         report(stop / n)
-    owners, values, residuals, columns = (
-        np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in range(4)
-    )
-    turn = np.argsort(values, kind="stable")
-    width = int(columns.max()) + 1 if len(columns) else 0
-    vectors = xp.take(vectors[:, :width], place, axis=0)
-    owners, columns = (part[turn].astype(int) for part in (owners, columns))
-    return vectors, values[turn], components, degrees, residuals[turn], owners, columns
+    values, residuals, owners, columns = np.array(sorted(found, key=itemgetter(0))).reshape(-1, 4).T
+    owners, columns = owners.astype(int), columns.astype(int)
+    vectors = xp.take(vectors[:, : columns.max(initial=-1) + 1], place, axis=0)
+    return vectors, values, components, degrees, residuals, owners, columns
 
 
 def normalised(matrix: SparseRows, rows: Any, degrees: Any) -> SparseRows:
@@ -473,9 +447,9 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
 def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:
     """Return the Chebyshev polynomial of this degree on [lower, cut] of a matrix, times a block."""
     centre, half = 0.5 * (cut + lower), 0.5 * (cut - lower)
-    past, now = now, matrix.combine(now, now, 1.0 / half, -centre / half, None)
+    past, now = now, (matrix @ now) / half - (centre / half) * now
     for _ in range(degree - 1):
-        past, now = now, matrix.combine(now, now, 2.0 / half, -2.0 * centre / half, past)
+        past, now = now, matrix.combine(now, 2.0 / half, -2.0 * centre / half, past)
     return now
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ MOST_FEATURES = 250
 SHIFT = 2.0**5  # what halves lose is kept in halves again, times this
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbors:
+class Neighbors(NamedTuple):
     """The nearest other rows of each row, best first."""
 
     ids: AnyArray  # (n, k) which rows they are; -1 where a row has fewer

