@@ -343,7 +343,7 @@ def _each_component(
     bounds = group_bounds(components, count)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
     ordered, vectors = xp.take(degrees, order), arrays.zeros((n, d), degrees)
-    found: list[tuple[float, float, int, int]] = []  # value, residual, owner and column of every eigenvector
+    found: list[tuple[Any, ...]] = []  # value, residual, owner and column of every eigenvector
     for component in np.flatnonzero(np.diff(bounds) > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
@@ -489,12 +489,10 @@ def rayleigh_ritz(matrix: SparseRows, block: Any) -> Pairs:
     image = matrix @ block
     mixed, own = grams(block, image)
     with few_threads(0):  # on the host, where the threads of many small problems wait for each other
-        dependent = scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8
-    if dependent:  # columns nearly so: make them orthogonal first
-        block = xp.linalg.qr(block)[0]
-        image = matrix @ block
-        mixed, own = grams(block, image)
-    with few_threads(0):
+        if scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8:
+            block = xp.linalg.qr(block)[0]  # columns nearly dependent: make them orthogonal first
+            image = matrix @ block
+            mixed, own = grams(block, image)
         values, turn = scipy.linalg.eigh(mixed, own)
     values, turn = values[::-1].copy(), turn[:, ::-1].copy()
     turned = xp.astype(arrays.beside(turn, block), block.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from transduce.core import arrays, checks
 from transduce.core.computing import few_threads
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.device.graph import TIE, sum_by_group
+from transduce.device.graph import TIE, group_bounds, sum_by_group
 from transduce.device.linalg import EPSILON
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
@@ -102,42 +103,40 @@ class CutBasis:
     """The columns of a spectrum that the components with a label have: rows (l,), penalties (k,), V_l (l, k)."""
 
     def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
-        self._spectrum = spectrum
-        with_label = np.zeros(spectrum.count, dtype=bool)
+        xp, count = arrays.namespace(spectrum.degrees), spectrum.count
         own = arrays.to_numpy(arrays.pick(spectrum.components, rows))
-        with_label[own] = True
-        self._known = np.flatnonzero(with_label)
+        self._spectrum, self._known = spectrum, np.unique(own)
         if len(self._known) > MOST_PARTS:
             raise ValueError(
                 f"The labels lie in {len(self._known):,} parts of the graph that are not tied to each other, more than "
                 f"{MOST_PARTS:,}: give more neighbours."
             )
-        there = arrays.beside(with_label, spectrum.components)
-        self.reached = arrays.to_numpy(arrays.namespace(there).take(there, spectrum.components))
+        with_label = np.isin(np.arange(count), self._known)
+        there = xp.take(arrays.beside(with_label, spectrum.degrees), spectrum.components)
+        self.reached = arrays.to_numpy(there)
         self.n = int(self.reached.sum())
-        sizes = sum_by_group(spectrum.degrees, spectrum.components, spectrum.count)
-        self._sizes = arrays.to_numpy(sizes)  # the sum of the degrees of each component
-        self._turn = self._null_basis()
+        self._sums = sum_by_group(spectrum.degrees, spectrum.components, count)
+        self._turn = _null_basis(arrays.to_numpy(self._sums)[self._known])
         self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
         values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
         belongs = own[:, None] == spectrum.owners[self._chosen]
         columns = arrays.pick_columns(arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen])
-        xp, entries = arrays.namespace(columns), arrays.as_double(columns)
+        entries = arrays.as_double(columns)
         entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
-        # The null vectors' basis (l, q - 1) at the rows.
-        size, degrees = self._sizes[own], arrays.to_numpy(arrays.pick(spectrum.degrees, rows))
-        root = np.sqrt(np.where(size > 0.0, degrees / np.where(size > 0.0, size, 1.0), 1.0))
-        null = root[:, None] * self._turn[np.searchsorted(self._known, own)]
-        self.V_l = xp.concat([arrays.beside(null, entries), entries], axis=1)
+        null = arrays.beside(self._turn[np.searchsorted(self._known, own)], entries)
+        at = arrays.beside(rows.astype(np.int64), spectrum.components)
+        self.V_l = xp.concat([self._null(at) * null, entries], axis=1)
 
-    def _null_basis(self) -> Array:
-        """Return an orthonormal basis (q, q - 1) of the null vectors' span less the constant one, by a reflection."""
-        sizes = self._sizes[self._known]
-        constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
-        constant /= np.linalg.norm(constant)
-        constant[0] += 1.0
-        return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
+    def _null(self, rows: Any) -> Any:
+        """Return the null vector of each row's component, of norm 1, at rows (r,) given where they live: (r, 1)."""
+        spectrum, xp = self._spectrum, arrays.namespace(rows)
+        degrees, sums = (
+            xp.take(spectrum.degrees, rows),
+            xp.take(self._sums, xp.take(spectrum.components, rows)),
+        )
+        shares = degrees / xp.where(sums > 0.0, sums, xp.ones_like(sums))
+        return xp.sqrt(xp.where(sums > 0.0, shares, xp.ones_like(sums)))[:, None]
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
@@ -149,26 +148,27 @@ class CutBasis:
         full = arrays.cast(full, V)
         if spectrum.count == 1:
             return arrays.as_double(V @ full[0, ...])
-        constant = self._turn @ W[:n_null]
+        constant = arrays.beside(self._turn @ W[:n_null], V)
         order = xp.argsort(spectrum.components, stable=True)
-        ones = arrays.zeros(spectrum.degrees.shape, V) + 1.0
-        counts = sum_by_group(ones, spectrum.components, spectrum.count)
-        bounds = np.concatenate([[0], np.cumsum(arrays.to_numpy(counts))]).astype(int)
-        parts, place = [], np.full(spectrum.count, -1)
-        place[self._known] = np.arange(len(self._known))
-        for component in range(spectrum.count):
-            rows, j = order[int(bounds[component]) : int(bounds[component + 1])], int(place[component])
-            if j < 0:
+        parts, known = [], {component: j for j, component in enumerate(self._known.tolist())}
+        for component, (start, stop) in enumerate(
+            pairwise(group_bounds(spectrum.components, spectrum.count))
+        ):
+            rows, j = order[int(start) : int(stop)], known.get(component)
+            if j is None:
                 parts.append(arrays.zeros((rows.shape[0], W.shape[1]), V) + xp.nan)
-                continue
-            block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
-            if n_null:
-                size = float(self._sizes[component])
-                own = xp.take(spectrum.degrees, rows)[:, None]
-                own = xp.sqrt(own / size) if size > 0.0 else xp.ones_like(own)
-                block = block + own * arrays.beside(constant[[j]], V)
-            parts.append(block)
+            else:
+                block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
+                parts.append(block + self._null(rows) * constant[j, ...][None, :] if n_null else block)
         return xp.take(xp.concat(parts, axis=0), xp.argsort(order), axis=0)
+
+
+def _null_basis(sizes: Array) -> Array:
+    """Return an orthonormal basis (q, q - 1) of the null vectors' span less the constant one, by a reflection."""
+    constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
+    constant /= np.linalg.norm(constant)
+    constant[0] += 1.0
+    return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
 
 
 def first_ranks(values: Array) -> AnyArray:
