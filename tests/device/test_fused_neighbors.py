@@ -31,15 +31,16 @@ sample = torch.arange(0, 60, 3)
 
 fused.ROWS_IN_CELL = 12
 fused.TARGET = 1.0
-found, share = fused.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
 scores = X @ X.T
 scores.fill_diagonal_(-torch.inf)
 wanted = scores.sort(dim=1, descending=True, stable=True)
-assert share == 1.0
+true = fused.Neighbors(wanted.indices[sample, :4], wanted.values[sample, :4])
+found = fused.search_cells(X, None, 4, 0, (sample, true.ids))
+assert fused.recall(found, true, sample) == 1.0
 assert (found.ids == wanted.indices[:, :4]).double().mean() > 0.9
 fused.TARGET = 0.5
-_, share = fused.search_device_cells(X, None, 4, 0, sample.cpu().numpy())
-assert 0.5 <= share <= 1.0
+found = fused.search_cells(X, None, 4, 0, (sample, true.ids))
+assert 0.5 <= fused.recall(found, true, sample) <= 1.0
 few = fused.search_fused(X[:4], None, 3, seed=0)
 assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()
 """

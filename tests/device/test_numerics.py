@@ -14,7 +14,7 @@ from transduce.core.answer import Regions
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.validation import read_array
-from transduce.device import graph, linalg, lines, memory
+from transduce.device import graph, linalg, lines, memory, neighbors
 from transduce.device.kernels import ON_DEVICE, Kernel, median_width
 from transduce.device.linalg import guarded_cholesky, inverse_diagonal
 
@@ -59,7 +59,7 @@ def test_guarded_factor(name):
 def test_selection(name):
     values = give(SQUARE, name)
     same(lines.kth_largest(values, 4), np.sort(SQUARE, axis=1)[:, -4], name)
-    best, places = graph.top_k(values, 3)
+    best, places = neighbors.top_k(values, 3)
     same(best, -np.sort(-SQUARE, axis=1)[:, :3], name)
     np.testing.assert_array_equal(arrays.to_numpy(places), np.argsort(-SQUARE, axis=1)[:, :3])
     coarse = np.round(ROWS)

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device.memory import check_fits
+from transduce.device.neighbors import unit_rows
 
 ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial", "rbf", "sigmoid")
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
@@ -44,16 +45,24 @@ class Kernel:
 
     def matrix(self, X: Array, Z: Array) -> Array:
         """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
-        on_device = arrays.is_foreign(X)
-        if on_device:
-            self._check_device(X, Z)
         xp = arrays.namespace(X)
+        if xp is not np:
+            self._check_device(X, Z)
         if self.name == "rbf":
             return xp.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
         if self.name == "exponential":
-            distances = xp.sqrt(_by_blocks(X, Z, xp.square)) if on_device else cdist(X, Z)
-            return xp.exp(distances / (-2.0 * self.width**2))
-        return self._by_formula(X, Z) if on_device else self._by_sklearn(X, Z)
+            return xp.exp(xp.sqrt(_distances(X, Z, "sqeuclidean")) / (-2.0 * self.width**2))
+        if self.name == "laplacian":
+            return xp.exp(_distances(X, Z, "cityblock") * (-1.0 / self.width))
+        if self.name not in ON_DEVICE:
+            return self._by_sklearn(X, Z)
+        if self.name == "cosine":
+            X, Z = (unit_rows(X),) * 2 if X is Z else (unit_rows(X), unit_rows(Z))
+        products = X @ Z.T
+        if self.name in ("poly", "polynomial"):
+            products += self.coef0
+            products **= self.degree
+        return xp.tanh(products + self.coef0) if self.name == "sigmoid" else products
 
     def _check_device(self, X: Any, Z: Any) -> None:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
@@ -64,37 +73,17 @@ class Kernel:
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
         check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)
 
-    def _by_formula(self, X: Any, Z: Any) -> Any:
-        """Return the kernels that scikit-learn computes for numpy arrays, for those of any library."""
-        xp = arrays.namespace(X)
-        if self.name == "laplacian":
-            return xp.exp(-_by_blocks(X, Z, xp.abs) / self.width)
-        if self.name == "cosine":
-            norms = [xp.sqrt(arrays.row_products(rows, rows))[:, None] for rows in (X, Z)]
-            norms = [xp.where(norm == 0.0, xp.ones_like(norm), norm) for norm in norms]
-            X, Z = X / norms[0], Z / norms[1]
-        products = X @ Z.T
-        if self.name in ("poly", "polynomial"):
-            return (products + self.coef0) ** self.degree
-        return xp.tanh(products + self.coef0) if self.name == "sigmoid" else products
-
     def _by_sklearn(self, X: Array, Z: Array) -> Array:
-        """Return the other kernels of numpy arrays, and those of the user's function."""
-        from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+        """Return kernels of numpy arrays that scikit-learn has alone, and those of the user's function."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
         if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
             how = "pass standardize=False, or use another kernel"
             raise ValueError(f"kernel={self.name!r} needs features that are not negative: {how}.")
-        if isinstance(self.name, GaussianProcessKernel):
-            return pairwise_kernels(X, Z, metric=self.name, filter_params=True)
         if not callable(self.name):
-            # Of these kernels laplacian and chi2 have a width.
-            gamma = 1.0 / self.width if self.name in _WITH_WIDTH else 1.0
-            settings = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
-            return pairwise_kernels(X, Z, metric=self.name, filter_params=True, **settings)
+            return pairwise_kernels(X, Z, metric=self.name, filter_params=True, gamma=1.0 / self.width)
         try:
-            return pairwise_kernels(X, X if X is Z else Z, metric=self.name)
+            return pairwise_kernels(X, Z, metric=self.name)
         except (TypeError, ValueError) as error:
             what = "must take two rows, as one-dimensional arrays, and return a number"
             raise ValueError(f"The kernel function {what}: {error}") from error
@@ -126,9 +115,9 @@ class Kernel:
             return squares
         if self.name in ("poly", "polynomial"):
             return (squares + self.coef0) ** self.degree
-        if xp is not np and self.name == "sigmoid":
+        if self.name == "sigmoid":
             return xp.tanh(squares + self.coef0)
-        if xp is not np:  # the cosine
+        if self.name == "cosine":
             return xp.where(squares > 0.0, xp.ones_like(squares), squares)
         return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
 
@@ -144,7 +133,7 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     centred_Z = centred_X if X is Z else Z - centre
     squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
     if not max(map(arrays.largest, squares)) < 1e6 * width**2:
-        return cdist(X, Z, "sqeuclidean") if xp is np else _by_blocks(X, Z, xp.square)
+        return _distances(X, Z, "sqeuclidean")
     distances = centred_X @ centred_Z.T
     distances *= -2.0
     distances += squares[0][:, None]
@@ -153,13 +142,15 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     return arrays.with_diagonal(distances, 0.0) if X is Z else distances
 
 
-def _by_blocks(X: Any, Z: Any, reduce: Callable[[Any], Any]) -> Any:
-    """Return sums of a function of the differences of rows (n, d) and rows (k, d), without an n x k x d array."""
-    xp = arrays.namespace(X)
-    reduced = arrays.zeros((X.shape[0], Z.shape[0]), X)
+def _distances(X: Any, Z: Any, metric: str) -> Any:
+    """Return squared Euclidean or city-block distances of rows (n, d) and (k, d), without an n x k x d array."""
+    if not arrays.is_foreign(X):
+        return cdist(X, Z, metric)
+    xp, distances = arrays.namespace(X), arrays.zeros((X.shape[0], Z.shape[0]), X)
     for part in arrays.blocks(X.shape[0], max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))):
-        reduced[part, :] = xp.sum(reduce(X[part, :][:, None, :] - Z[None, :, :]), axis=-1)
-    return reduced
+        steps = X[part, :][:, None, :] - Z[None, :, :]
+        distances[part, :] = xp.sum(xp.abs(steps) if metric == "cityblock" else xp.square(steps), axis=-1)
+    return distances
 
 
 def narrowed(X: Array) -> Array:

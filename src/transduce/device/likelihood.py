@@ -7,7 +7,9 @@ from typing import Any
 from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device import linalg
+from transduce.device.linalg import cholesky_solve as solve  # noqa: F401
 from transduce.device.linalg import guarded_cholesky
+from transduce.device.linalg import triangular_solve as half_solve  # noqa: F401
 
 
 def with_ones(X: Any) -> Any:
@@ -46,16 +48,6 @@ def factor_of(K: Any, noise: float) -> tuple[Any, float]:
 def leading(L: Any, n: int) -> Any:
     """Return the factor of the first `n` rows."""
     return L[:n, :n]
-
-
-def solve(L: Any, y: Any) -> Any:
-    """Return ``(L L')^-1 y``."""
-    return linalg.cholesky_solve(L, y)
-
-
-def half_solve(L: Any, K: Any) -> Any:
-    """Return ``L^-1 K``."""
-    return linalg.triangular_solve(L, K)
 
 
 def conditional(X: Any, relevance: Array, half: Any) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 
 from transduce.core import arrays
 from transduce.core.answer import Regions
-from transduce.core.types import AnyArray
 
 OWN = 1.0 - 1e-12
 
@@ -39,8 +38,11 @@ def regions(rho: Any, beta: Any, rank: int, side: str, slack: float) -> Regions:
     intervals = Regions.from_intervals(ends)
     if len(open_rows):
         heights, slopes = (arrays.pick(part, open_rows) for part in (rho, beta))
-        swept = (_sweep_two if side == "two" else _sweep_one)(xp, heights, slopes, slack)
-        intervals = _replaced(intervals, open_rows, *_walk(xp, *swept, rank))
+        sweep = _sweep_two if side == "two" else _sweep_one
+        row = np.arange(len(intervals))
+        row[open_rows] = len(intervals) + np.arange(len(open_rows))
+        swept = _walk(xp, *sweep(xp, heights, slopes, slack), rank)
+        intervals = Regions.concatenate([intervals, swept])[row]
     if side != "lower":
         return intervals
     mirrored = -xp.flip(xp.flip(intervals.pieces, axis=0), axis=1)
@@ -97,8 +99,8 @@ def _sweep_one(xp: Any, rho: Any, beta: Any, slack: float) -> tuple[Any, Any, An
     return xp.where(begins, end, nowhere), xp.where(stops, end, nowhere), whole | stops
 
 
-def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[Any, AnyArray]:
-    """Return the pieces where at least `rank` closed sets overlap, row after row, and how many each row has."""
+def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> Regions:
+    """Return where at least `rank` closed sets overlap."""
     m, count = starts.shape[0], xp.sum(xp.astype(from_left, xp.int64), axis=1)
     places = xp.concat([starts, ends], axis=1)
     step = xp.concat([xp.ones_like(starts), -xp.ones_like(ends)], axis=1)
@@ -113,21 +115,8 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> tuple[A
     stops = xp.concat([stops, (after[:, -1] >= rank)[:, None]], axis=1)
     lower = xp.concat([-infinite, places], axis=1)[begins]
     upper = xp.concat([places, infinite], axis=1)[stops]
-    return xp.stack([lower, upper], axis=1), arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
-
-
-def _replaced(intervals: Regions, rows: AnyArray, pieces: Any, counts: AnyArray) -> Regions:
-    """Return regions with other pieces at some rows; all had one piece."""
-    n_pieces = np.ones(len(intervals), dtype=np.intp)
-    n_pieces[rows] = counts
-    offsets = np.concatenate([[0], np.cumsum(n_pieces)])
-    owner = np.repeat(np.arange(len(intervals)), n_pieces)
-    at = owner.copy()
-    swept = np.zeros(len(intervals), dtype=bool)
-    swept[rows] = True
-    at[swept[owner]] = len(intervals) + np.arange(int(counts.sum()))
-    every = arrays.namespace(pieces).concat([intervals.pieces, pieces], axis=0)
-    return Regions(arrays.pick(every, at), offsets)
+    n_pieces = arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
+    return Regions(xp.stack([lower, upper], axis=1), np.concatenate([[0], np.cumsum(n_pieces)]))
 
 
 def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
@@ -168,9 +157,7 @@ def _count(xp: Any, hit: Any) -> Any:
 
 def kth_largest(values: Any, k: int) -> Any:
     """Return the `k`-th largest (m,) of each line (m, n), by selection where the library has one."""
-    library, xp, place = arrays.library_of(values), arrays.namespace(values), values.shape[1] - k
-    if library == "torch":
+    place = values.shape[1] - k
+    if arrays.library_of(values) == "torch":
         return values.kthvalue(place + 1, dim=1).values
-    if library in ("numpy", "cupy"):
-        return xp.partition(values, place, axis=1)[:, place]
-    return xp.sort(values, axis=1)[:, place]
+    return arrays.namespace(values).sort(values, axis=1)[:, place]

@@ -20,8 +20,9 @@ from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
 from transduce.device import memory
-from transduce.device.graph import PRODUCTS, DeviceGraph, SparseRows
-from transduce.device.neighbors import Neighbors
+from transduce.device import neighbors as device_neighbors
+from transduce.device.graph import DeviceGraph, SparseRows
+from transduce.device.neighbors import PRODUCTS, Neighbors
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, nearly_nearest_rows
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
@@ -192,7 +193,7 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
         if k == 0:
             found, method, share = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0))), "exact", 1.0
         else:
-            find = device_graph.search if foreign else search
+            find = device_neighbors.search if foreign else search
             found, method, share = find(ordered, k, settings, random, report)
     scale = None if metric == "cosine" or k == 0 else device_graph.median_scale(found)
     join = device_graph.assemble if foreign else assemble
@@ -235,7 +236,7 @@ def unit_rows(X: Any) -> Any:
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
         X.data /= np.repeat(np.where(norms > 0.0, norms, 1.0), np.diff(X.indptr))
         return X
-    return device_graph.unit_rows(X)
+    return device_neighbors.unit_rows(X)
 
 
 def row_order(X: Any) -> AnyArray:
@@ -271,7 +272,7 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
     k = min(settings.n_neighbors, known.shape[0])
     with stage("neighbours of new rows") as report:
         if arrays.is_foreign(rows):
-            found = device_graph.nearest_on_device(rows, known, k, settings.metric)
+            found = device_neighbors.nearest_on_device(rows, known, k, settings.metric)
         else:
             own, work = np.full(rows.shape[0], -1), Work(settings.n_jobs, report)
             found = nearest_rows(rows, own, known, k, settings.metric, work)

@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
-from transduce.device.graph import distances_to
-from transduce.device.neighbors import Neighbors
+from transduce.device.neighbors import Neighbors, distances_to
 
 QUERIES = 256  # rows whose neighbours are searched together
 CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
