@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
@@ -171,7 +170,8 @@ def test_cells_hold_nearly_all_neighbours_compiled_or_not(monkeypatch):
     true = neighbors.search_dense(X, np.arange(500), X, offsets, 4).ids
     for _ in range(2):
         found, reached = neighbors.search_cells(X, offsets, 4, np.random.RandomState(0))
-        assert neighbors.recall(found.ids, true) == reached >= 0.97
+        hits = (true[:, :, None] == found.ids[:, None, :]).any(axis=2)
+        assert hits.mean() == reached >= 0.97
         results.append(found.ids)
         monkeypatch.setattr(neighbors, "keep_best", plain(neighbors.keep_best))
     np.testing.assert_array_equal(*results)
@@ -213,15 +213,6 @@ def test_row_in_a_cell_of_its_own_has_neighbours():
     )
     assert graph.diagnostics["n_random"] == 0
     assert set(graph[[400]].nonzero()[1]) == set(np.argsort(np.linalg.norm(X[:400] - X[400], axis=1))[:5])
-
-
-def test_faiss_finds_the_same():
-    X = blobs(2000)
-    for metric in ("cosine", "euclidean"):
-        one = neighbor_graph(X, n_neighbors=5, metric=metric, method="faiss", random_state=0)
-        two = neighbor_graph(X, n_neighbors=5, metric=metric, method="exact")
-        assert one.diagnostics["recall"] >= 0.97
-        assert one.astype(bool).multiply(two.astype(bool)).nnz / two.nnz > 0.95
 
 
 def test_auto_is_approximate_for_many_dense_rows_only(monkeypatch):
@@ -684,7 +675,7 @@ def test_bad_settings_of_a_graph(settings, match):
         neighbor_graph(blobs(20), **settings)
 
 
-def test_bad_rows_of_a_graph(monkeypatch):
+def test_bad_rows_of_a_graph():
     with pytest.raises(ValueError, match="holds text"):
         neighbor_graph([["a", "b"], ["c", "d"]])
     with pytest.raises(ValueError, match="contains NaN"):
@@ -693,9 +684,6 @@ def test_bad_rows_of_a_graph(monkeypatch):
         neighbor_graph(sp.csr_array(blobs(20)), metric="chebyshev")
     with pytest.raises(ValueError, match="needs dense rows"):
         neighbor_graph(sp.csr_array(blobs(20)), method="approximate")
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(ValueError, match=r"pip install transduce\[ann\]"):
-        neighbor_graph(blobs(20), method="faiss")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class SpectralGraphTransducer(ClassTransducer):
     label_weight : float or "auto", default="auto"
         How much the labels weigh against the cut. ``"auto"`` is the paper's 3200, or the number of rows if there are
         more, since the cut grows with them.
-    method : {"auto", "exact", "approximate", "faiss"}, default="auto"
+    method : {"auto", "exact", "approximate"}, default="auto"
         How neighbours are searched, see `neighbor_graph`.
     class_prior : dict or None, default=None
         Share of each class in all rows, by class; by default that among the labelled rows.

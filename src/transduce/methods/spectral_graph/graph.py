@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, gra
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 SPARSE_METRICS = ("cosine", "euclidean", "l2", "manhattan", "l1", "cityblock")
-METHODS = ("auto", "exact", "approximate", "faiss")
 METRICS = sorted(
     {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]}
     - {"precomputed", "nan_euclidean", "haversine", "seuclidean", "mahalanobis"}
@@ -84,7 +82,7 @@ class GraphSettings:
         """Raise a ValueError that says which setting is wrong."""
         metric, method = self.metric, self.method
         checks.check_whole("n_neighbors", self.n_neighbors, least=1)
-        checks.check_choice("method", method, METHODS)
+        checks.check_choice("method", method, ("auto", "exact", "approximate"))
         checks.check_jobs(self.n_jobs)
         if self.most_compared is not None:
             checks.check_whole("most_compared", self.most_compared, least=1)
@@ -93,20 +91,18 @@ class GraphSettings:
                 "metric must be 'cosine', another metric of scikit-learn such as 'euclidean', or a function of two "
                 f"rows; got {metric!r}. A graph of your own goes to SpectralGraphTransducer(metric='precomputed')."
             )
-        if method == "faiss" and importlib.util.find_spec("faiss") is None:
-            raise ValueError("method='faiss' needs the library faiss: pip install transduce[ann].")
-        if method in ("approximate", "faiss") and metric not in PRODUCTS:
+        if method == "approximate" and metric not in PRODUCTS:
             raise ValueError(
-                f"method={method!r} needs metric='cosine' or 'euclidean'; use method='exact' with {metric!r}."
+                f"method='approximate' needs metric='cosine' or 'euclidean'; use method='exact' with {metric!r}."
             )
 
     def check_rows(self, rows: Any) -> None:
         """Raise a ValueError if these rows cannot be searched like this."""
-        metric, method = self.metric, self.method
-        if arrays.is_foreign(rows) and (metric not in PRODUCTS or method == "faiss"):
+        metric = self.metric
+        if arrays.is_foreign(rows) and metric not in PRODUCTS:
             raise ValueError(
-                f"metric={metric!r} with method={method!r} is not there for arrays of {arrays.library_of(rows)}: use "
-                "metric='cosine' or 'euclidean' and another method, or pass a numpy array."
+                f"metric={metric!r} is not there for arrays of {arrays.library_of(rows)}: use metric='cosine' or "
+                "'euclidean', or pass a numpy array."
             )
         if not sp.issparse(rows):
             return
@@ -115,8 +111,10 @@ class GraphSettings:
                 f"metric={metric!r} does not take a sparse matrix: use one of "
                 f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
             )
-        if method in ("approximate", "faiss"):
-            raise ValueError(f"method={method!r} needs dense rows: use method='exact' with a sparse matrix.")
+        if self.method == "approximate":
+            raise ValueError(
+                "method='approximate' needs dense rows: use method='exact' with a sparse matrix."
+            )
 
 
 class Reader(BaseEstimator):
@@ -146,10 +144,10 @@ def neighbor_graph(
         Neighbours of each row; all others if there are fewer.
     metric : str or callable, default="cosine"
         ``"cosine"`` as in the paper, or any metric of scikit-learn.
-    method : {"auto", "exact", "approximate", "faiss"}, default="auto"
+    method : {"auto", "exact", "approximate"}, default="auto"
         ``"exact"`` compares every row with every other, in blocks. ``"approximate"``, for dense rows and the cosine or
-        Euclidean metric, finds about 97 % of the neighbours much sooner; ``"faiss"`` does so with the library faiss
-        (``pip install transduce[ann]``). ``"auto"`` is exact up to 30,000 rows, and where nothing else is possible.
+        Euclidean metric, finds about 97 % of the neighbours much sooner. ``"auto"`` is exact up to 30,000 rows, and
+        where nothing else is possible.
     most_compared : int, optional
         Rows that approximate search compares each row with, on average, where 97 % would take more; then it finds
         fewer. The graph's diagnostics say how many.
@@ -215,7 +213,7 @@ def search(
     work = Work(settings.n_jobs, report, most_compared=settings.most_compared)
     if method == "exact" or n < 4 * k:
         return nearest_rows(X, np.arange(n), X, k, metric, work), "exact", 1.0
-    found, share = nearly_nearest_rows(X, k, metric, method, random, work)
+    found, share = nearly_nearest_rows(X, k, metric, random, work)
     return found, method, share
 
 

@@ -328,16 +328,6 @@ class Cells:
         return scores, ids
 
 
-def recall(found: AnyArray, true: AnyArray) -> float:
-    """Return which share of the true neighbours was found, both of shape (n, k)."""
-    return float((true[:, :, None] == found[:, None, :]).any(axis=2).mean())
-
-
-def reach_of(gaps: AnyArray, share: float) -> float:
-    """Return what this share of the gaps is not above, and a little more, since gaps are in single precision."""
-    return float(np.quantile(gaps, share, method="higher")) * (1.0 + 1e-5) + 1e-7
-
-
 def search_cells(
     X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
@@ -347,7 +337,8 @@ def search_cells(
     true = search_dense(cells.X[rows], rows, cells.X, cells.offsets, k, Work(work.n_jobs)).ids
     gaps, sizes = cells.gaps(rows), np.diff(cells.bounds)
     needed = np.take_along_axis(gaps, np.searchsorted(cells.bounds, true, side="right") - 1, axis=1)
-    reach = reach_of(needed, TARGET_RECALL)
+    # As far as that share of the true neighbours, and a little more, since gaps are in single precision.
+    reach = float(np.quantile(needed, TARGET_RECALL, method="higher")) * (1.0 + 1e-5) + 1e-7
     if work.most_compared is not None:
         nearest = np.argsort(gaps, axis=None)
         compared = np.cumsum(sizes[nearest % len(sizes)]) / len(rows)
@@ -359,38 +350,8 @@ def search_cells(
     again = search_dense(cells.X[few], few, cells.X, cells.offsets, k, Work(work.n_jobs))
     found.ids[few], found.scores[few] = again.ids, again.scores
     ids, back = np.where(found.ids >= 0, cells.order[found.ids], -1), np.argsort(cells.order)
-    return Neighbors(ids[back], found.scores[back]), recall(found.ids[rows], true)
-
-
-def search_faiss(
-    X: AnyArray, offsets: AnyArray, k: int, random: np.random.RandomState, work: Work = QUIET
-) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` nearest neighbours by the inverted file of faiss, and the recall on a sample."""
-    import faiss  # an extra
-
-    n, d = X.shape
-    n_lists = max(min(int(4 * np.sqrt(n)), n // 39), 1)  # faiss wants 39 rows for each
-    by_product = not offsets.any()
-    quantizer = faiss.IndexFlatIP(d) if by_product else faiss.IndexFlatL2(d)
-    kind = faiss.METRIC_INNER_PRODUCT if by_product else faiss.METRIC_L2
-    index = faiss.IndexIVFFlat(quantizer, d, n_lists, kind)
-    index.cp.seed = int(random.randint(2**31 - 1))
-    index.train(X)
-    index.add(X)
-    rows = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
-    true = search_dense(X[rows], rows, X, offsets, k, Work(work.n_jobs)).ids
-
-    def others(own: AnyArray) -> Neighbors:
-        scores, ids = index.search(X[own], k + 1)
-        # Each row itself is last, and left out.
-        order = np.argsort(ids == own[:, None], axis=1, kind="stable")[:, :k]
-        return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
-
-    index.nprobe = 8
-    while index.nprobe < n_lists and recall(others(rows).ids, true) < TARGET_RECALL:
-        index.nprobe = min(2 * index.nprobe, n_lists)
-    found = others(np.arange(n))
-    return found, recall(found.ids[rows], true)
+    hits = (true[:, :, None] == found.ids[rows][:, None, :]).any(axis=2)
+    return Neighbors(ids[back], found.scores[back]), float(hits.mean())
 
 
 def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET) -> Neighbors:
@@ -405,14 +366,13 @@ def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work 
 
 
 def nearly_nearest_rows(
-    X: AnyArray, k: int, metric: Any, method: str, random: np.random.RandomState, work: Work = QUIET
+    X: AnyArray, k: int, metric: Any, random: np.random.RandomState, work: Work = QUIET
 ) -> tuple[Neighbors, float]:
     """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
-    search = search_faiss if method == "faiss" else search_cells
     if metric == "cosine":
-        return search(X.astype(np.float32), np.zeros(len(X), dtype=np.float32), k, random, work)
+        return search_cells(X.astype(np.float32), np.zeros(len(X), dtype=np.float32), k, random, work)
     # In single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances.
     rows = X - X.mean(axis=0)
     rows = (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
-    found, reached = search(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
+    found, reached = search_cells(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
     return Neighbors(found.ids, -distances_to(X, X, found.ids)), reached
