@@ -11,7 +11,8 @@ import pytest
 
 PROGRAM = """
 import torch
-from transduce.device import neighbors as fused
+from transduce.device import fused_kernel as fused
+from transduce.device.neighbors import Neighbors, recall
 
 fused.HEIGHT = fused.STEP = 16
 torch.manual_seed(0)
@@ -34,13 +35,13 @@ fused.TARGET = 1.0
 scores = X @ X.T
 scores.fill_diagonal_(-torch.inf)
 wanted = scores.sort(dim=1, descending=True, stable=True)
-true = fused.Neighbors(wanted.indices[sample, :4], wanted.values[sample, :4])
+true = Neighbors(wanted.indices[sample, :4], wanted.values[sample, :4])
 found = fused.search_cells(X, None, 4, 0, (sample, true.ids))
-assert fused.recall(found, true, sample) == 1.0
+assert recall(found, true, sample) == 1.0
 assert (found.ids == wanted.indices[:, :4]).double().mean() > 0.9
 fused.TARGET = 0.5
 found = fused.search_cells(X, None, 4, 0, (sample, true.ids))
-assert 0.5 <= fused.recall(found, true, sample) <= 1.0
+assert 0.5 <= recall(found, true, sample) <= 1.0
 few = fused.search_fused(X[:4], None, 3, seed=0)
 assert (few.ids.sort(dim=1).values == torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])).all()
 """

@@ -1,17 +1,29 @@
-"""The inner loop of the fused neighbour search, in Triton; there where Triton is, which torch brings."""
+"""Neighbours on a GPU in one kernel, by Triton, which torch brings: read where both are there.
 
-# mypy: allow-untyped-defs, allow-incomplete-defs
-# (A compiled function's arguments have types of Triton's own.)
+Products are compared with the best so far where they arise, and never stored.
+"""
+
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
+
+import numpy as np
+
+from transduce.device.neighbors import Neighbors
+
+HEIGHT, STEP = 64, 128  # queries and rows of one product
+WARPS, STAGES = 4, 3
+SPARE = 4  # candidates more than needed, at least
+SHIFT = 2.0**5  # what halves lose is kept in halves again, times this
 
 if importlib.util.find_spec("triton") is not None:
+    import torch
     import triton
     import triton.language as tl
 
     @triton.jit
-    def best_products(  # noqa: PLR0913
+    def best_products(  # type: ignore[no-untyped-def]  # noqa: PLR0913
         Q,
         X,
         ids,
@@ -63,3 +75,165 @@ if importlib.util.find_spec("triton") is not None:
         target = queries[:, None].to(tl.int64) * PLACES + places[None, :]
         tl.store(ids + target, who, mask=inside[:, None])
         tl.store(scores + target, kept, mask=inside[:, None])
+
+
+def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
+    """Return rows (n, d) as halves, padded, whose products are scores ``x_i' x_j - offset_j``; lengths up to 1."""
+    # With `fine` what halves lose is kept in further columns, so that products are good to about six digits.
+    high = X.to(torch.float16)
+    parts = [high]
+    if fine:
+        low = ((X - high) * SHIFT).to(torch.float16)
+        parts = [high, low, high / SHIFT] if as_rows else [high, high / SHIFT, low]
+    if offsets is not None and as_rows:
+        first = (-offsets).to(torch.float16)
+        parts.append(torch.stack([first, ((-offsets - first) * SHIFT).to(torch.float16)], dim=1))
+    elif offsets is not None:
+        ones = torch.tensor([[1.0, 1.0 / SHIFT]], dtype=torch.float16, device=X.device)
+        parts.append(ones.expand(len(X), 2))
+    packed = torch.cat(parts, dim=1)
+    n, used = packed.shape
+    width = max(16, 1 << used.bit_length())  # with one column to spare
+    out = torch.zeros((-(-n // STEP) * STEP, width), dtype=torch.float16, device=X.device)
+    out[:n, :used] = packed
+    # By this column the rows that only fill up the last block come last for every query.
+    if as_rows:
+        out[n:, -1] = -6e4
+    else:
+        out[:, -1] = 1.0
+    return out
+
+
+def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None) -> Any:
+    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`."""
+    places = max(16, 1 << (n_wanted - 1).bit_length())
+    ids = torch.empty((n_queries, places), dtype=torch.int32, device=Q.device)
+    scores = torch.empty((n_queries, places), dtype=torch.float32, device=Q.device)
+    sizes = {"PLACES": places, "WIDTH": Q.shape[1], "HEIGHT": HEIGHT, "STEP": STEP}
+    sizes |= {"LONG": X.numel() >= 2**31, "LISTED": lists is not None}
+    n_blocks = X.shape[0] // STEP if lists is None else lists.shape[1]
+    lists, lengths = (Q, Q) if lists is None else (lists, lengths)
+    run = best_products[(-(-n_queries // HEIGHT),)]
+    run(Q, X, ids, scores, lists, lengths, n_queries, n_blocks, **sizes, num_warps=WARPS, num_stages=STAGES)
+    return ids
+
+
+def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False) -> Neighbors:
+    """Return the `k` rows (n, d) with the largest score ``x_i' x_j - offset_j`` for each row, itself left out."""
+    n = X.shape[0]
+    order = torch.randperm(n, device=X.device, generator=torch.Generator(device=X.device).manual_seed(seed))
+    rows = halves(X[order], None if offsets is None else offsets[order], fine=fine, as_rows=True)
+    queries = halves(X, offsets, fine=fine, as_rows=False)
+    nearest = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
+    real = (nearest >= 0) & (nearest < n)
+    nearest = torch.where(real, order[torch.where(real, nearest, 0).long()], -1)
+    return compare_again(X, offsets, nearest, k)
+
+
+def compare_again(X: Any, offsets: Any, nearest: Any, k: int) -> Neighbors:
+    """Return the best `k` of each row's candidates by scores in full precision."""
+    n, n_found = nearest.shape
+    ids = torch.empty((n, k), dtype=torch.int64, device=X.device)
+    scores = torch.empty((n, k), dtype=X.dtype, device=X.device)
+    size = max(1, 2**28 // (n_found * X.shape[1]))
+    for start in range(0, n, size):
+        some, _ = nearest[start : start + size].sort(dim=1)  # of equal scores the first row comes first
+        own = torch.arange(start, start + len(some), device=X.device)
+        exact = torch.bmm(X[some], X[own][:, :, None])[:, :, 0]
+        if offsets is not None:
+            exact -= offsets[some]
+        exact = torch.where((some < 0) | (some == own[:, None]), -torch.inf, exact)
+        best = exact.sort(dim=1, descending=True, stable=True)
+        scores[start : start + size] = best.values[:, :k]
+        ids[start : start + size] = some.gather(1, best.indices)[:, :k]
+    return Neighbors(torch.where(scores == -torch.inf, -1, ids), scores)
+
+
+ROWS_IN_CELL = 2000
+MOST_CELLS = 4096
+N_STEPS = 8  # of k-means
+TRAINING = 64  # rows for each cell
+TARGET = 0.975  # on the sample; a little more than is asked for
+
+
+def nearest_centres(X: Any, centres: Any, k: int = 1) -> Any:
+    """Return the `k` centres nearest to each row, nearest first, shape (n, k)."""
+    half = 0.5 * (centres * centres).sum(dim=1)
+    parts, size = [], max(1, 2**28 // len(centres))
+    for start in range(0, len(X), size):
+        scores = X[start : start + size] @ centres.T - half
+        parts.append(scores.argmax(dim=1)[:, None] if k == 1 else scores.topk(k, dim=1).indices)
+    return torch.cat(parts)
+
+
+def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
+    """Return the centres of cells by some steps of k-means on a part of the rows."""
+    part = X[torch.randperm(len(X), device=X.device, generator=generator)[: TRAINING * n_cells]]
+    centres = part[:n_cells].clone()
+    for _ in range(N_STEPS):
+        cell = nearest_centres(part, centres)[:, 0]
+        sums = torch.zeros_like(centres).index_add_(0, cell, part)
+        counts = torch.bincount(cell, minlength=n_cells)[:, None]
+        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
+    return centres
+
+
+def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]) -> Neighbors:
+    """Return nearly all of the `k` nearest neighbours of each row (n, d); `known` are rows (s,) and theirs (s, k)."""
+    n, device = X.shape[0], X.device
+    generator = torch.Generator(device=device).manual_seed(seed)
+    single = X.float()
+    n_cells = max(1, min(MOST_CELLS, n // ROWS_IN_CELL))
+    centres = find_centres(single, n_cells, generator)
+    cell = nearest_centres(single, centres)[:, 0]
+    counts = torch.bincount(cell, minlength=n_cells)
+    blocks = -(-counts // STEP)
+    first = torch.cumsum(blocks, 0) - blocks  # first block of every cell
+    order = torch.argsort(cell, stable=True)
+    within = torch.arange(n, device=device) - (torch.cumsum(counts, 0) - counts)[cell[order]]
+    slot = first[cell[order]] * STEP + within  # place of every row, in the order of the cells
+    n_slots = int(blocks.sum()) * STEP
+    rows_at = torch.full((n_slots,), -1, dtype=torch.int64, device=device)
+    rows_at[slot] = order
+    near = nearest_centres(centres, centres, n_cells)
+    lists, lengths = _block_lists(near[:, : _visits_needed(cell, near, *known)], blocks, first)
+    padded = torch.where(rows_at >= 0, rows_at, 0)
+    filled = rows_at >= 0
+    Q, R = (_in_slots(X, offsets, padded, filled, as_rows) for as_rows in (False, True))
+    owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
+    nearest = candidates(Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous())
+    nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
+    return compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)
+
+
+def _in_slots(X: Any, offsets: Any, padded: Any, filled: Any, as_rows: bool) -> Any:
+    """Return halves of the rows in their slots; what fills up a block reaches no query."""
+    packed = halves(X[padded], None if offsets is None else offsets[padded], fine=False, as_rows=as_rows)
+    if as_rows:
+        packed[: len(filled), -1] = (~filled).to(packed.dtype) * -6e4
+    return packed
+
+
+def _visits_needed(cell: Any, near: Any, rows: Any, true: Any) -> int:
+    """Return in how many of the nearest cells the target share of the true neighbours (s, k) of some rows lies."""
+    needed = near.argsort(dim=1)[cell[rows][:, None], cell[true]].ravel()
+    shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
+    return int(np.searchsorted(shares.cpu().numpy(), TARGET)) + 1
+
+
+def _block_lists(visited: Any, blocks: Any, first: Any) -> tuple[Any, Any]:
+    """Return the blocks of the cells that each cell visits, in order, and how many they are."""
+    n_cells = visited.shape[0]
+    each = blocks[visited]  # (c, v)
+    lengths = each.sum(dim=1)
+    width = int(lengths.max())
+    flat = each.reshape(-1)
+    cells = torch.repeat_interleave(visited.reshape(-1), flat)
+    lines = torch.repeat_interleave(torch.arange(n_cells, device=blocks.device), lengths)
+    before = torch.cumsum(flat, 0) - flat
+    at = torch.arange(len(cells), device=blocks.device)
+    within = at - torch.repeat_interleave(before, flat)
+    column = at - torch.repeat_interleave(torch.cumsum(lengths, 0) - lengths, lengths)
+    lists = torch.zeros((n_cells, width), dtype=torch.int32, device=blocks.device)
+    lists[lines, column] = (first[cells] + within).to(torch.int32)
+    return lists, lengths.to(torch.int32)

@@ -122,11 +122,15 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> Regions
 def counts(rho: Any, beta: Any, t: Any, slack: float) -> tuple[Any, Any]:
     """Return how many labelled rows are more nonconforming than each unlabelled row at `t` (m,), and how many tie."""
     xp = arrays.namespace(rho)
-    own = xp.abs(t)[:, None]
-    excess = xp.abs(rho - beta * t[:, None]) - own
-    rounding = slack + (1.0 - OWN) * own
+    above, equal = _compare(xp.abs(rho - beta * t[:, None]), xp.abs(t)[:, None], slack)
+    return _count(xp, above), _count(xp, equal)
+
+
+def _compare(residuals: Any, own: Any, slack: float) -> tuple[Any, Any]:
+    """Return where residuals (m, l) are larger than a row's own (m, 1), and where they tie."""
+    excess, rounding = residuals - own, slack + (1.0 - OWN) * own
     above = excess > rounding
-    return _count(xp, above), _count(xp, ~above & (excess >= -rounding))
+    return above, ~above & (excess >= -rounding)
 
 
 def counts_by_class(rho: Any, beta: Any, inside: Any, prediction: Any, slack: float) -> tuple[Any, Any]:
@@ -142,10 +146,8 @@ def counts_by_class(rho: Any, beta: Any, inside: Any, prediction: Any, slack: fl
     for candidate in range(prediction.shape[1]):
         unlabelled = xp.abs(1.0 - prediction[:, candidate])[:, None]
         members = inside[:, candidate][None, :]
-        excess = xp.where(members, if_same, if_other) - unlabelled
-        rounding = slack + (1.0 - OWN) * unlabelled
-        above = excess > rounding
-        for place, hit in enumerate((above, ~above & (excess >= -rounding))):
+        hits = _compare(xp.where(members, if_same, if_other), unlabelled, slack)
+        for place, hit in enumerate(hits):
             overall[place].append(_count(xp, hit))
             within[place].append(_count(xp, hit & members))
     return [xp.stack(part, axis=1) for part in overall], [xp.stack(part, axis=1) for part in within]

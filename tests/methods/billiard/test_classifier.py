@@ -19,6 +19,7 @@ from tests import brute
 from transduce import BayesianTransducer
 from transduce.core.ranks import rank_folds
 from transduce.device.kernels import Kernel
+from transduce.methods.billiard.balls import Game, Geometry, count_votes, probabilities
 from transduce.methods.billiard.classifier import (
     CV_BALLS,
     CV_BOUNCES,
@@ -26,7 +27,6 @@ from transduce.methods.billiard.classifier import (
     LabelledRows,
     leave_one_out_losses,
 )
-from transduce.methods.billiard.votes import Game, Geometry, count_votes, probabilities
 from transduce.metrics import area_under_rejection_curve, rejection_curve
 
 
@@ -325,7 +325,7 @@ def test_memory_does_not_grow_with_positions_times_rows(monkeypatch):
     y[:10] = X[:10, 0] > 0
     settings_ = {"softness": 0.3, "width": 1.0, "n_balls": 2, "tolerance": 1e-9, "random_state": 0}
     BayesianTransducer(max_bounces=10, **settings_).fit(X, y)  # what is compiled at first use does not count
-    monkeypatch.setattr("transduce.methods.billiard.votes.MOST_NUMBERS", 20_000)
+    monkeypatch.setattr("transduce.methods.billiard.balls.MOST_NUMBERS", 20_000)
     tracemalloc.start()
     BayesianTransducer(max_bounces=6000, **settings_).fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]

@@ -9,21 +9,18 @@ from hypothesis import strategies as st
 from scipy.special import stdtr
 
 from tests import brute
-from transduce.methods.billiard import flight as billiard
-from transduce.methods.billiard import votes
-from transduce.methods.billiard.flight import (
+from transduce.methods.billiard import balls
+from transduce.methods.billiard.balls import (
     Ball,
     EmptyVersionSpaceError,
-    Segment,
-    VersionSpace,
-    choose_reach,
-    fly,
-)
-from transduce.methods.billiard.votes import (
     Game,
     Positions,
+    Segment,
+    VersionSpace,
     Voter,
+    choose_reach,
     count_votes,
+    fly,
     follow,
     probabilities,
     student_shares,
@@ -55,10 +52,10 @@ def drop(rows, signs, seed, n_bounces):
 def _either(request, monkeypatch):
     """Run with the compiled loops, and with the Python they were compiled from."""
     if request.param == "python":
-        monkeypatch.setattr(billiard, "_advance", billiard._advance.py_func)
-        monkeypatch.setattr(billiard, "fly", billiard.fly.py_func)
-        monkeypatch.setattr(votes, "_turn", votes._turn.py_func)
-        monkeypatch.setattr(votes, "follow", votes.follow.py_func)
+        monkeypatch.setattr(balls, "_advance", balls._advance.py_func)
+        monkeypatch.setattr(balls, "fly", balls.fly.py_func)
+        monkeypatch.setattr(balls, "_turn", balls._turn.py_func)
+        monkeypatch.setattr(balls, "follow", balls.follow.py_func)
 
 
 # ------------------------------------------------------------------------------------------------ one ball
@@ -268,8 +265,8 @@ def test_a_thin_version_space_takes_a_short_trial(monkeypatch):
     wedge = np.array([[1.0, 0.0], [-np.cos(2e-5), np.sin(2e-5)]])
     space = space_of(np.kron(np.eye(10), wedge), np.ones(20))
     bounces = []
-    one = billiard.fly
-    monkeypatch.setattr(billiard, "fly", lambda *args: (bounces.append(len(args[-1])), one(*args)))
+    one = balls.fly
+    monkeypatch.setattr(balls, "fly", lambda *args: (bounces.append(len(args[-1])), one(*args)))
     reach = choose_reach(space, 0, 200)
     assert reach < 1e-3
     assert sum(bounces) < 50_000

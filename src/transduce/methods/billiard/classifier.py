@@ -26,8 +26,8 @@ from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import ClassTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
-from transduce.methods.billiard import votes
-from transduce.methods.billiard.flight import EmptyVersionSpaceError
+from transduce.methods.billiard import balls
+from transduce.methods.billiard.balls import EmptyVersionSpaceError
 
 INSTEAD = "For sets of classes with a guarantee, use RidgeConfidenceClassifier."
 MIN_BOUNCES = 2_000
@@ -100,7 +100,7 @@ class LabelledRows(NamedTuple):
         ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
         fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
         return best_of(
-            grid, votes.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs)
+            grid, balls.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs)
         )
 
     def leave_one_out(self, width: float) -> Choice:
@@ -113,10 +113,10 @@ class LabelledRows(NamedTuple):
     def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
         K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
-        refresh, n_games = max(20, 10 * len(K)), len(votes.held_classes(n_classes))
+        refresh, n_games = max(20, 10 * len(K)), len(balls.held_classes(n_classes))
         for k in range(int(fold.max()) + 1):
             shown, hidden = fold != k, fold == k
-            geometry = votes.Geometry.of(K[np.ix_(shown, shown)], softness=softness)
+            geometry = balls.Geometry.of(K[np.ix_(shown, shown)], softness=softness)
             seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
             try:
                 games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
@@ -125,8 +125,8 @@ class LabelledRows(NamedTuple):
             n_hidden = int(hidden.sum())
             voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
             played = [game.play(CV_BOUNCES) for game in games]
-            flown = votes.count_votes([played], n_hidden, [(slice(None), voter)], None)
-            right = votes.probabilities(flown)[0][np.arange(n_hidden), self.codes[hidden]]
+            flown = balls.count_votes([played], n_hidden, [(slice(None), voter)], None)
+            right = balls.probabilities(flown)[0][np.arange(n_hidden), self.codes[hidden]]
             total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
         log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
         return total / len(self.codes)
@@ -178,7 +178,7 @@ def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float])
     # and ``A^-1 y``, which one eigendecomposition of K gives for every softness.
     values, vectors = np.linalg.eigh(K)
     values = np.maximum(values, 0.0)
-    signs = np.where(codes[:, None] == votes.held_classes(int(codes.max()) + 1), 1.0, -1.0)
+    signs = np.where(codes[:, None] == balls.held_classes(int(codes.max()) + 1), 1.0, -1.0)
     turned, squares = vectors.T @ signs, vectors**2
     losses = []
     for softness in softnesses:
@@ -229,10 +229,10 @@ class FittedBilliard(NamedTuple):
     """What a fit keeps: labelled rows with the kernel as used, and the balls' rounds."""
 
     shown: LabelledRows
-    geometry: votes.Geometry
-    rounds: list[votes.Round]
+    geometry: balls.Geometry
+    rounds: list[balls.Round]
 
-    def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], votes.Voters]:
+    def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], balls.Voters]:
         """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
         size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.shown.codes))))
         parts = arrays.blocks(len(rows), size)
@@ -244,13 +244,13 @@ class FittedBilliard(NamedTuple):
 
 def drop_balls(
     shown: LabelledRows, softness: float, settings: BayesianTransducer, names: Any, random: Any
-) -> tuple[votes.Geometry, list[votes.Game]]:
+) -> tuple[balls.Geometry, list[balls.Game]]:
     """Put balls into version space, or raise a ValueError if it is empty."""
     K, n_classes = shown.gram(shown.kernel.width), int(shown.codes.max()) + 1
-    geometry = votes.Geometry.of(K, softness=softness)
+    geometry = balls.Geometry.of(K, softness=softness)
     if softness == 0.0:
         check_contradictions(K, shown, names)
-    seeds = random.randint(2**31 - 1, size=(len(votes.held_classes(n_classes)), settings.n_balls))
+    seeds = random.randint(2**31 - 1, size=(len(balls.held_classes(n_classes)), settings.n_balls))
     try:
         return geometry, geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
@@ -298,7 +298,7 @@ class Vote(NamedTuple):
 
 
 def take_vote(
-    games: list[votes.Game], fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
+    games: list[balls.Game], fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
 ) -> Vote:
     """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
     # Rounds, each as long as all before it. Those that make up the first quarter of the flights are forgotten as it
@@ -311,11 +311,11 @@ def take_vote(
         before = games[0].n_bounces
         fitted.rounds.append([game.play(n_bounces) for game in games])
         done = games[0].n_bounces
-        counted.append(votes.count_votes(fitted.rounds[-1:], n_rows, voters(), settings.n_jobs))
+        counted.append(balls.count_votes(fitted.rounds[-1:], n_rows, voters(), settings.n_jobs))
         lengths.append(done - before)
         while len(lengths) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
             del fitted.rounds[0], counted[0], lengths[0]
-        shares, errors = votes.probabilities(np.sum(counted, axis=0))
+        shares, errors = balls.probabilities(np.sum(counted, axis=0))
         error = float(errors.max()) if n_rows else np.inf
         log.info("%d bounces of each ball: largest standard error %.4f", done, error)
         n_bounces = min(done, settings.max_bounces - done)
@@ -457,8 +457,8 @@ class BayesianTransducer(ClassTransducer):
             rows = shown.scaling.apply(rows) if shown.scaling else rows
         with few_threads(0):
             voters = self._fitted.voters(rows, self.max_memory_mb)
-            flown = votes.count_votes(self._fitted.rounds, len(rows), voters(), self.n_jobs)
-        return votes.probabilities(flown)[0]
+            flown = balls.count_votes(self._fitted.rounds, len(rows), voters(), self.n_jobs)
+        return balls.probabilities(flown)[0]
 
     def decision_function(self, X: Any) -> Array:
         """Return the probability of the second of two classes less the first's (m,), or that of all (m, n_classes)."""
