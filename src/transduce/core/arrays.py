@@ -132,12 +132,6 @@ def zeros(shape: Any, like: Any, dtype: str = "float64") -> Any:
     return xp.zeros(shape, dtype=getattr(xp, dtype), **on_device(like))
 
 
-def empty(shape: Any, like: Any) -> Any:
-    """Return an array to be filled, of the library and on the device of another."""
-    xp = namespace(like)
-    return xp.empty(shape, dtype=xp.float64, **on_device(like))
-
-
 def on_device(like: Any) -> dict[str, Any]:
     """Return the keyword that creates an array on the device of another; none for numpy."""
     return {"device": device_of(like)} if is_foreign(like) else {}

@@ -170,7 +170,7 @@ def _triangle_inverse(factor: Any) -> Any:
 
 def cholesky_inverse(factor: Any) -> Any:
     """Return ``(L L')^-1`` from the lower factor L, both triangles: strips below the diagonal are mirrored above it."""
-    half, out = _triangle_inverse(factor), arrays.empty(factor.shape, factor)
+    half, out = _triangle_inverse(factor), arrays.zeros(factor.shape, factor)
     n = factor.shape[0]
     for strip in arrays.blocks(n, max(BLOCK, -(-n // 10))):
         block = half[strip.start :, strip].T @ half[strip.start :, : strip.stop]  # rows above are 0

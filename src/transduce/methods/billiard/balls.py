@@ -31,6 +31,7 @@ from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
 
 MOST_AT_ONCE = 10_000  # bounces
+Pair = tuple[Array, Array]
 TINY = 1e-300  # a wall that the ball touches is in front of it no longer
 
 
@@ -58,20 +59,13 @@ class Segment(NamedTuple):
         upto = np.searchsorted(ends, moments, side="right")
         kicks = self.kicks * np.cos(ends), self.kicks * np.sin(ends)
         turns = np.cos(moments), np.sin(moments)
-        return _follow(self.position, self.velocity, self.walls, kicks, turns, upto)
+        return _follow((self.position, self.velocity), self.walls, kicks, turns, upto)
 
 
 @numba.njit(cache=True, nogil=True)
-def _follow(
-    position: Array,
-    velocity: Array,
-    walls: AnyArray,
-    kicks: tuple[Array, Array],
-    moments: tuple[Array, Array],
-    upto: AnyArray,
-) -> Array:
+def _follow(start: Pair, walls: AnyArray, kicks: Pair, moments: Pair, upto: AnyArray) -> Array:
     """Return positions (s, l) at moments, given by cosine and sine, after so many kicks, times cosine and sine too."""
-    rest, turn, done = position.copy(), velocity.copy(), 0
+    rest, turn, done = start[0].copy(), start[1].copy(), 0
     found = np.empty((len(upto), len(rest)))
     for i in range(len(upto)):
         less, more = np.zeros(len(rest)), np.zeros(len(rest))

@@ -114,7 +114,6 @@ class SpectralGraphTransducer(ClassTransducer):
         """
         validation.check_given(self, y)
         settings = GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
-        (replace(settings, metric="cosine") if settings.precomputed else settings).check()
         checks.check_whole("n_components", self.n_components, least=1)
         if not isinstance(X, Spectrum):
             rows = validation.read_rows(self, X, reset=True, sparse=True, device=True)
@@ -123,6 +122,10 @@ class SpectralGraphTransducer(ClassTransducer):
             self.n_features_in_ = len(rows)
         else:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
+        if settings.precomputed:
+            replace(settings, metric="cosine").check()
+        else:
+            settings.check(rows)
         if rows.shape[0] == 1:
             raise ValueError("Found array with 1 sample(s): at least two rows are needed.")
         # Whatever is wrong with labels or settings is found before the long work.

@@ -8,7 +8,6 @@ their costs. Only the labelled rows of V are needed to find w (Joachims 2003, eq
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -77,8 +76,7 @@ def _secular_root(a: Array, gaps: Array, n: float) -> float:
     return t
 
 
-@dataclass(frozen=True, eq=False)
-class KnownLabels:
+class KnownLabels(NamedTuple):
     """What is known when a graph is cut, each class held against the rest."""
 
     rows: AnyArray  # (l,) the labelled rows
@@ -88,8 +86,7 @@ class KnownLabels:
     weight: float  # how much the labels weigh against the cut
 
 
-@dataclass(frozen=True, eq=False)
-class Cut:
+class Cut(NamedTuple):
     """One labelling of a spectrum."""
 
     scores: Array  # (n, c) z for each class that is held against the rest
@@ -183,15 +180,10 @@ def default_label_weight(n: int) -> float:
     return float(max(3200, n))
 
 
-def targets(prior: Array) -> tuple[Array, Array]:
-    """Return the targets of rows in a class and of the others, from the class's share of all rows."""
-    return np.sqrt((1.0 - prior) / prior), -np.sqrt(prior / (1.0 - prior))
-
-
 def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
     basis, members = CutBasis(spectrum, known.rows, d), known.members
-    high, low = targets(known.prior)
+    high, low = np.sqrt((1.0 - known.prior) / known.prior), -np.sqrt(known.prior / (1.0 - known.prior))
     thresholds, goals, costs = 0.5 * (high + low), np.where(members, high, low), known.weight * known.costs
     W = np.empty((len(basis.penalties), members.shape[1]))
     objectives, hard = np.empty(members.shape[1]), {}

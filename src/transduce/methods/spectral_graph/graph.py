@@ -78,8 +78,8 @@ class GraphSettings:
         """Whether there is nothing to search, because the user gives the graph."""
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
-    def check(self) -> None:
-        """Raise a ValueError that says which setting is wrong."""
+    def check(self, rows: Any = None) -> None:
+        """Raise a ValueError that says which setting is wrong, or does not suit these rows."""
         metric, method = self.metric, self.method
         checks.check_whole("n_neighbors", self.n_neighbors, least=1)
         checks.check_choice("method", method, ("auto", "exact", "approximate"))
@@ -91,29 +91,19 @@ class GraphSettings:
                 "metric must be 'cosine', another metric of scikit-learn such as 'euclidean', or a function of two "
                 f"rows; got {metric!r}. A graph of your own goes to SpectralGraphTransducer(metric='precomputed')."
             )
-        if method == "approximate" and metric not in PRODUCTS:
-            raise ValueError(
-                f"method='approximate' needs metric='cosine' or 'euclidean'; use method='exact' with {metric!r}."
-            )
-
-    def check_rows(self, rows: Any) -> None:
-        """Raise a ValueError if these rows cannot be searched like this."""
-        metric = self.metric
         if arrays.is_foreign(rows) and metric not in PRODUCTS:
             raise ValueError(
                 f"metric={metric!r} is not there for arrays of {arrays.library_of(rows)}: use metric='cosine' or "
                 "'euclidean', or pass a numpy array."
             )
-        if not sp.issparse(rows):
-            return
-        if not callable(metric) and metric not in SPARSE_METRICS:
+        if sp.issparse(rows) and not callable(metric) and metric not in SPARSE_METRICS:
             raise ValueError(
                 f"metric={metric!r} does not take a sparse matrix: use one of "
                 f"{', '.join(map(repr, SPARSE_METRICS))}, or X.toarray()."
             )
-        if self.method == "approximate":
+        if method == "approximate" and (sp.issparse(rows) or metric not in PRODUCTS):
             raise ValueError(
-                "method='approximate' needs dense rows: use method='exact' with a sparse matrix."
+                "method='approximate' needs metric='cosine' or 'euclidean' and dense rows: use method='exact'."
             )
 
 
@@ -172,7 +162,7 @@ def neighbor_graph(
     """
     rows = validation.read_rows(Reader(), X, reset=True, sparse=True, device=True)
     settings = GraphSettings(n_neighbors, metric, method, n_jobs, most_compared)
-    settings.check()
+    settings.check(rows)
     return build_graph(rows, settings, check_random_state(random_state))
 
 
@@ -180,7 +170,6 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     """Return the graph of rows that have been checked."""
     metric, n = settings.metric, rows.shape[0]
     k = min(int(settings.n_neighbors), n - 1)
-    settings.check_rows(rows)
     foreign = arrays.is_foreign(rows)
     what, need = f"The neighbour graph of {n:,} rows", n * (8.0 * rows.shape[1] + 250.0 * k)
     memory.check_fits(need, rows, what, "Give fewer rows or fewer neighbours.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
 from transduce.device.neighbors import Neighbors, distances_to
@@ -272,8 +273,7 @@ N_SAMPLE = 500  # rows whose true neighbours are looked up
 MOST_GAPS = 2**20  # distances of rows from centres computed together
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """Rows sorted into cells."""
 
     order: AnyArray  # (n,) positions of the rows, cell after cell
@@ -281,7 +281,6 @@ class Cells:
     offsets: AnyArray  # (n,) their offsets in the score
     bounds: AnyArray  # (c + 1,) the rows of cell j are ``X[bounds[j] : bounds[j + 1]]``
     centres: AnyArray  # (c, d)
-    half_squares: AnyArray  # (c,) half the squared norms of the centres
 
     @classmethod
     def of(cls, X: AnyArray, offsets: AnyArray, random: np.random.RandomState) -> Cells:
@@ -298,13 +297,12 @@ class Cells:
         order = np.argsort(cell, kind="stable")
         centres = means.cluster_centers_
         bounds = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=c))])
-        half_squares = 0.5 * np.einsum("ij,ij->i", centres, centres)
-        return cls(order, X[order], offsets[order], bounds, centres, half_squares)
+        return cls(order, X[order], offsets[order], bounds, centres)
 
     def gaps(self, rows: Any) -> AnyArray:
         """Return how much farther than the nearest centre each centre is, in half squared distances, (q, c)."""
         scores = self.X[rows] @ self.centres.T
-        scores -= self.half_squares
+        scores -= 0.5 * arrays.row_products(self.centres, self.centres)
         return np.subtract(scores.max(axis=1, keepdims=True), scores, out=scores)
 
     def visit(self, k: int, reach: float, work: Work) -> tuple[Array, AnyArray]:
