@@ -16,8 +16,6 @@ from transduce.methods.confidence_machine.menu import Menu, Setting, default_men
 from transduce.methods.confidence_machine.tuned_machine import (
     TunedMachine,
     answer_rows,
-    class_p_values,
-    label_p_values,
 )
 
 SPLITS = 2500
@@ -102,7 +100,7 @@ def test_smoothed_p_values_are_uniform():
     for split in range(SPLITS):
         X, y = student(rng, 10)
         machine, row = fit(X, y[:-1])
-        p[split] = label_p_values(machine, row, y[-1:], rng.uniform(size=1))[0]
+        p[split] = machine.label_p_values(row, y[-1:], rng.uniform(size=1))[0]
     for level in (0.05, 0.1, 0.25, 0.5, 0.9):
         count = np.sum(p <= level)
         assert binom.ppf(1e-6, SPLITS, level) <= count <= binom.ppf(1 - 1e-6, SPLITS, level)
@@ -122,7 +120,7 @@ def test_classification(n_classes, heavy):
             np.clip(1.5 * codes[:, None] + noise, -30, 30),
             np.where(codes[:-1, None] == np.arange(n_classes), 1.0, -1.0),
         )
-        found = class_p_values(machine, row, codes[:-1], np.ones(1))
+        found = machine.class_p_values(row, codes[:-1], np.ones(1))
         truth = codes[-1]
         misses += found.overall[0, truth] <= 1 - level + 1e-9
         within[truth] += found.within[0, truth] <= 1 - level + 1e-9

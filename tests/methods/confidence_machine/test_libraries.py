@@ -11,10 +11,10 @@ from transduce.core import arrays
 from transduce.device import lines as device_lines
 from transduce.methods.confidence_machine import Setting
 from transduce.methods.confidence_machine.residual_lines import (
+    SIDE,
     count_nonconforming,
-    one_sided_pieces,
+    line_region,
     residual_lines,
-    two_sided_pieces,
 )
 
 
@@ -126,12 +126,7 @@ def test_steep_lines_are_swept(name, seed):
         for side in ("two", "upper", "lower"):
             found = device_lines.regions(give(rho, name), give(beta, name), rank, side, 1e-12)
             for j in range(m):
-                if side == "two":
-                    wanted = two_sided_pieces.py_func(rho[j], beta[j], rank, 1e-12)
-                else:
-                    sign = -1.0 if side == "lower" else 1.0
-                    wanted = one_sided_pieces.py_func(sign * rho[j], beta[j], rank, 1e-12)
-                    wanted = wanted if side == "upper" else -wanted[::-1, ::-1]
+                wanted = line_region(rho[j], beta[j], rank, SIDE[side], 1e-12)
                 same(found[j], wanted, name)
     t = rng.normal(size=m).round(1)
     above, tied = device_lines.counts(give(rho, name), give(beta, name), give(t, name), 1e-12)

@@ -12,15 +12,13 @@ from numba import njit
 
 from tests import brute
 from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, every_other, make_problem, problems
-from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
 from transduce.methods.confidence_machine.machine import (
     DualRidge,
     Machine,
     PrimalRidge,
-    count_classes,
-    count_labels,
     find_regions,
     window_intervals,
 )
@@ -28,24 +26,30 @@ from transduce.methods.confidence_machine.residual_lines import (
     POWER,
     SIDE,
     line_region,
-    one_sided_pieces,
+    one_sided_sets,
     residual_lines,
-    select_bound,
-    select_interval,
-    two_sided_pieces,
+    two_sided_sets,
 )
 
 
 @njit
 def sweep_two_sided(rho, beta, rank, slack):
-    """A door for Python; see `residual_lines`."""
-    return two_sided_pieces(rho, beta, rank, slack)
+    """The sweep, also where selection would do; a door for Python, see `residual_lines`."""
+    starts, ends, n_open = two_sided_sets(rho, beta, slack)
+    return lines_module._walk(starts, ends, rank - n_open)
 
 
 @njit
 def sweep_one_sided(rho, beta, rank, slack):
     """Another one."""
-    return one_sided_pieces(rho, beta, rank, slack)
+    starts, ends, n_open = one_sided_sets(rho, beta, slack)
+    return lines_module._walk(starts, ends, rank - n_open)
+
+
+def plain_sweep(rho, beta, rank, slack):
+    """The first without numba."""
+    starts, ends, n_open = two_sided_sets.py_func(rho, beta, slack)
+    return lines_module._walk.py_func(starts, ends, rank - n_open)
 
 
 def build(problem, **settings):
@@ -58,6 +62,13 @@ def build(problem, **settings):
         power=POWER[problem.residual],
         **settings,
     )
+
+
+def count_labels(machine, rows, labels):
+    """How many labelled rows are more nonconforming, and how many tie: p-values with two weights of ties tell."""
+    n = machine.n_labelled + 1
+    above, both = (n * machine.label_p_values(rows, labels, np.full(len(rows), tau)) for tau in (0.0, 1.0))
+    return np.round(above), np.round(both - above) - 1
 
 
 def settings_of(problem):
@@ -95,8 +106,9 @@ def test_regions_and_p_values_equal_refits(kernel, residual, fit_intercept, heav
         for side in SIDES:
             p = np.array([brute.p_value(alpha, side) for alpha in alphas.T])
             if side == "two":
-                counts = count_labels(machine, np.repeat(problem.X[-1:], len(labels), axis=0), labels)
-                np.testing.assert_allclose(p_values(*counts, n), p, rtol=1e-12)
+                rows = np.repeat(problem.X[-1:], len(labels), axis=0)
+                found = machine.label_p_values(rows, labels, np.ones(len(labels)))
+                np.testing.assert_allclose(found, p, rtol=1e-12)
             for confidence in (0.5, 0.8, 0.9):
                 rank = nonconformity_rank(confidence, n)
                 region = find_regions(machine, problem.X[-1:], rank=rank, side=side)
@@ -129,9 +141,7 @@ def test_class_p_values_equal_refits(problem, n_classes, label_conditional):
     codes = np.arange(n) % n_classes
     targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
     problem.y = targets
-    overall, within, _ = count_classes(build(problem), problem.X[-1:], codes)
-    sizes = np.bincount(codes) if label_conditional else n
-    above, tied = (within if label_conditional else overall)[:, 0]
+    found = build(problem).class_p_values(problem.X[-1:], codes, np.ones(1))
     expected, finer = (
         [
             brute.class_p_value(
@@ -142,7 +152,7 @@ def test_class_p_values_equal_refits(problem, n_classes, label_conditional):
         for slack in (1e-9, 1e-11)
     )
     assume(expected == finer)  # else scores differ by less than a refit can tell from a tie
-    np.testing.assert_allclose(p_values(above, tied, sizes), expected)
+    np.testing.assert_allclose((found.within if label_conditional else found.overall)[0], expected)
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
@@ -419,7 +429,7 @@ def test_regions_and_p_values_agree(problem, ridge):
     machine, n = build(problem), len(problem.y)
     labels = np.concatenate([np.linspace(-20, 20, 101), problem.y])
     rows = np.repeat(problem.X[-1:], len(labels), axis=0)
-    p = p_values(*count_labels(machine, rows, labels), n)
+    p = machine.label_p_values(rows, labels, np.ones(len(labels)))
     for rank in (1, max(1, n // 3)):
         inside = find_regions(machine, rows, rank=rank).contains(labels)
         np.testing.assert_array_equal(inside, np.round(p * (n + 1)) > rank)
@@ -468,7 +478,7 @@ SPECIAL = [
 
 
 @pytest.mark.parametrize(("rho", "beta", "expected"), SPECIAL)
-@pytest.mark.parametrize("sweep", [sweep_two_sided, two_sided_pieces.py_func])
+@pytest.mark.parametrize("sweep", [sweep_two_sided, plain_sweep])
 def test_every_shape_of_a_single_set(rho, beta, expected, sweep):
     pieces = sweep(np.array([rho]), np.array([beta]), 1, 0.0)
     np.testing.assert_allclose(pieces, expected, rtol=1e-11)
@@ -496,11 +506,13 @@ def test_compiled_functions_equal_their_python(problem):
     """What numba compiled is what is written."""
     machine = build(problem)
     ((_, _, rho, beta),) = machine.lines(problem.X[-1:], machine.fit.residuals)
-    for name in ("select_interval", "select_bound"):
-        compiled = getattr(lines_module, name)
-        np.testing.assert_array_equal(compiled(rho, beta, 1, 0.0), compiled.py_func(rho, beta, 1, 0.0))
-    for door, function in ((sweep_two_sided, two_sided_pieces), (sweep_one_sided, one_sided_pieces)):
-        np.testing.assert_array_equal(door(rho, beta, 1, 0.0), function.py_func(rho, beta, 1, 0.0))
+    for side in SIDE.values():
+        np.testing.assert_array_equal(
+            line_region(rho, beta, 1, side, 0.0), lines_module.region_pieces.py_func(rho, beta, 1, side, 0.0)
+        )
+    for sets, slopes in itertools.product((two_sided_sets, one_sided_sets), (beta, beta - 1, np.sign(rho))):
+        for ours, theirs in zip(sets(rho, slopes, 0.0), sets.py_func(rho, slopes, 0.0), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
     for power in POWER.values():
         scale = lines_module.residual_scale
         assert scale(2.0, 3.0, 0.5, power) == scale.py_func(2.0, 3.0, 0.5, power)
@@ -545,5 +557,5 @@ def test_lines_of_a_row_that_stands_alone():
     zero, one = np.zeros(1), np.ones(1)
     for function in (residual_lines, residual_lines.py_func):
         rho, beta = function(one, zero, zero, 1.0, 1.0)
-        assert select_interval(rho, beta, 1, 0.0) == (0.0, 0.0)
-        assert select_bound(rho, beta, 1, 0.0) == 0.0
+        assert line_region(rho, beta, 1, SIDE["two"], 0.0).tolist() == [[0.0, 0.0]]
+        assert line_region(rho, beta, 1, SIDE["upper"], 0.0).tolist() == [[-np.inf, 0.0]]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests import brute
 from tests.strategies import RESIDUALS, SIDES, every_other
 from transduce.core.computing import show_progress
-from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import tuned_machine as regions_module
-from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
+from transduce.methods.confidence_machine.machine import Machine, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import (
@@ -23,8 +23,6 @@ from transduce.methods.confidence_machine.tuned_machine import (
     TunedMachine,
     answer_rows,
     choose,
-    class_p_values,
-    label_p_values,
     lower_envelope,
     parabolas,
     row_envelope,
@@ -110,7 +108,7 @@ def test_regions_and_p_values_equal_refits(residual, fit_intercept, kind):
             if side == "two":
                 rows = np.repeat(X[-1:], len(labels), axis=0)
                 np.testing.assert_allclose(
-                    label_p_values(machine, rows, labels, np.ones(len(labels))), p, rtol=1e-12
+                    machine.label_p_values(rows, labels, np.ones(len(labels))), p, rtol=1e-12
                 )
 
 
@@ -147,7 +145,7 @@ def test_class_p_values_equal_refits(residual, label_conditional, kind):
         codes = np.random.default_rng(n_classes).permutation(np.arange(7) % n_classes)
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         machine = build(X, targets, SETTINGS[:5], residual=residual, fit_intercept=fit_intercept)
-        found = class_p_values(machine, X[-1:], codes, np.ones(1))
+        found = machine.class_p_values(X[-1:], codes, np.ones(1))
         every = kernels(machine, X)
         expected = [
             brute.tuned_class_p_value(every, codes, c, n_classes, fit_intercept, residual, label_conditional)
@@ -203,20 +201,18 @@ def test_a_menu_of_one_is_the_fixed_machine(setting, residual, fit_intercept):
         np.testing.assert_array_equal(ours.regions.n_pieces, theirs.n_pieces)
         np.testing.assert_allclose(ours.regions.pieces, theirs.pieces, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(ours.values, fixed.predict(rows[40:]), rtol=1e-9, atol=1e-11)
-    above, tied = count_labels(fixed, rows[40:], y[:12])
+    tau = np.full(12, 0.3)
     np.testing.assert_array_equal(
-        label_p_values(tuned, X[40:], y[:12], np.full(12, 0.3)), p_values(above, tied, 40, 0.3)
+        tuned.label_p_values(X[40:], y[:12], tau), fixed.label_p_values(rows[40:], y[:12], tau)
     )
     codes = np.arange(40) % 3
     targets = np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
     tuned = build(X, targets, [setting], residual=residual, fit_intercept=fit_intercept)
-    overall, within, scores = count_classes(
-        Machine.build(rows[:40], targets, Kernel("precomputed"), **rule), rows[40:], codes
-    )
-    found = class_p_values(tuned, X[40:], codes, np.full(12, 0.7))
-    np.testing.assert_array_equal(found.overall, p_values(overall[0], overall[1], 40, 0.7))
-    np.testing.assert_array_equal(found.within, p_values(within[0], within[1], np.bincount(codes), 0.7))
-    np.testing.assert_allclose(found.scores, scores, rtol=1e-9, atol=1e-11)
+    fixed = Machine.build(rows[:40], targets, Kernel("precomputed"), **rule)
+    found, expected = tuned.class_p_values(X[40:], codes, tau), fixed.class_p_values(rows[40:], codes, tau)
+    np.testing.assert_array_equal(found.overall, expected.overall)
+    np.testing.assert_array_equal(found.within, expected.within)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-9, atol=1e-11)
 
 
 samples = st.builds(
@@ -305,7 +301,7 @@ def test_regions_and_p_values_agree(sample, rule):
     machine, n = build(X, y, FEW, **rule), len(y)
     labels = np.concatenate([np.linspace(-20, 20, 101), y, np.round(y)])
     rows = np.repeat(X[-1:], len(labels), axis=0)
-    p = label_p_values(machine, rows, labels, np.ones(len(labels)))
+    p = machine.label_p_values(rows, labels, np.ones(len(labels)))
     for rank in (1, max(1, n // 3)):
         found = answer_rows(machine, rows, rank=rank)
         kept = (np.round(p * (n + 1)) > rank) | (labels == found.values)
@@ -372,7 +368,7 @@ def test_no_unlabelled_row():
     found = answer_rows(machine, X[:0], rank=1)
     assert len(found.values) == len(found.regions) == 0
     assert found.used.shape == (0, len(SETTINGS))
-    assert label_p_values(machine, X[:0], y[:0], y[:0]).shape == (0,)
+    assert machine.label_p_values(X[:0], y[:0], y[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 + 0.1, -3e-7, 1e300])
@@ -392,7 +388,7 @@ def test_ties_survive_rounding():
     y = np.repeat([0.1, 0.7, 1.3], 10)
     tiny = [Setting("rbf", 1.0, ridge) for ridge in (1e-9, 1e-6, 1e-3)]
     machine = build(np.concatenate([X, X[::10]]), y, [*SETTINGS, *tiny])
-    assert np.all(label_p_values(machine, X[::10], y[::10], np.ones(3)) >= 11 / 31)
+    assert np.all(machine.label_p_values(X[::10], y[::10], np.ones(3)) >= 11 / 31)
 
 
 def test_rank_zero_gives_the_line():
@@ -406,7 +402,7 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     X, y = make_rows(5, n_labelled=8, n_unlabelled=2)
     machine = build(X, y, residual="plain")
     expected = answer_rows(machine, X[8:], rank=1)
-    p = label_p_values(machine, X[8:], y[:2], np.ones(2))
+    p = machine.label_p_values(X[8:], y[:2], np.ones(2))
     for name, function in vars(regions_module).items():
         if hasattr(function, "py_func"):
             monkeypatch.setattr(regions_module, name, function.py_func)
@@ -414,13 +410,11 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     curves = regions_module.parabolas(machine.fit, border)
     np.testing.assert_allclose(curves, parabolas(machine.fit, border), rtol=1e-12)
     for side in (0, 1, -1):
-        pieces, counts, *_ = regions_module.tuned_regions(machine.fit, border, curves, (1, side, 0.0))
+        pieces, counts, values, *_ = regions_module.tuned_regions(machine.fit, border, curves, (1, side, 0.0))
+        np.testing.assert_allclose(values, machine.scale.apply(expected.values))
         if side == 0:
             np.testing.assert_allclose(machine.scale.undo(pieces), expected.regions.pieces)
             np.testing.assert_array_equal(counts, expected.regions.n_pieces)
-    np.testing.assert_allclose(
-        regions_module.tuned_values(machine.fit, curves), machine.scale.apply(expected.values)
-    )
     labels = machine.scale.apply(y[:2])
     np.testing.assert_array_equal(
         regions_module.tuned_p_values(machine.fit, border, curves, labels, np.ones(2), 0.0), p
@@ -431,7 +425,7 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     assert isinstance(border, MenuBorder)
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(8), codes])
     found = regions_module.tuned_classes(machine.fit, own, border, codes, np.ones(2), 0.5, 2)
-    for one, other in zip(found, class_p_values(machine, X[8:], codes, np.ones(2)), strict=True):
+    for one, other in zip(found, machine.class_p_values(X[8:], codes, np.ones(2)), strict=True):
         np.testing.assert_allclose(one, other)
 
 

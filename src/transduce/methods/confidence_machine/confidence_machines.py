@@ -21,10 +21,10 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width
 from transduce.methods.confidence_machine import tuned_machine
-from transduce.methods.confidence_machine.machine import Machine, count_classes, count_labels, find_regions
+from transduce.methods.confidence_machine.machine import Machine, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
-from transduce.methods.confidence_machine.tuned_machine import ClassPValues, RowAnswers, TunedMachine
+from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
 AnyMachine = Machine | TunedMachine
 _CHOSEN = (
@@ -249,26 +249,6 @@ def answer_numbers(
     return RowAnswers(machine.predict(rows) if values else rows[:0, 0], regions)
 
 
-def judge_labels(machine: AnyMachine, rows: Array, labels: Array, tau: Array) -> Array:
-    """Return the p-value of one candidate label for each row (m,); ties count with weight `tau` (m,)."""
-    if isinstance(machine, TunedMachine):
-        return tuned_machine.label_p_values(machine, rows, labels, tau)
-    return p_values(*count_labels(machine, rows, labels), machine.n_labelled, arrays.beside(tau, rows))
-
-
-def judge_classes(machine: AnyMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
-    """Return the p-values of every class, among all labelled rows and within the class, with ties weighed by `tau`."""
-    if isinstance(machine, TunedMachine):
-        return tuned_machine.class_p_values(machine, rows, codes, tau)
-    overall, within, scores = count_classes(machine, rows, codes)
-    each, sizes = arrays.beside(tau[:, None], rows), arrays.beside(np.bincount(codes), rows, "float64")
-    return ClassPValues(
-        p_values(overall[0, ...], overall[1, ...], len(codes), each),
-        p_values(within[0, ...], within[1, ...], sizes, each),
-        scores,
-    )
-
-
 def warn_level(confidence: float, n: int, consequence: str, which: str = "") -> None:
     """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
     rows = "labelled row supports" if n == 1 and not which else f"labelled rows{which} support"
@@ -398,7 +378,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         """
         rows = self._new_rows(X)
         tau = tie_weights(rows.shape[0], smooth, random_state)
-        return judge_labels(self._fitted.machine, rows, validation.read_candidates(y, len(tau)), tau)
+        return self._fitted.machine.label_p_values(rows, validation.read_candidates(y, len(tau)), tau)
 
     def envelope(self, X: Any, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
         """Return the leave-one-out error of every setting as one row's (1, d) label varies; for `EnvelopeDisplay`."""
@@ -521,7 +501,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
 
     def _judge(self, rows: Array, tau: Array) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
         """Return p-values, best class and status of rows, and what was chosen; ties weigh `tau` (m,)."""
-        menu, said = self._fitted.menu, judge_classes(self._fitted.machine, rows, self._codes, tau)
+        menu, said = self._fitted.menu, self._fitted.machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the classes are on the host.
         p, scores = arrays.to_numpy(said.overall), arrays.to_numpy(said.scores)
         contest = np.where(p == p.max(axis=1, keepdims=True, initial=0.0), scores, -np.inf)

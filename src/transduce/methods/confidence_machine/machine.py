@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,11 +27,13 @@ from numba import njit
 
 from transduce.core import arrays
 from transduce.core.answer import Regions
+from transduce.core.ranks import p_values
 from transduce.core.types import AnyArray, Array
 from transduce.device import linalg, memory
 from transduce.device import lines as device_lines
 from transduce.device.kernels import Kernel
 from transduce.device.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse_diagonal
+from transduce.methods.confidence_machine.menu import kernel_values, own_values
 from transduce.methods.confidence_machine.residual_lines import (
     SIDE,
     LabelledOrder,
@@ -54,6 +56,15 @@ class Border(NamedTuple):
     prediction: Array  # (m,) or (m, c) inductive ridge prediction, a column for each of `c` label columns
     pivot: Array  # (m,) ``s``, the Schur complement of the labelled block; at least ``ridge``
     weights: Array  # (m, l) ``g``, the weights of the labels in the prediction
+
+
+class ClassPValues(NamedTuple):
+    """What a machine says of every class at rows; `chosen` only where settings are chosen."""
+
+    overall: Array  # (m, c) among all labelled rows
+    within: Array  # (m, c) among those of the candidate class
+    scores: Array  # (m, c) one-vs-rest prediction of the candidate, with the setting chosen for it
+    chosen: AnyArray | None = None  # (m, c) that setting; the first, if leave-one-out errors tie
 
 
 def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> float:
@@ -128,7 +139,8 @@ class DualRidge:
         diagonal = inverse_diagonal(self.factor)
         if self.ones is None:
             return diagonal
-        return _not_negative(diagonal - self.ones**2 / arrays.namespace(diagonal).sum(self.ones))
+        xp = arrays.namespace(diagonal)
+        return xp.clip(diagonal - self.ones**2 / xp.sum(self.ones), 0.0, None)
 
     def predict(self, K_al: Array) -> Array:
         """Return the inductive prediction from kernel rows (m, l); needs nothing but them."""
@@ -166,11 +178,6 @@ def _compiled_products(A: Array, B: Array) -> Array:
             total += A[i, c] * B[i, c]
         products[i] = total
     return products
-
-
-def _not_negative(values: Any) -> Any:
-    xp = arrays.namespace(values)
-    return xp.maximum(values, xp.zeros_like(values))
 
 
 @dataclass(frozen=True)
@@ -213,7 +220,7 @@ class PrimalRidge:
 
     def diagonal(self) -> Array:
         """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
-        return _not_negative(1.0 - self.leverages(self.X)) / self.ridge
+        return arrays.namespace(self.X).clip(1.0 - self.leverages(self.X), 0.0, None) / self.ridge
 
     def leverages(self, X: Array) -> Array:
         """Return ``1 - ridge G_ii`` of labelled rows (k, d), centred as `X` is."""
@@ -250,15 +257,15 @@ class PrimalRidge:
 class Machine:
     """A fitted ridge regression and how unlabelled rows are to be held against it."""
 
-    # `rows` arguments have a line for each unlabelled row: features; or, with ``kernel=None`` (precomputed), kernel
-    # values with the labelled rows followed by the row's own kernel value.
+    # `rows` arguments have a line for each unlabelled row: features; or, with a precomputed kernel, kernel values with
+    # the labelled rows followed by the row's own kernel value.
 
     fit: DualRidge | PrimalRidge
     diagonal: Array
     power: float
     max_bytes: float
-    kernel: Kernel | None = None
-    X_l: Array = field(default_factory=lambda: np.empty((0, 0)))
+    kernel: Kernel
+    X_l: Any  # the labelled rows, where kernel values with them are needed
 
     @classmethod
     def build(
@@ -274,19 +281,18 @@ class Machine:
     ) -> Machine:
         """Fit labelled rows in the cheaper form: primal for a linear kernel with fewer columns than rows."""
         y = arrays.beside(y, rows, "float64")
-        settings: dict[str, Any] = {"ridge": ridge, "fit_intercept": fit_intercept}
+        how: dict[str, Any] = {"ridge": ridge, "fit_intercept": fit_intercept}
         fit: DualRidge | PrimalRidge
         if kernel.name == "linear" and rows.shape[1] < rows.shape[0]:
-            fit = PrimalRidge.fit(rows, y, **settings)
-            return cls(fit, _diagonal(fit, power, rows), power, max_bytes)
-        _announce_memory(rows.shape[0], max_bytes, rows)
-        log.info("confidence machine: fitting %d labelled rows", rows.shape[0])
-        precomputed = kernel.name == "precomputed"
-        K = rows[:, :-1] if precomputed else kernel.checked_matrix(rows, rows)
-        kernel.check_symmetry(rows)
-        fit = DualRidge.fit(K, y, **settings)
-        diagonal = _diagonal(fit, power, rows)
-        return cls(fit, diagonal, power, max_bytes, None if precomputed else kernel, rows)
+            fit, X_l = PrimalRidge.fit(rows, y, **how), None
+        else:
+            _announce_memory(rows.shape[0], max_bytes, rows)
+            log.info("confidence machine: fitting %d labelled rows", rows.shape[0])
+            kernel.check_symmetry(rows)
+            fit, X_l = DualRidge.fit(kernel_values(kernel, rows, rows), y, **how), rows
+        # Plain residuals do not need G_ii, and it costs as much again as the fit.
+        diagonal = fit.diagonal() if power > 0.0 else arrays.zeros((rows.shape[0],), rows) + 1.0
+        return cls(fit, diagonal, power, max_bytes, kernel, X_l)
 
     @property
     def n_labelled(self) -> int:
@@ -308,18 +314,13 @@ class Machine:
         """Whether its arrays are those of another library than numpy."""
         return arrays.is_foreign(self.diagonal)
 
-    @property
-    def n_inputs(self) -> int:
-        """How many numbers of an unlabelled row a prediction takes: features, or kernel values."""
-        return int(self.fit.X.shape[1]) if isinstance(self.fit, PrimalRidge) else self.n_labelled
-
     def predict(self, rows: Array) -> Array:
         """Return the inductive ridge prediction."""
+        if isinstance(self.fit, PrimalRidge):
+            return self.fit.predict(rows)
         values = arrays.zeros((rows.shape[0], *self.fit.residuals.shape[1:]), rows)
-        for part in self.chunks(rows.shape[0], self.n_inputs):
-            chunk = rows[part, :]
-            chunk = chunk if isinstance(self.fit, PrimalRidge) else self._kernel_rows(chunk)[0]
-            values[part, ...] = self.fit.predict(chunk)
+        for part in self.chunks(rows.shape[0], self.n_labelled):
+            values[part, ...] = self.fit.predict(kernel_values(self.kernel, rows[part, :], self.X_l))
         return values
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, Border]]:
@@ -329,7 +330,9 @@ class Machine:
                 prediction, pivot, z = self.fit.directions(rows[part, :])
                 yield part, Border(prediction, pivot, self.fit.weights(z))
             else:
-                yield part, self.fit.border(*self._kernel_rows(rows[part, :]))
+                chunk = rows[part, :]
+                K_al = kernel_values(self.kernel, chunk, self.X_l)
+                yield part, self.fit.border(K_al, own_values(self.kernel, chunk))
             log.info("confidence machine: %d of %d rows", part.stop, rows.shape[0])
 
     def order(self, side: str, rank: int | None = None) -> LabelledOrder:
@@ -347,7 +350,7 @@ class Machine:
         if self.power == 0.0:
             return Leverages(*fit.leverage_bounds(), lambda rows: fit.leverages(fit.X[rows]))
         known = 1.0 - fit.ridge * self.diagonal
-        return Leverages(known, float(known.mean()), lambda rows: known[rows])
+        return Leverages(known, float(known.mean()), known.__getitem__)
 
     @cached_property
     def _orders(self) -> dict[str, LabelledOrder]:
@@ -364,21 +367,37 @@ class Machine:
                 lines = residual_lines(residuals, self.diagonal, weights, pivot, self.power)
                 yield j, prediction, *lines
 
-    def _kernel_rows(self, rows: Array) -> tuple[Array, Array]:
-        if self.kernel is None:
-            return rows[:, :-1], rows[:, -1]
-        return self.kernel.checked_matrix(rows, self.X_l), self.kernel.diagonal(rows)
+    def label_p_values(self, rows: Array, labels: Array, tau: Array) -> Array:
+        """Return the p-value of a candidate label for each row, shape (m,); ties count with weight `tau` (m,)."""
+        count = device_lines.counts if self.foreign else count_nonconforming
+        labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows)
+        for part, prediction, rho, beta in self.lines(rows, self.fit.residuals):
+            counts[0, part], counts[1, part] = count(rho, beta, labels[part] - prediction, self.fit.slack)
+        return p_values(counts[0, :], counts[1, :], self.n_labelled, arrays.beside(tau, rows))
+
+    def class_p_values(self, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
+        """Return the p-values of every class at rows; codes (l,), ties count with weight `tau` (m,)."""
+        xp, residuals = arrays.namespace(rows), self.fit.residuals
+        inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
+        own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)
+        shape = (2, rows.shape[0], residuals.shape[1])
+        overall, within, scores = (arrays.zeros(part, rows) for part in (shape, shape, shape[1:]))
+        count: Any = device_lines.counts_by_class if self.foreign else count_nonconforming_by_class
+        members = inside if self.foreign else codes
+        for part, prediction, rho, beta in self.lines(rows, own):
+            every, same = count(rho, beta, members, prediction, self.fit.slack)
+            for place in range(2):
+                overall[place, part, :], within[place, part, :] = every[place], same[place]
+            scores[part, :] = prediction
+        sizes, tau = arrays.beside(np.bincount(codes), rows, "float64"), arrays.beside(tau[:, None], rows)
+        p = p_values(overall[0, ...], overall[1, ...], len(codes), tau)
+        return ClassPValues(p, p_values(within[0, ...], within[1, ...], sizes, tau), scores)
 
     def chunks(self, n: int, width: int) -> list[slice]:
         """Return slices of `n` unlabelled rows whose working arrays, `width` numbers a row, fit the memory budget."""
         # At most five such arrays live at once; on a device ten, and as much memory as it has to spare.
         each, budget = 10 if self.foreign else 5, memory.work_bytes(self.diagonal, self.max_bytes)
         return arrays.blocks(n, max(1, int(budget // (each * 8 * width))))
-
-
-def _diagonal(fit: DualRidge | PrimalRidge, power: float, rows: Any) -> Any:
-    """Return ``G_ii``; plain residuals do not need it, and it costs as much again as the fit."""
-    return fit.diagonal() if power > 0.0 else arrays.zeros((rows.shape[0],), rows) + 1.0
 
 
 def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
@@ -416,7 +435,7 @@ def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> 
     settings = fit.offset, fit.ridge, machine.power, fit.slack, SIDE[side]
     lines = Lines(fit.X, fit.residuals, machine.diagonal, *settings)
     parts = []
-    for part in machine.chunks(len(rows), machine.n_inputs):
+    for part in machine.chunks(len(rows), fit.X.shape[1]):
         prediction, pivot, z = fit.directions(rows[part])
         # Rows of like leverage one after another, within a factor of the square root of 2: the exponent of its square.
         level = (((pivot - fit.ridge) ** 2).view(np.int64) >> 52).astype(np.int16)
@@ -428,31 +447,3 @@ def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> 
         machine.order(side)
         ends[missing] = window_intervals(machine, rows[missing], rank=rank, side=side)
     return ends
-
-
-def count_labels(machine: Machine, rows: Array, labels: Array) -> tuple[AnyArray, AnyArray]:
-    """Return how many labelled rows are more nonconforming than each row with its label, and how many tie, (m,)."""
-    count = device_lines.counts if machine.foreign else count_nonconforming
-    labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows)
-    for part, prediction, rho, beta in machine.lines(rows, machine.fit.residuals):
-        above, tied = count(rho, beta, labels[part] - prediction, machine.fit.slack)
-        counts[0, part], counts[1, part] = above, tied
-    return counts[0, :], counts[1, :]
-
-
-def count_classes(machine: Machine, rows: Array, codes: AnyArray) -> tuple[AnyArray, AnyArray, Array]:
-    """Return the same for every class, of all rows and within it, (2, m, n_classes); and predictions (m, n_classes)."""
-    xp, residuals = arrays.namespace(rows), machine.fit.residuals
-    inside = arrays.beside(codes[:, None] == np.arange(residuals.shape[1]), rows)
-    own = xp.sum(xp.where(inside, residuals, xp.zeros_like(residuals)), axis=1)
-    shape = (2, rows.shape[0], residuals.shape[1])
-    overall, within = (arrays.zeros(shape, rows) for _ in range(2))
-    predictions = arrays.zeros(shape[1:], rows)
-    count: Any = device_lines.counts_by_class if machine.foreign else count_nonconforming_by_class
-    members = inside if machine.foreign else codes
-    for part, prediction, rho, beta in machine.lines(rows, own):
-        every, same = count(rho, beta, members, prediction, machine.fit.slack)
-        for place in range(2):
-            overall[place, part, :], within[place, part, :] = every[place], same[place]
-        predictions[part, :] = prediction
-    return overall, within, predictions

@@ -195,12 +195,12 @@ class MenuKernel:
     def matrix(self, one: tuple[AnyArray, ...], other: tuple[AnyArray, ...]) -> Array:
         """Return the kernel values of represented rows, a line for each of the first; all finite."""
         parts = zip(self.parts, one, other, strict=True)
-        return reduce(iadd, (weight * _values(kernel, *rows) for (kernel, weight), *rows in parts))
+        return reduce(iadd, (weight * kernel_values(kernel, *rows) for (kernel, weight), *rows in parts))
 
     def diagonal(self, forms: tuple[AnyArray, ...]) -> Array:
         """Return the kernel value of each represented row with itself."""
         parts = zip(self.parts, forms, strict=True)
-        return reduce(iadd, (weight * _own_values(kernel, rows) for (kernel, weight), rows in parts))
+        return reduce(iadd, (weight * own_values(kernel, rows) for (kernel, weight), rows in parts))
 
     def rank(self, forms: tuple[AnyArray, ...]) -> int:
         """Return a bound on the rank of the kernel matrix of rows (n, d): `d` if all is linear, else `n`."""
@@ -214,13 +214,15 @@ class MenuKernel:
                 kernel.check_symmetry(rows)
 
 
-def _values(kernel: Kernel | TreeKernel, rows: AnyArray, columns: AnyArray) -> Array:
+def kernel_values(kernel: Kernel | TreeKernel, rows: AnyArray, columns: AnyArray) -> Array:
+    """Return the kernel values of rows, in the form that the kernel takes, with others; given ones as they are."""
     if isinstance(kernel, TreeKernel):
         return shared_leaves(rows, columns)
     return rows[:, :-1] if kernel.name == "precomputed" else kernel.checked_matrix(rows, columns)
 
 
-def _own_values(kernel: Kernel | TreeKernel, rows: AnyArray) -> Array:
+def own_values(kernel: Kernel | TreeKernel, rows: AnyArray) -> Array:
+    """Return the kernel value of each row with itself; if the values are given, it is the last column."""
     if isinstance(kernel, TreeKernel):
         return np.ones(len(rows))
     return rows[:, -1] if kernel.name == "precomputed" else kernel.diagonal(rows)

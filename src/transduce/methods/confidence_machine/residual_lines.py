@@ -86,30 +86,6 @@ def row_lines(
 
 
 @njit(cache=True, nogil=True)
-def select_interval(rho: Array, beta: Array, rank: int, slack: float) -> tuple[float, float]:
-    """Return the ends of the two-sided region by selection; NaN if some ``|beta_i| >= 1``. Shapes: rho, beta (l,)."""
-    below, above = np.empty(len(rho)), np.empty(len(rho))
-    for i in range(len(rho)):
-        if not abs(beta[i]) < OWN:
-            return np.nan, np.nan
-        slope = beta[i] if rho[i] >= 0.0 else -beta[i]
-        above[i] = (abs(rho[i]) + slack) / (OWN + slope)
-        below[i] = (abs(rho[i]) + slack) / (OWN - slope)
-    return -kth_largest(below, rank), kth_largest(above, rank)
-
-
-@njit(cache=True, nogil=True)
-def select_bound(rho: Array, beta: Array, rank: int, slack: float) -> float:
-    """Return the end of the one-sided region ``(-inf, end]`` by selection; NaN if some ``beta_i <= -1``."""
-    above = np.empty(len(rho))
-    for i in range(len(rho)):
-        if not beta[i] > -1.0:
-            return np.nan
-        above[i] = (rho[i] + slack) / (1.0 + beta[i])
-    return kth_largest(above, rank)
-
-
-@njit(cache=True, nogil=True)
 def _walk(starts: Array, ends: Array, needed: int) -> Array:
     """Return the pieces where so many closed sets overlap, besides those that begin at -inf."""
     starts.sort()
@@ -141,8 +117,8 @@ def _walk(starts: Array, ends: Array, needed: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return the two-sided region for any lines, as closed pieces (k, 2) from left to right. Shapes: rho, beta (l,)."""
+def two_sided_sets(rho: Array, beta: Array, slack: float) -> tuple[Array, Array, int]:
+    """Return where the ``S_i`` of lines (l,) start and end, and how many begin at -inf."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -167,12 +143,12 @@ def two_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
             far = sign * (height - slack) / (abs(slope) - OWN)
             ends[n_ends], starts[n_starts] = min(near, far), max(near, far)
             n_starts, n_ends, n_open = n_starts + 1, n_ends + 1, n_open + 1
-    return _walk(starts[:n_starts], ends[:n_ends], rank - n_open)
+    return starts[:n_starts], ends[:n_ends], n_open
 
 
 @njit(cache=True, nogil=True)
-def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
-    """Return ``{t : rho_i - beta_i t >= t for at least rank rows}`` for any lines, as closed pieces (k, 2)."""
+def one_sided_sets(rho: Array, beta: Array, slack: float) -> tuple[Array, Array, int]:
+    """Return the same of the sets ``{t : rho_i - beta_i t >= t}``."""
     starts, ends = np.empty(len(rho)), np.empty(len(rho))
     n_starts, n_ends, n_open = 0, 0, 0
     for i in range(len(rho)):
@@ -184,7 +160,7 @@ def one_sided_pieces(rho: Array, beta: Array, rank: int, slack: float) -> Array:
             n_starts += 1
         elif rho[i] >= -slack:
             n_open += 1
-    return _walk(starts[:n_starts], ends[:n_ends], rank - n_open)
+    return starts[:n_starts], ends[:n_ends], n_open
 
 
 @njit(cache=True, nogil=True)
@@ -192,13 +168,14 @@ def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -
     """As `line_region`, for compiled callers."""
     if rank == 0:
         return _interval(-np.inf, np.inf)
-    if side == 0:
-        lower, upper = select_interval(rho, beta, rank, slack)
-        return two_sided_pieces(rho, beta, rank, slack) if np.isnan(lower) else _interval(lower, upper)
-    mirrored = side * rho
-    bound = select_bound(mirrored, beta, rank, slack)
-    pieces = one_sided_pieces(mirrored, beta, rank, slack) if np.isnan(bound) else _interval(-np.inf, bound)
-    return pieces if side > 0 else -pieces[::-1, ::-1]
+    lines, n = (side * rho if side else rho), len(rho)
+    starts, ends, n_open = one_sided_sets(lines, beta, slack) if side else two_sided_sets(lines, beta, slack)
+    if len(ends) == n and n_open == (n if side else 0):  # each is an interval about 0, or a ray that ends
+        low = -np.inf if side else kth_largest(starts, n + 1 - rank)
+        pieces = _interval(low, kth_largest(ends, rank))
+    else:
+        pieces = _walk(starts, ends, rank - n_open)
+    return -pieces[::-1, ::-1] if side < 0 else pieces
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,12 @@ from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import memory
 from transduce.device.linalg import EPSILON
-from transduce.methods.confidence_machine.machine import _checked_pivot, _rounding_slack, warn_raised
+from transduce.methods.confidence_machine.machine import (
+    ClassPValues,
+    _checked_pivot,
+    _rounding_slack,
+    warn_raised,
+)
 from transduce.methods.confidence_machine.menu import Menu, MenuKernel, Setting
 from transduce.methods.confidence_machine.residual_lines import (
     SIDE,
@@ -333,15 +338,6 @@ def tuned_regions(
 
 
 @njit(cache=True, nogil=True)
-def tuned_values(fit: MenuFit, curves: Array) -> Array:
-    """Return the answers of rows (b,), from parabolas (b, S, 4)."""
-    values = np.empty(len(curves))
-    for j in range(len(curves)):
-        values[j] = answer(curves[j], choose(curves[j], fit.slack, fit.residuals.shape[1] + 1))[1]
-    return values
-
-
-@njit(cache=True, nogil=True)
 def tuned_p_values(
     fit: MenuFit, border: MenuBorder, curves: Array, labels: Array, tau: Array, power: float
 ) -> Array:
@@ -384,15 +380,6 @@ def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Arra
     for c in range(n_classes):
         if_not, if_so = -1.0 - prediction[c], 1.0 - prediction[c]
         errors[c, s] = total + if_so * (slope[c] + if_so * c2) - if_not * (slope[c] + if_not * c2)
-
-
-class ClassPValues(NamedTuple):
-    """What a machine says of every class at rows; `chosen` only where settings are chosen."""
-
-    overall: Array  # (m, c) among all labelled rows
-    within: Array  # (m, c) among those of the candidate class
-    scores: Array  # (m, c) one-vs-rest prediction of the candidate, with the setting chosen for it
-    chosen: AnyArray | None = None  # (m, c) that setting; the first, if leave-one-out errors tie
 
 
 @njit(cache=True, nogil=True)
@@ -590,10 +577,27 @@ class TunedMachine:
 
     def predict(self, rows: Array) -> Array:
         """Return the values at rows, shape (m,)."""
-        values = np.empty(len(rows))
+        return answer_rows(self, rows, rank=0).values
+
+    def label_p_values(self, rows: Array, labels: Array, tau: Array) -> Array:
+        """Return the p-value of a candidate label for each row, as `Machine` does."""
+        p, v = np.empty(len(rows)), self.scale.apply(labels)
         for part, border in self.borders(rows):
-            values[part] = tuned_values(self.fit, parabolas(self.fit, border))
-        return self.scale.undo(values)
+            curves = parabolas(self.fit, border)
+            p[part] = tuned_p_values(self.fit, border, curves, v[part], tau[part], self.power)
+        return p
+
+    def class_p_values(self, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
+        """Return the p-values of every class at rows, the setting chosen for every candidate."""
+        own = np.ascontiguousarray(self.fit.residuals[:, np.arange(len(codes)), codes])
+        n_classes = self.fit.residuals.shape[2]
+        overall, within, scores = np.empty((3, len(rows), n_classes))
+        chosen = np.empty((len(rows), n_classes), dtype=np.intp)
+        for part, border in self.borders(rows):
+            overall[part], within[part], scores[part], chosen[part] = tuned_classes(
+                self.fit, own, border, codes, tau[part], self.power, n_classes
+            )
+        return ClassPValues(overall, within, scores, chosen)
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:
         """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
@@ -658,28 +662,6 @@ def _regions(pieces: Array, offsets: AnyArray) -> Regions:
     joined = np.column_stack([pieces[first, 0], pieces[last, 1]])
     counts = np.bincount(row[first], minlength=len(offsets) - 1)
     return Regions(joined, np.concatenate([[0], np.cumsum(counts)]))
-
-
-def label_p_values(machine: TunedMachine, rows: Array, labels: Array, tau: Array) -> Array:
-    """Return the p-value of a candidate label for each row, shape (m,); ties count with weight `tau` (m,)."""
-    p, v = np.empty(len(rows)), machine.scale.apply(labels)
-    for part, border in machine.borders(rows):
-        curves = parabolas(machine.fit, border)
-        p[part] = tuned_p_values(machine.fit, border, curves, v[part], tau[part], machine.power)
-    return p
-
-
-def class_p_values(machine: TunedMachine, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
-    """Return the p-values of every class at rows, the setting chosen for every candidate; codes (l,), tau (m,)."""
-    n_classes = machine.fit.residuals.shape[2]
-    own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(len(codes)), codes])
-    overall, within, scores = np.empty((3, len(rows), n_classes))
-    chosen = np.empty((len(rows), n_classes), dtype=np.intp)
-    for part, border in machine.borders(rows):
-        overall[part], within[part], scores[part], chosen[part] = tuned_classes(
-            machine.fit, own, border, codes, tau[part], machine.power, n_classes
-        )
-    return ClassPValues(overall, within, scores, chosen)
 
 
 @dataclass(frozen=True)
