@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,8 @@ from transduce.methods.confidence_machine.residual_lines import (
     row_lines,
 )
 
+Interval = tuple[float, float]
+LINE, NOWHERE = (-np.inf, np.inf), (np.inf, -np.inf)
 TIE = 1e-9  # leave-one-out errors closer than this share of themselves are equal
 
 
@@ -98,71 +101,28 @@ def height(parabola: Array, v: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _where_below(one: Array, other: Array, factor: float, extra: float) -> tuple[int, float, float]:
-    """Return where ``one <= factor * other + extra``: 0 nowhere, 1 from low to high, 2 up to low and from high on."""
+def _where_below(one: Array, other: Array, factor: float, extra: float) -> tuple[Interval, Interval]:
+    """Return the two closed intervals on which ``one <= factor * other + extra``; the second may be empty, or both."""
     # In the coordinate x = v - other's prediction nothing large cancels.
     shift = one[0] - other[0]
     a = one[3] - factor * other[3]
     b = one[2] - 2.0 * one[3] * shift - factor * other[2]
     c = one[1] - one[2] * shift + one[3] * shift * shift - factor * other[1] - extra
     if a == 0.0 and b == 0.0:
-        return (1 if c <= 0.0 else 0), -np.inf, np.inf
+        return (LINE if c <= 0.0 else NOWHERE), NOWHERE
     if a == 0.0:
         end = other[0] - c / b
-        return 1, (-np.inf if b > 0.0 else end), (end if b > 0.0 else np.inf)
+        return ((-np.inf, end) if b > 0.0 else (end, np.inf)), NOWHERE
     inside = b * b - 4.0 * a * c
     if inside < 0.0:
-        return (1 if a < 0.0 else 0), -np.inf, np.inf
+        return (LINE if a < 0.0 else NOWHERE), NOWHERE
     half = -0.5 * (b + (np.sqrt(inside) if b >= 0.0 else -np.sqrt(inside)))
     first = other[0] + half / a
     second = other[0] + c / half if half != 0.0 else first
-    return (1 if a > 0.0 else 2), min(first, second), max(first, second)
-
-
-@njit(cache=True, nogil=True)
-def _part(kind: int, part: int, low: float, high: float, left: float, right: float) -> tuple[float, float]:
-    """Return the part of such a set that lies between left and right; the ends are in the wrong order if none does."""
-    if kind == 2:
-        if part == 0:
-            high, low = low, -np.inf
-        else:
-            low, high = high, np.inf
-    return max(low, left), min(high, right)
-
-
-@njit(cache=True, nogil=True)
-def envelope_pieces(curves: Array) -> tuple[Array, AnyArray]:
-    """As `lower_envelope`, for compiled callers."""
-    # A setting takes from each piece of the others' envelope the part where it is lower. Two parabolas cross at most
-    # twice, so S settings make at most 2 S - 1 pieces; rounding may add a few of no length.
-    starts, owners, n = np.array([-np.inf]), np.zeros(1, dtype=np.intp), 1
-    for s in range(1, len(curves)):
-        new_starts, new_owners, k = np.empty(3 * n), np.empty(3 * n, dtype=np.intp), 0
-        for piece in range(n):
-            left, owner = starts[piece], owners[piece]
-            right = starts[piece + 1] if piece + 1 < n else np.inf
-            kind, low, high = _where_below(curves[s], curves[owner], 1.0, 0.0)
-            place = left
-            for part in range(kind):
-                a, b = _part(kind, part, low, high, left, right)
-                if a < b:
-                    if place < a:
-                        k = _append(new_starts, new_owners, k, place, owner)
-                    k = _append(new_starts, new_owners, k, a, s)
-                    place = b
-            if place < right:
-                k = _append(new_starts, new_owners, k, place, owner)
-        starts, owners, n = new_starts, new_owners, k
-    return starts[:n].copy(), owners[:n].copy()
-
-
-@njit(cache=True, nogil=True)
-def _append(starts: Array, owners: AnyArray, n: int, start: float, owner: int) -> int:
-    """Add a piece, unless it goes on with the last one; return the number of pieces."""
-    if n > 0 and owners[n - 1] == owner:
-        return n
-    starts[n], owners[n] = start, owner
-    return n + 1
+    low, high = min(first, second), max(first, second)
+    if a > 0.0:
+        return (low, high), NOWHERE
+    return ((-np.inf, low), (high, np.inf)) if low < high else (LINE, NOWHERE)
 
 
 class Choice(NamedTuple):
@@ -182,30 +142,29 @@ def tie_margin(slack_one: float, slack_other: float, n_rows: int) -> float:
 @njit(cache=True, nogil=True)
 def choose(curves: Array, slack: Array, n_rows: int) -> Choice:
     """Return where each setting has the smallest leave-one-out error of a sample of `n_rows`, up to rounding."""
-    starts, owners = envelope_pieces(curves)
-    room = 2 * len(starts) * len(curves)
-    setting = np.empty(room, dtype=np.intp)
-    low, high = np.empty(room), np.empty(room)
-    k = 0
+    room, stop = len(curves) ** 2 + 1, 0  # each comparison parts at most one interval
+    setting, low, high = np.empty(room, dtype=np.intp), np.empty(room), np.empty(room)
     for s in range(len(curves)):
-        for piece in range(len(starts)):
-            left = starts[piece]
-            right = starts[piece + 1] if piece + 1 < len(starts) else np.inf
-            owner = owners[piece]
-            margin = tie_margin(slack[s], slack[owner], n_rows)
-            kind, one, two = _where_below(curves[s], curves[owner], 1.0 + TIE, margin)
-            if owner == s:
-                kind, one, two = 1, left, right
-            for part in range(kind):
-                a, b = _part(kind, part, one, two, left, right)
-                if a > b:
-                    continue
-                if k > 0 and setting[k - 1] == s and a <= high[k - 1]:
-                    high[k - 1] = max(high[k - 1], b)
-                else:
-                    setting[k], low[k], high[k] = s, a, b
-                    k += 1
-    return Choice(setting[:k].copy(), low[:k].copy(), high[:k].copy())
+        start, stop = stop, stop + 1
+        low[start], high[start] = -np.inf, np.inf
+        for other in range(len(curves)):
+            if other == s or stop == start:
+                continue
+            margin = tie_margin(slack[s], slack[other], n_rows)
+            one, two = _where_below(curves[s], curves[other], 1.0 + TIE, margin)
+            for k in range(
+                stop - 1, start - 1, -1
+            ):  # backwards: the last interval takes the place of an empty one
+                left, right = low[k], high[k]
+                if max(left, two[0]) <= min(right, two[1]):
+                    low[stop], high[stop] = max(left, two[0]), min(right, two[1])
+                    stop += 1
+                low[k], high[k] = max(left, one[0]), min(right, one[1])
+                if low[k] > high[k]:
+                    stop -= 1
+                    low[k], high[k] = low[stop], high[stop]
+        setting[start:stop] = s
+    return Choice(setting[:stop].copy(), low[:stop].copy(), high[:stop].copy())
 
 
 @njit(cache=True, nogil=True)
@@ -244,41 +203,36 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
     return winner, value
 
 
-@njit(cache=True, nogil=True)
 def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
     """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is, (k,) each."""
-    # A door of its own for Python; see residual_lines.
-    return envelope_pieces(curves)
+    # Two parabolas cross at most twice, so S of them make at most 2 S - 1 pieces.
+    crossings = np.array([_where_below(one, other, 1.0, 0.0) for one, other in combinations(curves, 2)])
+    ends = np.unique(crossings[np.isfinite(crossings)])
+    around = np.concatenate([ends[:1] - 1.0 - np.abs(ends[:1]), ends, ends[-1:] + 1.0 + np.abs(ends[-1:])])
+    t = (0.5 * (around[:-1] + around[1:]) if len(ends) else np.zeros(1))[:, None] - curves[:, 0]
+    owners = np.argmin(curves[:, 1] + t * (curves[:, 2] + t * curves[:, 3]), axis=1)
+    new = np.append(True, owners[1:] != owners[:-1])
+    return np.append(-np.inf, ends)[new], owners[new]
 
 
 @njit(cache=True, nogil=True)
-def merge(pieces: Array, n: int) -> Array:
-    """Give the union of the first `n` closed intervals (k, 2) as disjoint ones in ascending order."""
-    for last in range(1, n):  # few, so insertion; numba's own sort takes longer to compile than all of this
-        low, high, place = pieces[last, 0], pieces[last, 1], last
-        while place > 0 and pieces[place - 1, 0] > low:
-            pieces[place, 0], pieces[place, 1] = pieces[place - 1, 0], pieces[place - 1, 1]
+def merge(pieces: list[Interval]) -> list[Interval]:
+    """Return the union of closed intervals as disjoint ones in ascending order."""
+    for last in range(
+        1, len(pieces)
+    ):  # few, so insertion; numba's own sort takes longer to compile than all of this
+        piece, place = pieces[last], last
+        while place > 0 and pieces[place - 1][0] > piece[0]:
+            pieces[place] = pieces[place - 1]
             place -= 1
-        pieces[place, 0], pieces[place, 1] = low, high
-    merged, k = np.empty((n, 2)), 0
-    for place in range(n):
-        if k > 0 and pieces[place, 0] <= merged[k - 1, 1]:
-            merged[k - 1, 1] = max(merged[k - 1, 1], pieces[place, 1])
+        pieces[place] = piece
+    merged = pieces[:1]
+    for low, high in pieces[1:]:
+        if low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            merged[k, 0], merged[k, 1] = pieces[place, 0], pieces[place, 1]
-            k += 1
-    return merged[:k].copy()
-
-
-@njit(cache=True, nogil=True)
-def _with_room(pieces: Array, n: int, needed: int) -> Array:
-    """Return an array that begins with the first `n` pieces and has room for as many as are needed."""
-    if needed <= len(pieces):
-        return pieces
-    grown = np.empty((2 * needed, 2))
-    for k in range(n):  # a slice takes seconds to compile
-        grown[k, 0], grown[k, 1] = pieces[k, 0], pieces[k, 1]
-    return grown
+            merged.append((low, high))
+    return merged
 
 
 @njit(cache=True, nogil=True)
@@ -290,26 +244,22 @@ def _setting_lines(fit: MenuFit, border: MenuBorder, s: int, j: int, power: floa
 @njit(cache=True, nogil=True)
 def _row_region(
     fit: MenuFit, border: MenuBorder, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
-) -> tuple[Array, int]:
-    """Return the pieces of row `j`'s region, with room for one more, and their number; mark the settings used."""
+) -> list[Interval]:
+    """Return the pieces of row `j`'s region in no order, and mark the settings used."""
     rank, side, power = rule
-    pieces, n, k = np.empty((16, 2)), 0, 0
+    pieces, k = [NOWHERE for _ in range(0)], 0
     while k < len(choice.setting):
-        s, first, before = choice.setting[k], k, n
-        while k < len(choice.setting) and choice.setting[k] == s:
-            k += 1
+        s, before = choice.setting[k], len(pieces)
         rho, beta = _setting_lines(fit, border, s, j, power)
-        region = region_pieces(rho, beta, rank, side, fit.slack[s])
-        pieces = _with_room(pieces, n, n + (k - first) * len(region) + 1)
-        for piece in range(first, k):
+        region = border.prediction[s, j] + region_pieces(rho, beta, rank, side, fit.slack[s])
+        while k < len(choice.setting) and choice.setting[k] == s:
             for part in range(len(region)):
-                low = max(choice.low[piece], border.prediction[s, j] + region[part, 0])
-                high = min(choice.high[piece], border.prediction[s, j] + region[part, 1])
+                low, high = max(choice.low[k], region[part, 0]), min(choice.high[k], region[part, 1])
                 if low <= high:
-                    pieces[n, 0], pieces[n, 1] = low, high
-                    n += 1
-        used[s] = n > before
-    return pieces, n
+                    pieces.append((low, high))
+            k += 1
+        used[s] = len(pieces) > before
+    return pieces
 
 
 @njit(cache=True, nogil=True)
@@ -318,23 +268,25 @@ def tuned_regions(
 ) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
     """Return pieces (n_pieces, 2), counts, values, winners (b,), and settings used (b, S), of curves (b, S, 4)."""
     n_rows, n_settings = curves.shape[:2]
-    pieces, n = np.empty((2 * n_rows + 8, 2)), 0
-    counts, winners = np.empty(n_rows, dtype=np.intp), np.empty(n_rows, dtype=np.intp)
+    pieces, counts, winners = (
+        [NOWHERE for _ in range(0)],
+        np.empty(n_rows, np.intp),
+        np.empty(n_rows, np.intp),
+    )
     values, used = np.empty(n_rows), np.zeros((n_rows, n_settings), dtype=np.bool_)
     for j in range(n_rows):
         choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
         winners[j], values[j] = answer(curves[j], choice)
-        region, k = _row_region(fit, border, j, choice, rule, used[j])
+        region = _row_region(fit, border, j, choice, rule, used[j])
         if rule[1] == 0:
-            region[k, 0], region[k, 1] = values[j], values[j]
-            k += 1
-        region = merge(region, k)
-        pieces = _with_room(pieces, n, n + len(region))
-        for part in range(len(region)):
-            pieces[n, 0], pieces[n, 1] = region[part, 0], region[part, 1]
-            n += 1
+            region.append((values[j], values[j]))
+        region = merge(region)
+        pieces.extend(region)
         counts[j] = len(region)
-    return pieces[:n].copy(), counts, values, winners, used
+    ends = np.empty((len(pieces), 2))
+    for k in range(len(pieces)):
+        ends[k, 0], ends[k, 1] = pieces[k]
+    return ends, counts, values, winners, used
 
 
 @njit(cache=True, nogil=True)
