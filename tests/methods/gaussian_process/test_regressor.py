@@ -22,7 +22,6 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from tests import brute
 from transduce import TransductiveGPRegressor
 from transduce.core.computing import few_threads
-from transduce.methods.gaussian_process.parameters import Fold, Search, compare_matchings, dependence
 from transduce.methods.gaussian_process.process import (
     InducedPosterior,
     Objective,
@@ -31,6 +30,7 @@ from transduce.methods.gaussian_process.process import (
     match_moments,
     tilt,
 )
+from transduce.methods.gaussian_process.regressor import Search, compare_matchings, dependence, fold_errors
 from transduce.methods.gaussian_process.triangles import (
     FEW_ROWS,
     cross_kernel,
@@ -227,7 +227,7 @@ def test_no_worse_than_twenty_random_restarts(seed):
 )
 def test_answers_in_folds_are_near_those_of_whole_fits(matching, from_scratch, monkeypatch):
     """The short descent ends where the search of a whole fit does, if there is one valley only."""
-    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.FROM_SCRATCH", from_scratch)
+    monkeypatch.setattr("transduce.methods.gaussian_process.regressor.FROM_SCRATCH", from_scratch)
     X, y, _ = numbers(n=80, unlabelled=20)
     rows = np.flatnonzero(~np.isnan(y))
     fold = np.arange(len(rows)) % 3
@@ -287,7 +287,7 @@ def test_parameters_of_some_labels_and_a_process_of_all():
 
 def test_very_many_labels_go_through_inducing_points(monkeypatch):
     monkeypatch.setattr("transduce.methods.gaussian_process.process.N_INDUCING", 45)
-    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.MOST_DESCENDED", 50)
+    monkeypatch.setattr("transduce.methods.gaussian_process.regressor.MOST_DESCENDED", 50)
     X, y, truth = numbers(n=120, unlabelled=20)
     model = TransductiveGPRegressor(
         matching=0, n_restarts=0, max_searched=40, max_exact=50, random_state=0
@@ -301,7 +301,6 @@ def test_very_many_labels_go_through_inducing_points(monkeypatch):
     even, odd = np.arange(0, 100, 2), np.arange(1, 100, 2)
     left_out = model.answers_in_folds([(even, odd)])[0]
     assert np.std(left_out - y[~unlabelled][odd]) < 0.6 * np.std(y[~unlabelled])
-    assert model.sample_y(X[:3], 2).shape == (3, 2)
     np.testing.assert_allclose(model.predict(X[unlabelled]), model.mean_)
 
 
@@ -426,14 +425,10 @@ def test_standard_errors_are_right_for_a_gaussian_process():
     assert np.mean(z < 2) == pytest.approx(0.954, abs=0.03)
 
 
-def test_samples_have_the_predictive_moments():
+def test_standard_errors_are_the_diagonal_of_the_covariance():
     X, y, _ = numbers()
     model = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
-    mean, covariance = model.predict(X[:4], return_cov=True)
-    draws = model.sample_y(X[:4], n_samples=20_000, random_state=1)
-    assert draws.shape == (4, 20_000)
-    np.testing.assert_allclose(draws.mean(axis=1), mean, atol=5 * np.sqrt(np.diag(covariance) / 20_000).max())
-    np.testing.assert_allclose(np.cov(draws), covariance, atol=0.05 * np.diag(covariance).max())
+    _, covariance = model.predict(X[:4], return_cov=True)
     _, std = model.predict(X[:4], return_std=True)
     np.testing.assert_allclose(std, np.sqrt(np.diag(covariance)))
 
@@ -505,7 +500,7 @@ def test_the_choice_needs_a_clear_gain(monkeypatch):
             }
         )
         monkeypatch.setattr(
-            "transduce.methods.gaussian_process.parameters.compare_matchings", lambda *_, table=table: table
+            "transduce.methods.gaussian_process.regressor.compare_matchings", lambda *_, table=table: table
         )
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
         assert model.matching_ == chosen
@@ -515,21 +510,20 @@ def test_the_table_of_cross_validation_is_fold_by_fold():
     """Error and gain by hand from each fold's answers."""
     X, _, truth = numbers(n=30, unlabelled=0)
     z = (truth - truth.mean()) / truth.std()
-    folds = [
-        Fold(np.concatenate([X[5:], X[:5]]), z[5:], z[:5]),
-        Fold(np.concatenate([X[:20], X[20:]]), z[:20], z[20:]),
-    ]
+    objective, fold = Objective(X, z, PRIOR), (np.arange(30) >= 5).astype(int)
     search, grid = Search.at(X, z), np.array([[0.0, 0.01], [0.5, 0.01]])
-    table = compare_matchings(folds, search, PRIOR, search.start, grid, None)
-    errors = np.array([fold.errors(search, PRIOR, search.start, grid) for fold in folds])
-    share = np.array([5, 10]) / 15
+    table = compare_matchings(objective, fold, search, search.start, grid, None)
+    errors = np.array([fold_errors(objective, fold == k, search, search.start, grid) for k in range(2)])
+    share = np.array([5, 25]) / 30
     np.testing.assert_allclose(table["error"], share @ errors)
     np.testing.assert_allclose(table["gain"], share @ (errors[:, :1] - errors))
-    shown, mean, scale = folds[0].scaled()
-    found = search.descend(Objective(folds[0].X, shown, PRIOR), search.start)
+    mean, scale = z[5:].mean(), z[5:].std()
+    shown = (z[5:] - mean) / scale
+    found = search.descend(Objective(X[5:], shown, PRIOR), search.start)
     predicted = Posterior.fit(X[5:], shown, found.log_parameters).mean(X[:5]) * scale + mean
     assert errors[0, 0] == pytest.approx(np.mean((predicted - z[:5]) ** 2))
-    constant = Fold(X, np.ones(20), np.array([2.0])).errors(search, PRIOR, search.start, grid)
+    equal = Objective(X, np.append(2.0, np.ones(29)), PRIOR)
+    constant = fold_errors(equal, np.arange(30) == 0, search, search.start, grid)
     np.testing.assert_allclose(constant, 1.0)
 
 
@@ -593,9 +587,8 @@ def test_extreme_units(factor):
     one = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y)
     other = TransductiveGPRegressor(matching=0, random_state=0).fit(X * factor, y * factor)
     np.testing.assert_allclose(other.transduction_ / factor, one.transduction_, rtol=1e-6)
-    np.testing.assert_allclose(other.sample_y(X * factor) / factor, one.sample_y(X), rtol=1e-5)
     beyond = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y * factor**1.4)
-    assert np.isfinite(beyond.sample_y(X)).all()
+    assert np.isfinite(beyond.predict(X)).all()
     assert np.all(np.diag(beyond.covariance_) == (np.inf if factor > 1 else 0.0))
 
 
@@ -675,8 +668,6 @@ def test_bad_requests_are_refused():
     model.fit(X, y)
     with pytest.raises(RuntimeError, match="not for both"):
         model.predict(X, return_std=True, return_cov=True)
-    with pytest.raises(ValueError, match="n_samples must be a whole number"):
-        model.sample_y(X, n_samples=0)
     with pytest.raises(ValueError, match="No row has a label"):
         model.fit(X, np.full(20, np.nan))
     assert not hasattr(model, "answer_")
@@ -700,7 +691,7 @@ def test_trouble_is_reported_in_words(monkeypatch):
         TransductiveGPRegressor(matching=1e6, slack=0.0, prior=(0, 0), n_restarts=1, random_state=0).fit(
             x[:, None], np.where(np.arange(20) % 2, np.nan, np.sin(x))
         )
-    monkeypatch.setattr("transduce.methods.gaussian_process.parameters.MEMORY", 1e3)
+    monkeypatch.setattr("transduce.methods.gaussian_process.regressor.MEMORY", 1e3)
     with pytest.warns(UserWarning, match="needs about 0 GB"):
         TransductiveGPRegressor(matching=0, n_restarts=0, random_state=0).fit(X, y)
 

@@ -19,7 +19,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
-from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width
+from transduce.device.kernels import KernelLike, check_kernel, uses_width
 from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.machine import Machine, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
@@ -33,18 +33,8 @@ _CHOSEN = (
 )
 
 
-@dataclass(frozen=True)
-class MachineSettings:
-    """The settings of a machine, checked: one for all candidate labels, unless there is a menu to choose from."""
-
-    fixed: Setting
-    menu: str | tuple[Setting, ...] | None  # "leave-one-out" is a menu made for the rows
-    standardize: bool
-    build: dict[str, Any]  # what every machine is built with
-
-
-def read_settings(params: Mapping[str, Any]) -> MachineSettings:
-    """Return the estimator's settings, checked."""
+def read_settings(params: Mapping[str, Any]) -> tuple[Setting, Any, dict[str, Any]]:
+    """Return the estimator's own setting, what to choose from instead, and what a machine is built with; checked."""
     check_kernel(params["kernel"])
     fixed = Setting(**{item.name: params[item.name] for item in fields(Setting)})
     fixed.check()
@@ -63,7 +53,7 @@ def read_settings(params: Mapping[str, Any]) -> MachineSettings:
         "power": POWER[residual],
         "max_bytes": float(params["max_memory_mb"]) * 2**20,
     }
-    return MachineSettings(fixed, menu, bool(params["standardize"]), build)
+    return fixed, menu, build
 
 
 def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
@@ -94,7 +84,6 @@ class FittedMachine:
     precomputed: bool
     own_value: float | None  # the kernel value of every row with itself, if that is known
     scaling: Scaling | None
-    width: float | None
     estimated: tuple[str, ...]  # what the features set
 
     @property
@@ -144,8 +133,11 @@ class MachineEstimator:
 
     def _tell(self, sample: PartlyLabelled, exact: Guarantee) -> None:
         """Set the width, what was chosen from, and what is guaranteed."""
-        menu = self._fitted.menu
-        self.width_, self.settings_ = self._fitted.width, None if menu is None else menu.settings
+        machine, self.width_, self.settings_ = self._fitted.machine, None, None
+        if isinstance(machine, TunedMachine):
+            self.settings_ = machine.menu.settings
+        elif uses_width(machine.kernel.name):
+            self.width_ = machine.kernel.width
         self.guarantee_ = self._fitted.guarantee(sample, exact)
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
@@ -180,60 +172,41 @@ def _with_own(values: Array, labelled: AnyArray) -> Array:
     return arrays.namespace(values).concat([arrays.pick_columns(values, labelled), values[:, -1:]], axis=1)
 
 
-def fit_machine(sample: PartlyLabelled, y_l: Array, settings: MachineSettings) -> tuple[FittedMachine, Array]:
+def fit_machine(
+    sample: PartlyLabelled, y_l: Array, estimator: MachineEstimator
+) -> tuple[FittedMachine, Array]:
     """Fit the machine to the labelled rows; return the unlabelled rows in the form it takes, too."""
+    fixed, menu, build = read_settings(vars(estimator))
     rows, labelled = sample.X, np.flatnonzero(sample.labelled)
-    own_value, scaling = None, None
-    estimated: list[str] = []
-    if settings.fixed.precomputed:
+    own_value, scaling, estimated = None, None, []
+    if fixed.precomputed:
         checks.check_square(rows)
         own = arrays.diagonal(rows)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
         near = arrays.namespace(own).abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
         own_value = float(own[0]) if bool(arrays.namespace(own).all(near)) else None
         rows = _with_own(arrays.namespace(rows).concat([rows, own[:, None]], axis=1), labelled)
-    elif settings.standardize:
+    elif estimator.standardize:
         scaling, rows = Scaling.fit_apply(rows)
         estimated.append("their scale")
+    rows_l = arrays.pick(rows, sample.labelled)
     machine: AnyMachine
-    if settings.menu is None:
-        machine, width = _build_fixed(rows, sample.labelled, y_l, settings, estimated)
+    if menu is None:
+        kernel: Any = Menu.build((fixed,), rows).kernels[0].parts[0][0]
+        machine = Machine.build(rows_l, y_l, kernel, ridge=float(fixed.ridge), **build)
+        estimated += ["the kernel's width"] * fixed.estimated
     else:
-        machine, width = _build_tuned(rows, sample.labelled, y_l, settings, estimated), None
-    form = settings.fixed.precomputed, own_value, scaling
-    fitted = FittedMachine(machine, sample.X.shape[0], labelled, *form, width, tuple(estimated))
-    return fitted, arrays.pick(rows, ~sample.labelled)
-
-
-def _build_fixed(
-    rows: Array, labelled: Mask, y_l: Array, settings: MachineSettings, estimated: list[str]
-) -> tuple[Machine, float | None]:
-    """Return the machine with one setting and its width; note if the features set that."""
-    fixed, width = settings.fixed, None
-    if fixed.has_width and fixed.width == "median":
-        width = median_width(rows)
-        estimated.append("the kernel's width")
-    elif fixed.has_width:
-        width = float(fixed.width)
-    kernel = Kernel(fixed.kernel, width or 1.0, fixed.degree, fixed.coef0)  # type: ignore[arg-type]
-    picked = arrays.pick(rows, labelled)
-    return Machine.build(picked, y_l, kernel, ridge=float(fixed.ridge), **settings.build), width
-
-
-def _build_tuned(
-    rows: Array, labelled: Mask, y_l: Array, settings: MachineSettings, estimated: list[str]
-) -> TunedMachine:
-    """Return the machine that chooses its setting; note if the features set widths or trees."""
-    if arrays.is_foreign(rows):
-        instead = "pass X as one, or set kernel, width and ridge"
-        raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
-    choices = settings.menu
-    if choices is None or isinstance(choices, str):
-        choices = given_menu(rows[:, -1]) if settings.fixed.precomputed else default_menu(rows)
-        estimated.append("the scale of the ridges" if settings.fixed.precomputed else "the kernels")
-    elif any(setting.estimated for setting in choices):
-        estimated.append("the kernels")
-    return TunedMachine.build(Menu.build(choices, rows), rows[labelled], y_l, **settings.build)
+        if arrays.is_foreign(rows):
+            instead = "pass X as one, or set kernel, width and ridge"
+            raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
+        choices = menu
+        if isinstance(menu, str):
+            choices = given_menu(rows[:, -1]) if fixed.precomputed else default_menu(rows)
+        machine = TunedMachine.build(Menu.build(choices, rows), rows_l, y_l, **build)
+        if isinstance(menu, str) or any(setting.estimated for setting in choices):
+            estimated.append("the scale of the ridges" if fixed.precomputed else "the kernels")
+    form = sample.X.shape[0], labelled, fixed.precomputed, own_value, scaling
+    return FittedMachine(machine, *form, tuple(estimated)), arrays.pick(rows, ~sample.labelled)
 
 
 def answer_numbers(
@@ -330,8 +303,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows of X (n, d) whose label in y (n,) is missing; X is their kernel matrix if precomputed."""
         sample = validation.read_sample(self, X, y, device=True)
-        settings = read_settings(vars(self))
-        self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), settings)
+        self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), self)
         answers = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
         self._tell(sample, Guarantee("exact", "region", float(self.confidence), assumptions=(CHANCE,)))
         self.answer_ = Answer(
@@ -468,10 +440,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows of X (n, d) whose class in y (n,) is missing; X is their kernel matrix if precomputed."""
         sample = validation.read_sample(self, X, y, device=True)
-        settings = read_settings(vars(self))
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        self._fitted, unlabelled = fit_machine(sample, targets, settings)
+        self._fitted, unlabelled = fit_machine(sample, targets, self)
         self.classes_, self._codes, self._conditional = classes, codes, bool(self.label_conditional)
         n_labelled, alone = len(codes), int(np.sum(np.bincount(codes) == 1))
         self.p_unseen_ = float(p_values(0, alone, n_labelled))

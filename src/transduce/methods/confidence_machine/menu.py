@@ -248,7 +248,9 @@ class Menu:
             (setting.parts, float(setting.width) if setting.has_width else 1.0, setting.degree, setting.coef0)
             for setting in settings
         ]
-        distinct = list(dict.fromkeys(keys))
+        distinct = [
+            key for place, key in enumerate(keys) if key not in keys[:place]
+        ]  # functions may have no hash
 
         def kernel(name: Any, form: list[Any]) -> Kernel | TreeKernel:
             return trees if trees and name == "trees" else Kernel(name, *form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -76,6 +76,7 @@ class RidgeEstimator(Transducer):
     max_memory_mb: float = 2048
     random_state: int | np.random.RandomState | None = None
     missing_label: object = None
+    _fitted: FittedRidge = field(init=False)
 
     @property
     def _max_bytes(self) -> float:
@@ -122,9 +123,30 @@ class RidgeEstimator(Transducer):
     def _tell(self, fitted: FittedRidge) -> None:
         """Set what was chosen, and how good it is."""
         self.width_, self.ridge_, _, self.loo_path_ = fitted.choice
-        self.tether_, (self.loo_error_, self.objective_) = fitted.tether, fitted.errors()
+        self.tether_ = fitted.tether
         if fitted.tether_path:
             self.tether_path_ = fitted.tether_path
+        spread = fitted.labels.spread
+        with np.errstate(over="ignore"):
+            loo, objective = map(arrays.to_numpy, (fitted.labelled_loo, fitted.completion.objective))
+            self.loo_error_ = float(np.mean((loo * spread) ** 2))
+            self.objective_ = float(np.sum(objective * spread**2))
+
+    def _extend(self, X: Any) -> Array:
+        """Return ridge regression on the completed sample at new rows, in the units of the labels."""
+        check_is_fitted(self)
+        fitted = self._fitted
+        rows = fitted.basis.scale(validation.read_rows(self, X, reset=False, device=True))
+        coefficients = fitted.completion.coefficients
+        blocks = arrays.blocks(rows.shape[0], max(1, int(self._max_bytes // (24 * coefficients.shape[0]))))
+        parts = [fitted.basis.lines(rows[part, :]) @ coefficients for part in blocks]
+        return fitted.labels.restore(arrays.namespace(rows).concat(parts))
+
+    def _left_out(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
+        check_is_fitted(self)
+        with few_threads(len(self._fitted.labelled_rows)):
+            return self._fitted.answers_in_folds(folds)
 
 
 def announce_memory(settings: RidgeEstimator, n: int, X: Any = None) -> None:
@@ -205,14 +227,9 @@ def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, setting
     if shown.shape[0] <= wanted:
         return shown
     random = check_random_state(settings.random_state)
-    both = [_some(shown, (wanted + 1) // 2, random), _some(distinct, wanted // 2, random)]
+    halves = (shown, (wanted + 1) // 2), (distinct, wanted // 2)
+    both = [arrays.pick(some, random.choice(some.shape[0], n, replace=False)) for some, n in halves]
     return arrays.unique_rows(arrays.namespace(rows).concat(both))
-
-
-def _some(rows: Array, count: int, random: np.random.RandomState) -> Array:
-    """Return so many rows, drawn at random."""
-    n = rows.shape[0]
-    return arrays.pick(rows, random.choice(n, min(count, n), replace=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +247,7 @@ class Regression:
         if basis.at_all_rows:
             return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
         design = basis.design(rows, max_bytes=settings._max_bytes)
-        for _ in range(12):
+        while True:
             try:
                 return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
             except SmallRidgeError:
@@ -239,7 +256,6 @@ class Regression:
                 # The labelled rows alone could afford so small a ridge; all rows together cannot.
                 ridge *= 10.0
                 log.info("ridge raised to %.1e, so that every row can be left out", ridge)
-        return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
 
 
 def inductive(
@@ -367,13 +383,6 @@ class FittedRidge:
     labelled_rows: Array
     settings: RidgeEstimator
 
-    def errors(self) -> tuple[float, float]:
-        """Return the mean squared leave-one-out residual of the inductive step, and what the answer minimises."""
-        spread = self.labels.spread
-        with np.errstate(over="ignore"):
-            loo, objective = arrays.to_numpy(self.labelled_loo), arrays.to_numpy(self.completion.objective)
-            return float(np.mean((loo * spread) ** 2)), float(np.sum(objective * spread**2))
-
     def answer(self, sample: PartlyLabelled, guarantee: Guarantee) -> Answer:
         """Return the answer at the unlabelled rows, in the units of the labels."""
         rows, completion = sample.unlabelled, self.completion
@@ -387,14 +396,6 @@ class FittedRidge:
             index=None if sample.index is None else sample.index[rows],
             diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **completion.solver},
         )
-
-    def extend(self, X: Array) -> Array:
-        """Return ridge regression on the completed sample at new rows, in the units of the labels."""
-        rows, coefficients = self.basis.scale(X), self.completion.coefficients
-        size = max(1, int(self.settings._max_bytes // (24 * coefficients.shape[0])))
-        blocks = arrays.blocks(rows.shape[0], size)
-        parts = [self.basis.lines(rows[part, :]) @ coefficients for part in blocks]
-        return self.labels.restore(arrays.namespace(rows).concat(parts))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
@@ -539,8 +540,7 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
 
     def predict(self, X: Any) -> Array:
         """Return ridge regression on the completed sample at rows (m, d), or kernel values with all rows of `fit`."""
-        check_is_fitted(self)
-        return self._fitted.extend(validation.read_rows(self, X, reset=False, device=True))
+        return self._extend(X)
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return answers at labelled rows whose labels are hidden, without a whole fit for each fold.
@@ -554,9 +554,7 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         >>> model.answers_in_folds([([0, 2], [1])])[0].round(6)  # with so large a ridge, the mean
         array([2.5])
         """
-        check_is_fitted(self)
-        with few_threads(len(self._fitted.labelled_rows)):
-            return self._fitted.answers_in_folds(folds)
+        return self._left_out(folds)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -605,78 +603,54 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         settings, (classes, codes) = self._checked(), validation.class_labels(sample)
         inside = codes == 1 if len(classes) == 2 else codes[:, None] == np.arange(len(classes))
         targets = np.where(inside, 1.0, -1.0)
-        fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
+        fitted = self._fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
         self._tell(fitted)
-        self._fitted = FittedClasses.of(fitted, classes, codes)
-        self.classes_, self.answer_ = classes, self._fitted.answer(sample)
+        # One number is fitted, on the host, to leave-one-out scores, which do not know the labels of their rows.
+        scores = targets - arrays.to_numpy(fitted.labels.restore(fitted.labelled_loo, shift=False))
+        self.classes_, self._factor = classes, fit_temperature(_by_class(scores), codes)
+        regression = fitted.answer(sample, _CLASSES)  # what it answers are the scores
+        ranked = np.sort(_by_class(arrays.to_numpy(regression.values)), axis=1)
+        self.answer_ = replace(
+            regression,
+            values=self._winners(regression.values),
+            status=np.where(ranked[:, -1] - ranked[:, -2] <= ROUNDING, "tied", "answered"),
+            inductive=self._winners(fitted.labels.restore(fitted.start)),
+            scores=regression.values,
+            probabilities=self._probabilities(regression.values),
+            classes=classes,
+        )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
     def predict(self, X: Any) -> AnyArray:
         """Return the classes (m,) of ridge regression on the completed sample at rows, as in `TransductiveRidge`."""
-        scores = self.decision_function(X)
-        return self._fitted.winners(scores)
+        return self._winners(self._extend(X))
 
     def decision_function(self, X: Any) -> Array:
         """Return values whose sign, (m,) for two classes, or maximum, (m, n_classes), is the class at rows."""
-        check_is_fitted(self)
-        return self._fitted.ridge.extend(validation.read_rows(self, X, reset=False, device=True))
+        return self._extend(X)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class (m, n_classes) at rows, as in `predict`, by leave-one-out."""
-        scores = self.decision_function(X)
-        return self._fitted.probabilities(scores)
+        return self._probabilities(self._extend(X))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the probability of every class at labelled rows whose labels are hidden, as `TransductiveRidge` does.
 
         The factor of the scores stays as it is.
         """
-        check_is_fitted(self)
-        with few_threads(len(self._fitted.ridge.labelled_rows)):
-            return [self._fitted.probabilities(part) for part in self._fitted.ridge.answers_in_folds(folds)]
+        return [self._probabilities(scores) for scores in self._left_out(folds)]
 
-
-@dataclass(frozen=True, eq=False)
-class FittedClasses:
-    """Ridge regression on targets -1 and +1, and the factor that makes probabilities of its scores."""
-
-    ridge: FittedRidge
-    classes: AnyArray
-    factor: float
-
-    @classmethod
-    def of(cls, ridge: FittedRidge, classes: AnyArray, codes: AnyArray) -> FittedClasses:
-        """Fit the factor to leave-one-out scores, which do not know the labels of their rows."""
-        # One number is fitted, on the host.
-        scores = ridge.labels.values - arrays.to_numpy(ridge.labels.restore(ridge.labelled_loo, shift=False))
-        return cls(ridge, classes, fit_temperature(_by_class(scores), codes))
-
-    def winners(self, scores: Array) -> AnyArray:
+    def _winners(self, scores: Array) -> AnyArray:
         """Return the class of the largest score."""
-        return self.classes[np.argmax(_by_class(arrays.to_numpy(scores)), axis=1)]
+        return self.classes_[np.argmax(_by_class(arrays.to_numpy(scores)), axis=1)]
 
-    def probabilities(self, scores: Array) -> Array:
+    def _probabilities(self, scores: Array) -> Array:
         """Return the probability of every class, shape (m, n_classes)."""
-        scores = self.factor * _by_class(scores)
+        scores = self._factor * _by_class(scores)
         xp = arrays.namespace(scores)
         raised = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return raised / xp.sum(raised, axis=1, keepdims=True)
-
-    def answer(self, sample: PartlyLabelled) -> Answer:
-        """Return the answer at the unlabelled rows; what the regression answers are its scores."""
-        regression = self.ridge.answer(sample, _CLASSES)
-        scores, inductive = regression.values, self.ridge.labels.restore(self.ridge.start)
-        ranked = np.sort(_by_class(arrays.to_numpy(scores)), axis=1)
-        return replace(
-            regression,
-            values=self.winners(scores),
-            status=np.where(ranked[:, -1] - ranked[:, -2] <= ROUNDING, "tied", "answered"),
-            inductive=self.winners(inductive),
-            scores=scores,
-            probabilities=self.probabilities(scores),
-            classes=self.classes,
-        )
 
 
 def _by_class(scores: Array) -> Array:
