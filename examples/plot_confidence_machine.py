@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.datasets import load_diabetes
 
 from transduce import RidgeConfidenceMachine
-from transduce.display import CoverageDisplay, RegionDisplay
+from transduce.display import RegionDisplay
 
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 X, truth = load_diabetes(return_X_y=True)
@@ -80,8 +80,11 @@ print(table.to_string(index=False))
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1])
 RegionDisplay.from_answer(machine.answer_, y_true=truth[unlabelled], ax=left)
 left.set(title="90 % regions of the unlabelled rows", ylabel="disease progression")
-CoverageDisplay(LEVELS, scores[:, :, 0].T).plot(ax=right)
-right.set(title=f"Guaranteed and observed, {n_splits} splits")
+right.axline((0.9, 0.9), slope=1, color="lightgrey", label="as guaranteed")
+right.plot(LEVELS, scores[:, :, 0].T, "_", ms=9, alpha=0.35, color="tab:blue")
+right.plot(LEVELS, scores[:, :, 0].mean(axis=0), "o", color="tab:blue", label="observed")
+right.set(xlabel="guaranteed coverage", ylabel="observed coverage", title=f"Coverage of {n_splits} splits")
+right.legend(loc="upper left")
 
 # %%
 # As a script with ``--out FOLDER``, this example writes the table and the picture there.

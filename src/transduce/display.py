@@ -15,9 +15,8 @@ from transduce.core.answer import Answer, Regions
 from transduce.core.types import AnyArray, Array
 from transduce.metrics import rejection_curve
 
-__all__ = ["CoverageDisplay", "MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay"]
+__all__ = ["MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay", "RelevanceDisplay"]
 __all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay", "LeaveOneOutDisplay", "MomentDisplay"]
-__all__ += ["RelevanceDisplay", "TransductionDisplay"]
 
 INSIDE, OUTSIDE, REGION, VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
 MOST_BARS = 400
@@ -56,16 +55,6 @@ def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left", ncols:
     ax.legend(framealpha=0.85, edgecolor="none", fontsize=fontsize, loc=loc, ncols=ncols)
 
 
-def check_truth(answer: Answer, y_true: Any) -> Array | None:
-    """Return the true labels at the unlabelled rows, checked; None if they are not known."""
-    if not isinstance(answer, Answer):
-        raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
-    truth = None if y_true is None else np.asarray(y_true, dtype=float)
-    if truth is not None and truth.shape != (len(answer),):
-        raise ValueError(f"Give one true label for each of the {len(answer)} unlabelled rows.")
-    return truth
-
-
 # ------------------------------------------------------------------------------------------ answers
 
 
@@ -97,9 +86,13 @@ class RegionDisplay(Display):
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
         """Plot the answer of a regression method, with the true labels (m,) at its rows if they are known."""
-        truth = check_truth(answer, y_true)
+        if not isinstance(answer, Answer):
+            raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
         if answer.regions is None:
             raise ValueError("This answer has no regions: plot one of a regression method.")
+        truth = None if y_true is None else np.asarray(y_true, dtype=float)
+        if truth is not None and truth.shape != (len(answer),):
+            raise ValueError(f"Give one true label for each of the {len(answer)} unlabelled rows.")
         return cls(answer.values, answer.regions, truth).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -141,45 +134,6 @@ def _whole_numbers(ax: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-class CoverageDisplay(Display):
-    """Observed against guaranteed coverage.
-
-    Parameters
-    ----------
-    guaranteed : array of shape (k,)
-        Confidence levels.
-    observed : array of shape (k,) or (k, n_splits)
-        Shares of rows whose region held the truth; with several splits their mean is drawn over them.
-
-    Examples
-    --------
-    >>> from transduce.display import CoverageDisplay
-    >>> CoverageDisplay([0.8, 0.9], [0.82, 0.91]).plot().ax_.get_xlabel()
-    'guaranteed coverage'
-    """
-
-    _size = (4.5, 4.5)
-
-    def __init__(self, guaranteed: Any, observed: Any) -> None:
-        self.guaranteed, observed = np.asarray(guaranteed, dtype=float), np.asarray(observed, dtype=float)
-        self.observed: AnyArray = observed[:, None] if observed.ndim == 1 else observed
-        if len(self.observed) != len(self.guaranteed):
-            raise ValueError("Give one observed share, or one line of shares, for each guaranteed level.")
-        shares = np.concatenate([self.guaranteed, self.observed.ravel()])
-        if not len(shares) or np.any((shares < 0) | (shares > 1)):
-            raise ValueError("Give guaranteed and observed coverage as shares between 0 and 1, at least one.")
-
-    def _draw(self, ax: Any) -> None:
-        start = min(self.guaranteed.min(), self.observed.min()) - 0.02
-        ax.plot([start, 1], [start, 1], color=REGION, lw=1.5, label="as guaranteed")
-        if self.observed.shape[1] > 1:
-            x = np.repeat(self.guaranteed, self.observed.shape[1])
-            ax.plot(x, self.observed.ravel(), "_", ms=9, alpha=0.35, color=INSIDE, label="single splits")
-        ax.plot(self.guaranteed, self.observed.mean(axis=1), "o", color=INSIDE, label="observed")
-        ax.set(xlim=(start, 1.005), ylim=(start, 1.005))
-        finish(ax, xlabel="guaranteed coverage", ylabel="observed coverage")
 
 
 @dataclass(eq=False, repr=False)
@@ -279,68 +233,15 @@ class RejectionCurveDisplay(Display):
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
 
-    def plot(self, *, ax: Any = None, color: Any = INSIDE) -> Self:
-        """Draw on given or new axes, in a colour of matplotlib."""
-        self._color = color
-        return super().plot(ax=ax)
-
     def _draw(self, ax: Any) -> None:
+        color = f"C{len(ax.lines)}" if ax.lines else INSIDE
         if not ax.lines:  # beside another curve it stands already
             ax.axhline(self.errors[0], color=REGION, lw=1.2, label="nothing rejected")
         rejected, errors = np.append(self.rejected, 1.0), np.append(self.errors, self.errors[-1])
-        ax.step(rejected, errors, where="post", color=self._color, label=self.name)
+        ax.step(rejected, errors, where="post", color=color, label=self.name)
         highest = max(float(np.max(line.get_ydata())) for line in ax.lines)
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.08 * highest or 0.1))
         finish(ax, xlabel="share of rows rejected", ylabel="error among the others", loc="upper right")
-
-
-@dataclass(eq=False, repr=False)
-class TransductionDisplay(Display):
-    """Transductive against inductive answers; with the truth, if it is known, how far each is off.
-
-    Parameters
-    ----------
-    inductive, transductive : array of shape (m,)
-        Answers without and with a look at the unlabelled rows.
-    y_true : array of shape (m,), optional
-        True labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from transduce.display import TransductionDisplay
-    >>> TransductionDisplay(np.array([1.0, 2.0]), np.array([1.1, 1.8])).plot().ax_.get_xlabel()
-    'inductive answer'
-    """
-
-    inductive: Array
-    transductive: Array
-    y_true: Array | None = None
-    _size = (5, 5)
-
-    @classmethod
-    def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot an answer that has inductive numbers too, with the true labels (m,) if they are known."""
-        truth = check_truth(answer, y_true)
-        if answer.inductive is None or answer.values.ndim != 1 or answer.values.dtype.kind != "f":
-            raise ValueError("This answer has no inductive numbers: plot one of TransductiveRidge.")
-        return cls(answer.inductive, answer.values, truth).plot(ax=ax)
-
-    def _draw(self, ax: Any) -> None:
-        both = np.concatenate([self.inductive, self.transductive])
-        ends = [both.min(), both.max()] if len(both) else [0.0, 1.0]
-        ax.plot(ends, ends, color=REGION, lw=1.5, label="no change")
-        if self.y_true is None:
-            ax.plot(self.inductive, self.transductive, ".", color=INSIDE, label="unlabelled row")
-        else:
-            closer = np.abs(self.transductive - self.y_true) <= np.abs(self.inductive - self.y_true)
-            for mask, color, word in (
-                (closer, INSIDE, "nearer to the truth"),
-                (~closer & ~np.isnan(self.y_true), OUTSIDE, "further from it"),
-            ):
-                label = f"{word} ({mask.sum()})"
-                ax.plot(self.inductive[mask], self.transductive[mask], ".", color=color, label=label)
-        finish(ax, xlabel="inductive answer", ylabel="transductive answer")
 
 
 # ------------------------------------------------------------------------------------------ single methods
@@ -489,17 +390,6 @@ def _names(estimator: Any) -> list[str]:
     return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
 
 
-def _column(estimator: Any, feature: Any) -> int:
-    """Return the position of a feature given by name or position."""
-    names = _names(estimator)
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    if isinstance(feature, numbers.Integral) and int(feature) in range(len(names)):
-        return int(feature)
-    known = ", ".join(names[:20])
-    raise ValueError(f"There is no feature {feature!r}; give a position from 0, or one of {known}.")
-
-
 class RelevanceDisplay(Display):
     """How much each feature matters to a Gaussian process, as bars, the most relevant on top.
 
@@ -579,7 +469,11 @@ class BandDisplay(Display):
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
             raise ValueError(f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}.")
-        j, rows = _column(estimator, feature), np.asarray(X, dtype=float)
+        names, rows = _names(estimator), np.asarray(X, dtype=float)
+        j: Any = names.index(feature) if feature in names else feature
+        if not isinstance(j, numbers.Integral) or j not in range(len(names)):
+            some = ", ".join(names[:20])
+            raise ValueError(f"There is no feature {feature!r}; give a position from 0, or one of {some}.")
         line = np.linspace(rows[:, j].min(), rows[:, j].max(), 200)
         path: AnyArray = np.tile(np.median(rows, axis=0), (200, 1))
         path[:, j] = line
@@ -590,7 +484,7 @@ class BandDisplay(Display):
         known = np.setdiff1d(np.arange(len(rows)), answer.rows)
         labels = np.asarray(estimator.transduction_, dtype=float)
         seen, asked = (rows[known, j], labels[known]), rows[answer.rows, j]
-        name = _names(estimator)[j] + (", others at their median" if rows.shape[1] > 1 else "")
+        name = names[j] + (", others at their median" if rows.shape[1] > 1 else "")
         return cls(line, mean, std, seen, (asked, answer.values, answer.standard_errors), name).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -708,18 +602,18 @@ class GraphMapDisplay(Display):
         return cls(positions, colours, labelled, estimator.classes_).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        reached, places = ~np.isnan(self.colours), self.positions.T
+        reached, places, count = ~np.isnan(self.colours), self.positions.T, len(self.classes)
+        names = [f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()]
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
             ax.scatter(*places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label")
-        if len(self.classes) == 2:
+        if count == 2:
             limit = float(np.abs(self.colours[reached]).max())
             style: dict[str, Any] = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
         else:
             from matplotlib import colormaps
             from matplotlib.colors import ListedColormap
 
-            count = len(self.classes)
             few, many = colormaps["tab10"](range(10)), colormaps["turbo"](np.linspace(0.05, 0.95, count))
             shades = ListedColormap((few if count <= 10 else many)[:count])
             style = {"cmap": shades, "vmin": -0.5, "vmax": count - 0.5}
@@ -727,12 +621,11 @@ class GraphMapDisplay(Display):
         labelled = self.labelled & reached
         style |= {"s": 3 * size + 20, "edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
         ax.scatter(*places[:, labelled], c=self.colours[labelled], **style)
-        names = self.classes.tolist()
-        if len(names) == 2:
-            ax.figure.colorbar(points, ax=ax, label=f"score: {names[0]} below 0, {names[1]} above")
+        bar = ax.figure.colorbar(points, ax=ax)
+        if count == 2:
+            bar.set_label(f"score: {names[0]} below 0, {names[1]} above")
         else:
-            bar = ax.figure.colorbar(points, ax=ax, ticks=np.arange(len(names)))
-            bar.ax.set_yticklabels([f"{name:g}" if isinstance(name, float) else str(name) for name in names])
+            bar.set_ticks(np.arange(count), labels=names)
             bar.ax.tick_params(length=0)
         finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
 

@@ -11,14 +11,12 @@ from transduce import Answer, Guarantee, Regions, TransductiveGPRegressor, Trans
 from transduce.conformal import Miscoverage
 from transduce.display import (
     BandDisplay,
-    CoverageDisplay,
     LeaveOneOutDisplay,
     MiscoverageDisplay,
     MomentDisplay,
     RegionDisplay,
     RejectionCurveDisplay,
     RelevanceDisplay,
-    TransductionDisplay,
 )
 
 PROMISE = Guarantee("exact", about="interval", confidence=0.9)
@@ -65,7 +63,7 @@ def test_axes_given_are_used():
     _, ax = plt.subplots()
     regions = Regions.from_intervals([[0, 1]])
     assert RegionDisplay.from_answer(answer(regions), ax=ax).ax_ is ax
-    assert CoverageDisplay([0.9], [0.8]).plot(ax=ax).ax_ is ax
+    assert RelevanceDisplay([0.9], ["age"]).plot(ax=ax).ax_ is ax
 
 
 def test_nothing_to_draw_is_drawn_without_complaint():
@@ -81,22 +79,11 @@ def test_truth_may_be_known_in_part():
     assert [len(line.get_xdata()) for line in display.ax_.get_lines()] == [1, 0, 2]
 
 
-def test_coverage_of_splits():
-    display = CoverageDisplay([0.8, 0.9], [[0.7, 0.9], [0.9, 1.0]]).plot()
-    *_, mean = display.ax_.get_lines()
-    np.testing.assert_allclose(mean.get_ydata(), [0.8, 0.95])
-    assert len(CoverageDisplay([0.8, 0.9], [0.7, 0.9]).plot().ax_.get_lines()) == 2
-
-
 def test_refusals():
     with pytest.raises(ValueError, match="no regions"):
         RegionDisplay.from_answer(Answer(np.arange(1), np.ones(1), np.array(["answered"]), PROMISE))
     with pytest.raises(ValueError, match="each of the 1 unlabelled rows"):
         RegionDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), y_true=[1.0, 2.0])
-    with pytest.raises(ValueError, match="for each guaranteed level"):
-        CoverageDisplay([0.8, 0.9], [0.7])
-    with pytest.raises(ValueError, match="shares between 0 and 1"):
-        CoverageDisplay([80, 90], [82, 91])
     with pytest.raises(TypeError, match=r"such as model.answer_"):
         RegionDisplay.from_answer("answer")
 
@@ -112,26 +99,6 @@ def test_leave_one_out_curves():
     assert choice.get_ydata()[0] == model.loo_path_["error"].min()
     linear = LeaveOneOutDisplay.from_estimator(TransductiveRidge(kernel="linear").fit(X, y))
     assert len(linear.ax_.get_lines()) == 2
-
-
-def test_transductive_against_inductive():
-    def both(values, inductive):
-        count = np.full(len(values), "answered")
-        return Answer(np.arange(len(values)), np.array(values), count, PROMISE, inductive=np.array(inductive))
-
-    plain = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]))
-    np.testing.assert_array_equal(plain.ax_.get_lines()[1].get_ydata(), [1.0, 2.0])
-    judged = TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0, 3.0])
-    assert [line.get_label() for line in judged.ax_.get_lines()][1:] == [
-        "nearer to the truth (1)",
-        "further from it (1)",
-    ]
-    with pytest.raises(ValueError, match="no inductive numbers"):
-        TransductionDisplay.from_answer(both(["a"], ["b"]))
-    with pytest.raises(ValueError, match="each of the 2 unlabelled rows"):
-        TransductionDisplay.from_answer(both([1.0, 2.0], [1.5, 2.5]), y_true=[1.0])
-    with pytest.raises(TypeError, match=r"such as model.answer_"):
-        TransductionDisplay.from_answer(3)
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +169,7 @@ def test_rejection_curves_step_down_from_the_error():
     np.testing.assert_allclose(line.get_xdata()[:3], [0.0, 0.2, 0.4])
     second = RejectionCurveDisplay.from_predictions(truth, truth, sure, name="oracle", ax=display.ax_)
     assert second.ax_ is display.ax_
+    assert len({line.get_color() for line in display.ax_.lines}) == 3
     assert display.ax_.get_ylim()[1] >= 0.4
     perfect = RejectionCurveDisplay.from_predictions([0, 1], [0, 1], [0.1, 0.9])
     assert perfect.ax_.get_ylim() == (0.0, 0.1)
