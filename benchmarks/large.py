@@ -180,7 +180,6 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from transduce.filling.options import Options
     from transduce.filling.result import FittedFill
     from transduce.filling.sources import FrameSource, Rows, draw
-    from transduce.tables.columns import LabelReading
 
     lines = []
     for name in names:
@@ -196,13 +195,10 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         inside, held = source.take(roles, target, options)
         rest = np.setdiff1d(hidden, roles.sampled[:, 1])
         rows = Rows(inside.frame.reset_index(drop=True), inside.labels)
-        reading = LabelReading.of(
-            inside.labels, pd.concat([inside.frame[target], held.frame[target]]), "point"
-        )
         for n_outside in (0, 10_000_000):
             fit = fit_rows(rows, replace(settled, guarantee="column"), source, n_outside)
             diagnosis = Diagnosis(fit, settled)
-            fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
+            fitted = FittedFill.of(fit, diagnosis.chance, held, options)
             new = fitted.new_columns(shown.iloc[rest])
             weights = diagnosis.members.set_index("name")["weight"].dropna().round(2)
             lines.append((name, n_outside, *measures(new, target, truth[rest]), weights.to_dict()))

@@ -22,7 +22,6 @@ from transduce.cli.commands import compare_with_truth, demo_table
 from transduce.cli.terminal import Bars, progress_bars, tell
 from transduce.core.computing import show_progress, stage
 from transduce.datasets import load_houses
-from transduce.tables import delimited
 from transduce.tables import files as tables
 from transduce.tables.columns import rounded
 
@@ -275,7 +274,7 @@ def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
         file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(delimited, "append_columns", stop)
+    monkeypatch.setattr(tables, "append_columns", stop)
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force")
     assert result.exit_code == 130
     assert Path("out.csv").read_text() == "old"

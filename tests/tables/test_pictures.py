@@ -19,7 +19,7 @@ from transduce import fill
 from transduce.filling import fill_folder, load, save
 from transduce.tables import files
 from transduce.tables.features import vectorize
-from transduce.tables.pictures import LENGTH, PictureCells, file_below, picture_features, preview, small_copy
+from transduce.tables.pictures import LENGTH, file_below, picture_features, preview, read_pictures, small_copy
 
 INKS = [(200, 30, 30), (30, 160, 40), (30, 40, 200)]
 
@@ -219,10 +219,10 @@ def test_kinds_of_pictures_look_the_same():
     """Orientation, transparency, 16 bits, palettes and formats change what is stored, not what is seen."""
     rng = np.random.default_rng(1)
     image = drawn(rng, 0, 2, 1, side=64)
-    plain = small_copy(encoded(image), "").astype(int)
+    plain = small_copy(io.BytesIO(encoded(image))).astype(int)
 
     def differs(content):
-        return np.abs(small_copy(content, "").astype(int) - plain).mean()
+        return np.abs(small_copy(io.BytesIO(content)).astype(int) - plain).mean()
 
     for kind, options in (
         ("WEBP", {"lossless": True}),
@@ -239,24 +239,26 @@ def test_kinds_of_pictures_look_the_same():
     assert differs(encoded(turned)) > 6.0
     grey = image.convert("L")
     deep = Image.fromarray(np.asarray(grey).astype(np.uint16) * 257)
-    seen = small_copy(encoded(grey), "").astype(int)
+    seen = small_copy(io.BytesIO(encoded(grey))).astype(int)
     for one in (
         encoded(deep),
         encoded(deep, "TIFF"),
         encoded(Image.fromarray(np.asarray(grey) / np.float32(255)), "TIFF"),
     ):
-        assert np.abs(small_copy(one, "").astype(int) - seen).mean() < (
+        assert np.abs(small_copy(io.BytesIO(one)).astype(int) - seen).mean() < (
             1.0 if one[:4] == b"\x89PNG" else 40.0
         )
     ink = Image.new("RGBA", (64, 64), (0, 0, 0, 0))
     ImageDraw.Draw(ink).rectangle((10, 20, 30, 40), fill=(255, 0, 0, 255))
     white = Image.new("RGB", (64, 64), "white")
     ImageDraw.Draw(white).rectangle((10, 20, 30, 40), fill=(255, 0, 0))
-    np.testing.assert_array_equal(small_copy(encoded(ink), ""), small_copy(encoded(white), ""))
+    np.testing.assert_array_equal(
+        small_copy(io.BytesIO(encoded(ink))), small_copy(io.BytesIO(encoded(white)))
+    )
     clear = ink.convert("P")
     assert (
         np.abs(
-            small_copy(encoded(clear, transparency=clear.getpixel((0, 0))), "").astype(int)
+            small_copy(io.BytesIO(encoded(clear, transparency=clear.getpixel((0, 0))))).astype(int)
             - np.asarray(white)
         ).mean()
         < 4.0
@@ -280,16 +282,16 @@ def test_files_are_read_once_while_they_do_not_change(tmp_path, monkeypatch):
     from transduce.tables import pictures
 
     opened = []
-    real = pictures._copy
-    monkeypatch.setattr(pictures, "_copy", lambda file: opened.append(file) or real(file))
+    real = pictures.small_copy
+    monkeypatch.setattr(pictures, "small_copy", lambda file: opened.append(file) or real(file))
     rng = np.random.default_rng(2)
     drawn(rng, 0, 1, 0).save(tmp_path / "a.png")
-    cells, column = PictureCells(str(tmp_path)), pd.Series(["a.png", "a.png"])
-    first, again = cells.read(column)[0], cells.read(column)[0]
+    column, folder = pd.Series(["a.png", "a.png"]), str(tmp_path)
+    first, again = read_pictures(column, folder)[0], read_pictures(column, folder)[0]
     assert len(opened) <= 2  # two threads may meet it at once
     np.testing.assert_array_equal(first, again)
     drawn(rng, 1, 3, 1, side=40).save(tmp_path / "a.png")
-    assert not np.array_equal(cells.read(column)[0], first)
+    assert not np.array_equal(read_pictures(column, folder)[0], first)
 
 
 def test_a_browser_gets_a_picture_that_it_can_show(tmp_path):

@@ -28,7 +28,7 @@ from transduce.filling.result import FillResult, FillResults, FittedFill, TableF
 from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, draw, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
-from transduce.tables.columns import LabelReading, Target, check_columns
+from transduce.tables.columns import Target, check_columns, limits_in
 from transduce.tables.features import Features, vectorize
 from transduce.tables.numbers import without
 
@@ -332,11 +332,11 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
         roles = draw(scans, target, options)
     with stage("sample"):
         inside, held = source.take(roles, target, options)
-    column = pd.concat([inside.frame[[target]], held.frame[[target]]], ignore_index=True)
-    reading = LabelReading.of(inside.labels, without(column, options.missing)[target], source.prefer)
-    limits = reading.limits_in(sum((Counter(scan.limits) for scan in scans), Counter()))
-    reading = replace(reading, words=source.words, limits=limits if seen is None else seen)
-    shown, kept = replace(inside.labels, limits=reading.limits), held.labels
+    shown, kept = inside.labels, held.labels
+    if seen is None and shown.task == "regression":
+        seen = limits_in(sum((Counter(scan.limits) for scan in scans), Counter()), shown.spelling)
+    spelling = replace(shown.spelling, words=source.words)
+    shown = replace(shown, limits=Limits() if seen is None else seen, spelling=spelling)
     settled = options.for_labels(shown, kept)
     n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
     enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
@@ -350,7 +350,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     held_out = replace(settled, guarantee="column" if holds_out or settled.own else "row")
     fit = fit_rows(rows, held_out, source, n_outside, classes)
     diagnosis = Diagnosis(fit, settled)
-    fitted = FittedFill.of(fit, diagnosis.chance, held, reading, options)
+    fitted = FittedFill.of(fit, diagnosis.chance, held, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
     answer = join_answers([fit.answer, nobody], by_class=options.by_class)
     counts = {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)}

@@ -26,8 +26,7 @@ from transduce.filling.options import Options
 from transduce.filling.result import FillResult, FittedFill
 from transduce.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
 from transduce.tables.columns import check_columns, rounded
-from transduce.tables.delimited import decimal_sign
-from transduce.tables.files import memory_free
+from transduce.tables.files import decimal_sign, memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
 
 MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
@@ -108,7 +107,7 @@ def _write(
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     with whole_file(folder / name, force=True) as file:
-        writer = PartWriter(file, files, fitted.reading.decimal)
+        writer = PartWriter(file, files, fitted.reading.spelling.decimal)
         for batch in files.batches(part, batch_rows):
             frame = files.frame_of(batch)
             some = None
@@ -252,7 +251,7 @@ def fill_folder(
             raise
         manifest.save()
         about: dict[str, Any] = {"name": table, "flags": {"out": f"{out}".rstrip("/") + "/"}}
-        about |= {"prefer": decimal_sign(files.style.delimiter), "words": files.kind in ("csv", "tsv")}
+        about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
         about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
         batch_rows = _batch_rows(files, memory, runner)
         source = _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)

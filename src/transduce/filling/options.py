@@ -84,9 +84,9 @@ def _design(name: str, value: Any) -> None:
 
 
 def _named_limits(texts: Sequence[Any]) -> Limits:
-    from transduce.tables.columns import LabelReading
+    from transduce.tables.columns import limits_in
 
-    return LabelReading("", "regression").limits_in({str(one).strip(): 1 for one in texts})
+    return limits_in({str(one).strip(): 1 for one in texts})
 
 
 def _limits(name: str, value: Any) -> None:

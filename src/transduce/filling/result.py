@@ -32,7 +32,7 @@ from transduce.filling.sources import FrameSource, Rows, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import LabelReading, Target, check_names, new_columns
+from transduce.tables.columns import Target, check_names, new_columns
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
@@ -110,7 +110,7 @@ class FittedFill:
     """
 
     labels: AnyArray  # those that were fitted to
-    reading: LabelReading  # how the cells of the target are read
+    reading: Target  # how the cells of the target are read
     encoder: Encoder  # turns the columns of any row into features
     outside: OutsideCalibration  # answers any row that was not fitted to
     chance: RightChance  # how probable classes are
@@ -119,9 +119,7 @@ class FittedFill:
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
 
     @classmethod
-    def of(
-        cls, fit: TableFit, chance: RightChance, held: Rows, reading: LabelReading, options: Options
-    ) -> FittedFill:
+    def of(cls, fit: TableFit, chance: RightChance, held: Rows, options: Options) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
         known, missing, classes = fit.target.known, list(options.missing), None
         shown, kept = known, held.labels.known
@@ -142,7 +140,7 @@ class FittedFill:
         outside = replace(outside, by_class=options.by_class, drawn=isinstance(options.design, Drawn))
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
-        return cls(known, reading, encoder, outside, chance, options, some, verdict)
+        return cls(known, fit.target, encoder, outside, chance, options, some, verdict)
 
     def below(self, folder: str | Path) -> FittedFill:
         """Return the same model for rows of a table in another folder, below which its pictures are."""
@@ -183,7 +181,7 @@ class FittedFill:
         if moments is not None and moments.cells in ("date", "time"):  # objects are not for files
             kind = "date32[pyarrow]" if moments.cells == "date" else "time64[us][pyarrow]"
             kinds |= {one: kind for one in plain if one != f"{name}_status"}
-        if self.reading.whole:
+        if self.reading.spelling.whole:
             kinds[f"{name}_filled"] = "Int64"
         elif plain and all(isinstance(label, bool) for label in self.labels.tolist()):
             kinds[f"{name}_filled"] = "boolean"

@@ -22,7 +22,7 @@ from transduce.filling.sources import FrameSource, draw
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
 from transduce.tables.files import arrow_table
-from transduce.tables.pictures import PictureCells, holds_pictures
+from transduce.tables.pictures import holds_pictures, small_copies
 from transduce.tables.vectors import to_pandas
 
 _FORMAT = 3
@@ -78,8 +78,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
             frame = frame.assign(**{target: source.labels.labels[rows]})
-        cells = PictureCells(read.pictures or source.pictures)
-        copies = {name: cells.copies(one) for name, one in frame.items() if holds_pictures(one)}
+        folder = read.pictures or source.pictures
+        copies = {name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)}
         parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
         archive.writestr(_TABLE, buffer.getvalue())
 

@@ -17,8 +17,7 @@ from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
 from transduce.filling.options import Options
 from transduce.tables import columns
-from transduce.tables.columns import Target, check_names, missing_labels, read_target
-from transduce.tables.delimited import ColumnCells
+from transduce.tables.columns import ColumnCells, Target, check_names, missing_labels, read_target
 from transduce.tables.files import Table
 from transduce.tables.numbers import without
 from transduce.tables.pictures import names_of

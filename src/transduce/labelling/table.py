@@ -16,8 +16,7 @@ import pandas as pd
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.labelling.journal import Label
 from transduce.tables import files
-from transduce.tables.columns import check_columns
-from transduce.tables.delimited import ColumnCells
+from transduce.tables.columns import ColumnCells, check_columns
 from transduce.tables.numbers import holds_code, read_cells, read_numbers, without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import STATUSES, UNSEEN, Answer, Regions
+from transduce.core.answer import UNSEEN, Answer, Regions
 from transduce.core.checks import check_choice
 from transduce.core.guarantee import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
@@ -20,7 +20,6 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import TASKS, counted, option
 from transduce.tables import numbers
-from transduce.tables.delimited import ColumnCells
 from transduce.tables.vectors import read_vectors
 
 FEWEST_LABELS = 3
@@ -28,14 +27,27 @@ NEARLY_ALL, FEW = 0.8, 20  # of more labels than so many, this share of differen
 NO_LIMITS = Limits()
 
 
+@dataclass(frozen=True)
+class ColumnCells:
+    """How the cells of a column of text were read."""
+
+    reading: str = ""  # how a number written with a comma, or with groups of digits, was read
+    markers: dict[str, int] = field(default_factory=dict)
+    prefer: str = "point"  # the decimal sign in case of doubt
+    texts: Callable[[], list[str]] | None = None  # gives the cells as they are written
+
+
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """How labels are written, so that answers are written like them."""
+    """How labels are written, so that others are read, and answers are written, like them."""
 
     unit: str = ""  # of numbers
+    decimal: str = "point"  # of numbers in text
     moments: numbers.Moments | None = None  # if numbers stand for dates, times or durations
+    whole: bool = False  # whether classes are whole numbers
     classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
     categories: Any = None  # the type of pandas, if it lists the classes
+    words: bool = False  # whether texts such as NA stand for a missing label
 
 
 PLAIN = Spelling()
@@ -69,6 +81,32 @@ class Target:
     def n_labels(self) -> int:
         """How many labels there are."""
         return int((~self.missing).sum())
+
+    def read(self, frame: pd.DataFrame) -> Target:
+        """Return the labels of other rows, read as these were; all are missing where the table lacks the column."""
+        spelling, column = self.spelling, frame.get(self.name, pd.Series([None] * len(frame), dtype=object))
+        missing = missing_labels(column, words=spelling.words)
+        if missing.all():
+            labels = np.full(len(frame), np.nan if self.task == "regression" else None)
+        elif self.task == "classification":
+            labels = np.full(len(frame), None, dtype=object)
+            labels[~missing] = objects([self._class(cell) for cell in column[~missing].tolist()])
+        elif spelling.moments is not None:
+            labels = spelling.moments.numbers(column.mask(missing, None))
+        elif pd.api.types.is_numeric_dtype(column):
+            labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
+        else:
+            labels = numbers.read_cells(column.mask(missing, None), spelling.decimal, spelling.unit)[0]
+        return replace(self, labels=labels, missing=missing, notes=[])
+
+    def _class(self, cell: Any) -> Any:
+        label = numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
+        if self.spelling.whole:
+            try:
+                label = int(float(cell))
+            except (TypeError, ValueError):
+                label = str(cell)
+        return self.spelling.classes.get(label, label)
 
 
 def read_target(
@@ -116,41 +154,37 @@ def _check_cells(column: pd.Series, name: Any) -> None:
 
 def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
     """Return labels that are numbers or classes."""
-    missing, task, decisive = column.isna().to_numpy(dtype=bool), said, None
-    labels, amounts, notes = _labels(column, name, task, cells.prefer)
+    missing, task, decisive, limits = column.isna().to_numpy(dtype=bool), said, None, NO_LIMITS
+    labels, found, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    if task == "auto" and amounts is None:  # codes such as 007 among them
+    if task == "auto" and found is None:  # codes such as 007 among them
         task = "classification"
-    elif task == "auto":
-        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else amounts
+    elif task == "auto" and found is not None:
+        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else found.values
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(missing), 0)), plain))
-        decisive = decisive_label(np.asarray(amounts)[~missing]) if task == "regression" else None
-    words, odd = numbers.hole_words(column), []
-    if task == "regression" and amounts is not None:
-        marks = numbers.sentinels(amounts)
-        odd = numbers.value_notes(name, amounts, marks, np.arange(len(amounts)), empty=False)
-    notes += [*_about_markers(name, words, cells.markers), *odd]
+        decisive = decisive_label(found.values[~missing]) if task == "regression" else None
+    odd, rows = list[str](), np.arange(len(missing))
+    if task == "regression" and found is not None:
+        odd = numbers.value_notes(name, found.values, numbers.sentinels(found.values), rows, empty=False)
+    notes += [*_about_markers(name, numbers.hole_words(column), cells.markers), *odd]
     if task == "regression":
-        values = _numbers(name, labels, amounts, missing)
+        values = _numbers(name, labels if found is None else found.values, missing)
+        spelling = PLAIN if found is None else Spelling(found.unit, found.decimal)
+        limits = limits_in(limit_texts(column), spelling)
     else:
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
-    target = Target(name, values, missing, task, notes)
-    reading = LabelReading.of(target, column, cells.prefer)
-    spelling = Spelling(reading.unit)
-    if task == "classification":
         as_read = column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
         spelling = _spelling(values, as_read, column.dtype)
         values[~missing] = objects([spelling.classes.get(label, label) for label in values[~missing]])
-    target = _checked(replace(target, limits=reading.limits_in(limit_texts(column)), spelling=spelling))
-    if said != "auto":
-        return target
-    guess = f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
-    if task == "classification":
-        otherwise = "" if amounts is None else f"; {option('task', 'regression')} reads them as numbers"
-        n_classes = len(set(labels[~missing].tolist()))
-        guess = f"{name!r} was read as classes ({n_classes} different ones){otherwise}."
-    return replace(target, notes=[guess, *notes], decisive=decisive)
+    if said == "auto":
+        guess = f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
+        if task == "classification":
+            otherwise = "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
+            n_classes = len(set(labels[~missing].tolist()))
+            guess = f"{name!r} was read as classes ({n_classes} different ones){otherwise}."
+        notes = [guess, *notes]
+    return _checked(Target(name, values, missing, task, notes, limits, decisive, spelling))
 
 
 def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
@@ -167,16 +201,17 @@ def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> 
 
 def _labels(
     column: pd.Series, name: Any, task: str, prefer: str
-) -> tuple[AnyArray, AnyArray | None, list[str]]:
+) -> tuple[AnyArray, numbers.NumberCells | None, list[str]]:
     """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
+    nowhere = np.zeros(len(column), dtype=int)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         amounts = column.to_numpy(dtype=float, na_value=np.nan)
-        return amounts, amounts, []
+        return amounts, numbers.NumberCells(amounts, nowhere), []
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
     if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
-        return labels, pd.to_numeric(column).to_numpy(float), []
+        return labels, numbers.NumberCells(pd.to_numeric(column).to_numpy(float), nowhere), []
     for row in known:
         labels[row] = numbers.as_label(labels[row])
     if task == "classification" or not any(isinstance(label, str) for label in present):
@@ -190,7 +225,7 @@ def _labels(
     if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
         said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
-        return labels, found.values, [said, *_unusual(name, texts, found)]
+        return labels, found, [said, *_unusual(name, texts, found)]
     if task == "regression" or found.nearly_all:
         start = "holds" if found.nearly_all else "should hold"
         raise ValueError(_not_read(name, f"{start} numbers", texts, found.unread))
@@ -233,7 +268,7 @@ def _dated_target(column: pd.Series, moments: numbers.Moments, task: str, cells:
     classes = option("task", "classification")
     notes = [f"{name!r} was read as {moments.what}{such}; {classes} reads them as classes."]
     notes = [*(notes if task == "auto" else []), *_about_markers(name, {}, cells.markers)]
-    spelling = Spelling(moments.unit, moments)
+    spelling = Spelling(moments.unit, moments=moments)
     return _checked(Target(name, values, missing, "regression", notes, spelling=spelling))
 
 
@@ -247,12 +282,13 @@ def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
     usual = dict(pair for pair, _ in reversed(pairs.most_common()))
     other = any(str(label) != cell for label, cell in usual.items())
     lists = isinstance(kind, pd.CategoricalDtype) and set(classes) - {None} <= set(kind.categories)
-    return Spelling(classes=usual if other else {}, categories=kind if lists else None)
+    whole = all(type(label) is int for label in classes if label is not None)
+    return Spelling(whole=whole, classes=usual if other else {}, categories=kind if lists else None)
 
 
-def _numbers(name: Any, labels: AnyArray, amounts: AnyArray | None, missing: Mask) -> AnyArray:
+def _numbers(name: Any, labels: AnyArray, missing: Mask) -> Array:
     try:
-        amounts = np.where(missing, np.nan, labels if amounts is None else amounts).astype(float)
+        amounts = np.where(missing, np.nan, labels).astype(float)
     except (TypeError, ValueError):
         said = f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number"
         raise ValueError(f"{said}: ask for classes with {option('task', 'classification')}.") from None
@@ -320,71 +356,15 @@ def limit_texts(column: pd.Series) -> Counter[str]:
     return Counter({text: n for text, n in counts.items() if numbers.LIMIT.fullmatch(text)})
 
 
-@dataclass(frozen=True)
-class LabelReading:
-    """How the cells of the target are read."""
-
-    name: Any  # the column
-    task: str
-    decimal: str = "point"  # of numbers in text
-    unit: str = ""  # of numbers in text
-    whole: bool = False  # whether classes are whole numbers
-    words: bool = False  # whether texts such as NA stand for a missing label
-    limits: Limits = NO_LIMITS  # labels of the whole table that are limits
-    decisive: float | None = None  # as in `Target`
-    spelling: Spelling = PLAIN
-
-    @classmethod
-    def of(cls, target: Target, column: pd.Series, prefer: str = "point") -> LabelReading:
-        """Return how the labels of a target were read from a column."""
-        spelling = target.spelling
-        if target.task == "classification":
-            whole = all(type(label) is int for label in [*(spelling.classes or target.known.tolist())])
-            return cls(target.name, target.task, whole=whole, spelling=spelling)
-        if spelling.moments is not None:
-            return cls(target.name, target.task, spelling=spelling)
-        if pd.api.types.is_numeric_dtype(column):
-            return cls(target.name, target.task, decisive=target.decisive)
-        texts = [cell if isinstance(cell, str) else None for cell in column.tolist()]
-        found = numbers.read_numbers(texts, prefer)
-        reading = (target.name, target.task, found.decimal, found.unit)
-        return cls(*reading, decisive=target.decisive, spelling=spelling)
-
-    def limits_in(self, texts: Mapping[str, int]) -> Limits:
-        """Return what limits there are among labels, given their texts and how often each occurs."""
-        if self.task != "regression" or not texts:
-            return NO_LIMITS
-        values, side = numbers.read_cells(pd.Series(list(texts), dtype=object), self.decimal, self.unit)
-        low, high = values[side < 0], values[side > 0]
-        several = max(len(np.unique(low)), len(np.unique(high))) > 1
-        number = int(np.array([*texts.values()])[side != 0].sum())
-        return Limits(number, float(low.max(initial=-np.inf)), float(high.min(initial=np.inf)), several)
-
-    def read(self, frame: pd.DataFrame) -> Target:
-        """Return the labels of some rows; all are missing where the table lacks the column."""
-        column = frame.get(self.name, pd.Series([None] * len(frame), dtype=object))
-        missing = missing_labels(column, words=self.words)
-        if missing.all():
-            labels = np.full(len(frame), np.nan if self.task == "regression" else None)
-        elif self.task == "classification":
-            labels = np.full(len(frame), None, dtype=object)
-            labels[~missing] = objects([self._class(cell) for cell in column[~missing].tolist()])
-        elif self.spelling.moments is not None:
-            labels = self.spelling.moments.numbers(column.mask(missing, None))
-        elif pd.api.types.is_numeric_dtype(column):
-            labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
-        else:
-            labels = numbers.read_cells(column.mask(missing, None), self.decimal, self.unit)[0]
-        return Target(self.name, labels, missing, self.task, limits=self.limits, spelling=self.spelling)
-
-    def _class(self, cell: Any) -> Any:
-        label = numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
-        if self.whole:
-            try:
-                label = int(float(cell))
-            except (TypeError, ValueError):
-                label = str(cell)
-        return self.spelling.classes.get(label, label)
+def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
+    """Return what limits there are among numbers, given their texts and how often each occurs."""
+    if not texts:
+        return NO_LIMITS
+    values, side = numbers.read_cells(pd.Series(list(texts), dtype=object), spelling.decimal, spelling.unit)
+    low, high = values[side < 0], values[side > 0]
+    several = max(len(np.unique(low)), len(np.unique(high))) > 1
+    number = int(np.array([*texts.values()])[side != 0].sum())
+    return Limits(number, float(low.max(initial=-np.inf)), float(high.min(initial=np.inf)), several)
 
 
 YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
@@ -407,9 +387,6 @@ def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
     if not 1 <= number <= len(rows):
         raise ValueError(f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn.")
     return np.sort(np.random.default_rng(seed).choice(rows, number, replace=False))
-
-
-SEPARATOR = " | "
 
 
 def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
@@ -471,10 +448,7 @@ def new_columns(
     silent = np.isnan(np.nan if right is None else right)  # where one is not said, nor are the others
     shares = answer.probabilities[:, order].T if classes else ()  # type: ignore[index]
     shares = [at_unlabelled(np.where(silent, np.nan, share)) for share in shares]
-    words = pd.Series(["given", *STATUSES]).array
-    which = [answer.status == word for word in STATUSES]
-    status = words.take(at_unlabelled(np.select(which, range(1, len(words)), len(words)), 0, int))
-    columns = [filled, *middle, surer, status, *shares]
+    columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
     for j, column in enumerate(columns):  # whole numbers that may be missing stay whole
         whole = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer"
@@ -527,7 +501,7 @@ def _sets(answer: Answer, order: AnyArray) -> AnyArray:
     sets = np.column_stack([answer.label_sets[:, order], other])
     kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
     rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
-    return objects([SEPARATOR.join(itertools.compress(names, row)) for row in rows])[which.ravel()]
+    return objects([" | ".join(itertools.compress(names, row)) for row in rows])[which.ravel()]
 
 
 def widths_between(regions: Regions, limits: Limits) -> Array:
@@ -558,7 +532,7 @@ def check_once(names: Iterable[Any], where: Any) -> None:
         raise ValueError(f"{where} has two columns called {twice[0]!r}: give each a name of its own.")
 
 
-def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") -> None:
+def check_columns(frame: pd.DataFrame, wanted: list[Any]) -> None:
     """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
     check_once(frame.columns, "The table")
     for name in wanted:
@@ -571,4 +545,4 @@ def check_columns(frame: pd.DataFrame, wanted: list[Any], what: str = "column") 
         some = [repr(str(column)) for column in frame.columns[:6]]
         more = " and others" if frame.shape[1] > len(some) else ""
         hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(some)}{more}."
-        raise ValueError(f"The table has no {what} {name!r}. {hint}")
+        raise ValueError(f"The table has no column {name!r}. {hint}")

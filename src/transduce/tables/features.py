@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import warnings
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,7 @@ FAR = 100.0  # times as far from the median as nearly all others that differ fro
 MOST_FAR = 0.1  # of these cells may be far
 FEWEST_TO_TELL = 20  # rows
 LARGE = 2**27  # numbers; so many features are held in single precision
+_OWN = "dropped: every row has its own"  # what becomes of identifiers
 _ID = re.compile(r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|")
 
 
@@ -55,16 +58,15 @@ class Features:
 
 @dataclass(eq=False)
 class _Column:
-    """One column on its way to features."""
+    """One column and its features, before they are scaled."""
 
     name: Any
     kind: str
     treatment: str
     n_missing: int
-    cells: Any = None  # a series, of dates, categories and text
     parts: dict[str, Array] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     reading: Any = None
+    notes: list[str] = field(default_factory=list)
 
 
 class _Said(NamedTuple):
@@ -104,23 +106,18 @@ def vectorize(  # noqa: PLR0913
             about = (*others[name], int(frame[name].isna().sum())) if name in others else None
             columns.append(_Column(name, *about) if about else _profile(frame[name], name, said, order))
             report(done / frame.shape[1])
-        for column in columns:
-            if column.kind == "text":
-                column.parts = _words(column, random_state)
-            elif column.kind == "date" or (column.kind == "category" and column.reading is None):
-                _encode(column)
-    scales = {column.name: _scales(column) for column in columns}
-    every = [scale for own in scales.values() for scale in own]
-    kind = float if len(frame) * len(every) < LARGE else np.float32
-    matrix = np.empty((len(frame), len(every)), dtype=kind)
-    cells = (column.parts[scale.feature] for column in columns for scale in scales[column.name])
-    for j, (scale, values) in enumerate(zip(every, cells, strict=True)):
+    scaled = [(scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)]
+    kind = float if len(frame) * len(scaled) < LARGE else np.float32
+    matrix = np.empty((len(frame), len(scaled)), dtype=kind)
+    for j, (scale, values) in enumerate(scaled):
         matrix[order, j] = scale.apply(values)
     readings = {c.name: c.reading for c in columns if c.reading is not None}
-    names, origins = [scale.feature for scale in every], [scale.column for scale in every]
-    lines = [(c.name, c.kind, c.treatment, c.n_missing, len(scales[c.name])) for c in columns]
+    names, origins = [scale.feature for scale, _ in scaled], [scale.column for scale, _ in scaled]
+    counts = Counter(origins)
+    lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
-    return Features(matrix, names, origins, account, _notes(columns), Encoder(readings, every))
+    encoder = Encoder(readings, [scale for scale, _ in scaled])
+    return Features(matrix, names, origins, account, _notes(columns), encoder)
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -170,12 +167,12 @@ def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Colu
         return _number(name, as_floats(series), treatment, rows)
     series, n_missing = series.reset_index(drop=True), int(series.isna().sum())
     if pd.api.types.is_datetime64_any_dtype(series):
-        return _constant(name, series.nunique(), n_missing) or _Column(name, "date", "", n_missing, series)
+        return _constant(name, series.nunique(), n_missing) or _date(name, series)
     found = None if said.text else vectors.read_vectors(series)
     if found is not None:
         return _vector(name, found, said.seed)
     if not said.text and pictures.holds_pictures(series):
-        return _picture(name, series, pictures.PictureCells(said.folder), rows)
+        return _picture(name, series, said.folder, rows)
     texts = as_texts(series)
     first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
     odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)  # such as a record
@@ -199,21 +196,18 @@ def _constant(name: Any, distinct: int, n_missing: int) -> _Column | None:
 
 
 def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _Column:
-    n_missing, present = int(texts.isna().sum()), texts.dropna()
+    present = texts.dropna()
     if said.text:
-        return _Column(name, "text", "", n_missing, texts)
+        return _text(name, texts, said.seed)
     if said.number:
         found = numbers.read_numbers(texts.to_numpy(), said.prefer, anywhere=True)
-        column = _number_in_text(name, texts, found, rows)
-        if column.kind == "number":
-            column.reading = replace(column.reading, anywhere=True)
-        return column
+        return _number_in_text(name, texts, found, rows, anywhere=True)
     moments = Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
         found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
-        return _number_in_text(name, texts, found, rows, moments)
+        return _number_in_text(name, texts, found, rows, moments=moments)
     odd_cells = present[present.str.contains(r"\d")]
     if len(odd_cells) and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), said.prefer)
@@ -225,23 +219,17 @@ def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _
         odd = np.flatnonzero(texts.notna() & dates.isna())
         cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
         notes = [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
-        return _Column(name, "date", "", int(dates.isna().sum()), dates, reading=reader, notes=notes)
+        return _date(name, dates, reader.transform, notes)
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
-        return _Column(name, "text", "", n_missing, texts)
+        return _text(name, texts, said.seed)
     mixed, few = _mixed(name, present, odd_cells) if distinct > MOST_LEVELS else ("", False)
     ask = f"{option('number', name)} reads the number in each."
     if distinct == len(present) and distinct > 10:
         notes = [f"{mixed}; {ask}"] if few else []
-        return _Column(name, "identifier", "dropped: every row has its own", n_missing, notes=notes)
+        return _Column(name, "identifier", _OWN, len(texts) - len(present), notes=notes)
     letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
-    column = _Column(name, "category", "", n_missing, texts, notes=[*_alike(name, present), *letters])
-    if distinct <= MOST_LEVELS:
-        column.reading = LevelsReading(tuple(sorted(set(present))), bool(n_missing))
-        codes, parts = column.reading.parts(name, texts)
-        column.parts = {feature: values[codes] for feature, values in parts.items()}
-        column.treatment = f"{distinct} categories, one feature each"
-    return column
+    return _category(name, texts, [*_alike(name, present), *letters])
 
 
 def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
@@ -268,17 +256,17 @@ def _alike(name: Any, present: pd.Series) -> list[str]:
 
 
 def _number_in_text(
-    name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray, moments: Moments | None = None
+    name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray, **how: Any
 ) -> _Column:
     """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
+    moments: Moments | None = how.get("moments")
     what = f"text read as numbers in {found.unit}".removesuffix(" in ")
     what = what if moments is None else f"{moments.what}, in {moments.unit}"
-    column = _number(name, found.values, what, rows, found.side)
+    how |= {"decimal": found.decimal, "unit": found.unit}
+    column = _number(name, found.values, what, rows, found.side, **how)
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
-    if column.kind == "number":
-        column.reading = replace(column.reading, decimal=found.decimal, unit=found.unit, moments=moments)
     return column
 
 
@@ -291,27 +279,23 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
             return None, None
         from skrub import ToDatetime
 
-        for known in (texts, _without_odd_dates(present, texts)):
-            if known is None:
-                continue
+        for known in _without_odd_dates(present, texts):
             reader = ToDatetime()
-            try:
+            with contextlib.suppress(ValueError):  # it rejects the column
                 dates = pd.Series(reader.fit_transform(known.rename("date").astype("string")))
-            except ValueError:  # it rejects the column
-                continue
-            if dates.notna().equals(known.notna()):
-                return dates, reader
+                if dates.notna().equals(known.notna()):
+                    return dates, reader
     return None, None
 
 
-def _without_odd_dates(present: pd.Series, texts: pd.Series) -> pd.Series | None:
-    """Return texts without the few that are not dates where nearly all are; None where that is not so."""
+def _without_odd_dates(present: pd.Series, texts: pd.Series) -> Iterator[pd.Series]:
+    """Yield texts and, where nearly all are dates, texts without the few that are not."""
+    yield texts
     if len(present) > TRIED and _odd_dates(present.iloc[:TRIED]).mean() > 0.5:  # rows lie as their hashes do
-        return None
+        return
     odd = _odd_dates(present)
-    if not 0.0 < odd.mean() <= 1.0 - numbers.NEARLY:
-        return None
-    return texts.mask(texts.index.isin(present.index[odd]), None)
+    if 0.0 < odd.mean() <= 1.0 - numbers.NEARLY:
+        yield texts.mask(texts.index.isin(present.index[odd]), None)
 
 
 def _odd_dates(present: pd.Series) -> pd.Series:
@@ -323,8 +307,10 @@ def _odd_dates(present: pd.Series) -> pd.Series:
     return month_first if month_first.sum() < day_first.sum() else day_first
 
 
-def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | int = 0) -> _Column:
-    """Return a column of numbers, with features that mark what is missing, below or above its value."""
+def _number(
+    name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | int = 0, **how: Any
+) -> _Column:
+    """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
     marks = numbers.sentinels(values)
     missing = without_number(values, tuple(marks))
     present, n_missing = values[~missing], int(missing.sum())
@@ -334,15 +320,15 @@ def _number(name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyA
         return dropped
     own = distinct == len(values) > 2 and np.all(present == np.round(present))
     if own and _ID.fullmatch(str(name)):
-        return _Column(name, "identifier", "dropped: every row has its own", n_missing)
-    reading = NumberReading(_median(present), tuple(marks))
+        return _Column(name, "identifier", _OWN, n_missing)
+    reading = NumberReading(float(np.median(present)), tuple(marks), **how)
     parts = reading.named(name, values, np.broadcast_to(side, len(values)))
     treatment += ", median where missing" if n_missing else ""
     notes = numbers.value_notes(name, values, marks, rows, empty=True)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
-    return _Column(name, "number", treatment, n_missing, parts=parts, notes=notes, reading=reading)
+    return _Column(name, "number", treatment, n_missing, parts, reading, notes)
 
 
 def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
@@ -360,60 +346,74 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
         return _Column(name, "constant", "dropped: one value", n_missing)
     treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
     if length > vectors.MOST_DIRECTIONS and varies:
+        from sklearn.decomposition import PCA
+
         scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
-        centre = np.array([scale.mean * scale.largest for scale in scales])
+        centre = np.array([scale.mean * scale.largest for scale in scales], dtype=np.float32)
         spread = np.array([scale.spread * scale.largest for scale in scales])
         spread[:] = spread.max() if unit else spread
-        spread = np.where(spread > 1e-10, spread, np.inf)
-        projection = vectors.Projection.fit(some, centre, spread, seed)
-        treatment += f", projected onto {projection.components.n_components_} directions"
+        spread = np.where(spread > 1e-10, spread, np.inf).astype(np.float32)
+        directions = PCA(min(vectors.MOST_DIRECTIONS, len(some)), random_state=seed)
+        projection = vectors.Projection(centre, spread, directions.fit((some - centre) / spread))
+        treatment += f", projected onto {directions.n_components_} directions"
     treatment += ", median where missing" if n_missing else ""
     reading = vectors.VectorReading(length, middle, unit, projection)
-    column = _Column(name, "vector", treatment, n_missing, parts=reading.named(name, matrix), reading=reading)
-    column.notes = vectors.gap_notes(name, found, matrix)
-    return column
+    notes = vectors.gap_notes(name, found, matrix)
+    return _Column(name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes)
 
 
-def _picture(name: Any, series: pd.Series, cells: pictures.PictureCells, rows: AnyArray) -> _Column:
+def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
     """Return a column of pictures."""
-    matrix, faults = cells.read(series)
+    matrix, faults = pictures.read_pictures(series, folder)
     missing = np.isnan(matrix).all(axis=1)
     notes = pictures.picture_notes(name, series, faults, rows, int((~missing).sum()))
     if missing.all():
         return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
     middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
-    reading = vectors.VectorReading(pictures.LENGTH, middle, False, pictures=cells, groups=groups)
+    reading = vectors.VectorReading(pictures.LENGTH, middle, False, folder=folder, groups=groups)
     treatment = "pictures, by small copies, gradients, colours and pieces"
     treatment += ", median where missing" if missing.any() else ""
-    parts = reading.named(name, matrix)
-    return _Column(name, "picture", treatment, int(missing.sum()), parts=parts, notes=notes, reading=reading)
+    return _Column(
+        name, "picture", treatment, int(missing.sum()), reading.named(name, matrix), reading, notes
+    )
 
 
-def _encode(column: _Column) -> None:
-    """Turn dates, or categories of which there are many, into features."""
-    if column.kind == "date":
-        codes, dates = pd.factorize(column.cells, use_na_sentinel=False)
-        local = dates.tz_localize(None)  # in some zones the clock skips midnight
-        timed = bool((local.normalize() != local)[local.notna()].any())
-        found = {part: values[codes] for part, values in date_parts(dates).items() if part != "hour" or timed}
-        column.treatment = "parts of the date, and seconds"
-        read = partial(pd.to_datetime, errors="coerce", utc=True)
-        column.reading = DateReading({}, getattr(column.reading, "transform", read), dates.tz)
+def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()) -> _Column:
+    """Return a column of dates: their parts, and seconds; `read` makes dates of the texts of later rows."""
+    codes, levels = pd.factorize(dates, use_na_sentinel=False)
+    local = levels.tz_localize(None)  # in some zones the clock skips midnight
+    timed = bool((local.normalize() != local)[local.notna()].any())
+    found = {part: values[codes] for part, values in date_parts(levels).items() if part != "hour" or timed}
+    read = read or partial(pd.to_datetime, errors="coerce", utc=True)
+    reading, n_missing = DateReading(_middles(found), read, levels.tz), int(dates.isna().sum())
+    parts = at_middles(name, found, reading.middles)
+    treatment = "parts of the date, and seconds" + (", median where missing" if n_missing else "")
+    parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
+    return _Column(name, "date", treatment, n_missing, parts, reading, [*notes])
+
+
+def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:
+    """Return a column of categories: a feature for each or, if they are many, their letters."""
+    levels, n_missing = texts.dropna().unique(), int(texts.isna().sum())
+    reading: LevelsReading | LettersReading
+    if len(levels) <= MOST_LEVELS:
+        reading, how = LevelsReading(tuple(sorted(levels)), bool(n_missing)), "one feature each"
+        codes, found = reading.parts(name, texts)
+        parts = {feature: values[codes] for feature, values in found.items()}
     else:
         from skrub import StringEncoder  # takes longer than all other imports together
 
-        n = max(1, min(LETTER_FEATURES, len(column.cells) - 1))
-        letters = StringEncoder(n_components=n, random_state=0)
-        found = _letters(letters.fit_transform, column.cells)
-        column.treatment = f"{column.cells.nunique()} categories, by their letters"
-        column.reading = LettersReading({}, letters)
+        encoder = StringEncoder(n_components=LETTER_FEATURES, random_state=0)
+        found = _letters(encoder.fit_transform, texts)
+        reading, how = LettersReading(_middles(found), encoder), "by their letters"
+        parts = at_middles(name, found, reading.middles)
+    return _Column(name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes)
+
+
+def _middles(found: dict[str, Array]) -> dict[str, float]:
+    """Return the median of each feature (n,) where it is known, 0 where it never is."""
     known = {part: values[np.isfinite(values)] for part, values in found.items()}
-    middles = {part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()}
-    column.reading = replace(column.reading, middles=middles)
-    column.parts = at_middles(column.name, found, middles)
-    if column.kind == "date" and column.n_missing:
-        column.treatment += ", median where missing"
-        column.parts[f"{column.name} is missing"] = column.cells.isna().to_numpy(dtype=float)
+    return {part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()}
 
 
 def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
@@ -424,26 +424,21 @@ def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
     return {str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan) for one in found.columns}
 
 
-def _words(column: _Column, random_state: int) -> dict[str, Array]:
-    """Return TF-IDF weights of a text's words, reduced to a few features."""
+def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
+    """Return a column of texts: TF-IDF weights of their words, reduced to a few features."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts = column.cells.fillna("")
-    words = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
+    words, n_missing = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS), int(texts.isna().sum())
     try:
-        weights = words.fit_transform(texts)
+        weights = words.fit_transform(texts.fillna(""))
     except ValueError:  # no words at all
-        column.kind, column.treatment = "constant", "dropped: no words"
-        return {}
-    n_features = min(TEXT_FEATURES, weights.shape[1] - 1, weights.shape[0] - 1)
-    column.treatment = f"TF-IDF of {weights.shape[1]:,} words"
-    if n_features < 1 or weights.shape[1] <= TEXT_FEATURES:
-        column.reading = WordsReading(words)
-        return column.reading.named(column.name, weights.toarray())
-    column.treatment += f", reduced to {n_features} features"
-    reduction, along = reduce_words(weights, n_features, random_state)
-    column.reading = WordsReading(words, reduction)
-    return column.reading.named(column.name, along)
+        return _Column(name, "constant", "dropped: no words", n_missing)
+    n_words, n_features = weights.shape[1], min(TEXT_FEATURES, len(texts) - 1)
+    reading, treatment = WordsReading(words), f"TF-IDF of {n_words:,} words"
+    if n_features and n_words > TEXT_FEATURES:
+        reduction, weights = reduce_words(weights, n_features, seed)
+        reading, treatment = WordsReading(words, reduction), f"{treatment}, reduced to {n_features} features"
+    return _Column(name, "text", treatment, n_missing, reading.named(name, weights), reading)
 
 
 def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[Any, Array]:
@@ -479,8 +474,7 @@ def as_floats(series: pd.Series) -> Array:
 
 def without_number(values: Array, marks: tuple[float, ...]) -> AnyArray:
     """Return which cells (n,) hold no number: not finite, or a mark of missing ones."""
-    missing = ~np.isfinite(values)
-    return missing | np.isin(values, marks) if marks else missing
+    return ~np.isfinite(values) | np.isin(values, marks)
 
 
 @dataclass(frozen=True)
@@ -514,11 +508,6 @@ class NumberReading:
         }
 
 
-def feature_name(column: Any, output: str) -> str:
-    """Return what a feature of a category or a part of a date is called."""
-    return f"{column}: {'missing' if output == 'nan' else output.removeprefix('=')}"
-
-
 @dataclass(frozen=True)
 class LevelsReading:
     """How a column of a few categories is read: a feature for each, and of two for the second only."""
@@ -530,9 +519,9 @@ class LevelsReading:
         """Return the number of each cell's text, and a feature for each category at every text."""
         codes, texts = numbers.text_levels(series)
         own = pd.Index(self.levels, dtype=object).get_indexer_for(texts)  # -1 of what is not among them
-        parts = {feature_name(name, level): (own == j).astype(float) for j, level in enumerate(self.levels)}
+        parts = {f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)}
         if self.missing:
-            parts[feature_name(name, "nan")] = pd.isna(texts).astype(float)
+            parts[f"{name}: missing"] = pd.isna(texts).astype(float)
         return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
 
 
@@ -546,13 +535,14 @@ class WordsReading:
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each text is looked at, and the weights of words, or the directions they were reduced to."""
         weights = self.weights.transform(as_texts(series).fillna(""))
-        dense = weights.toarray() if self.reduction is None else self.reduction.transform(weights)
-        return EACH, self.named(name, dense)
+        return EACH, self.named(
+            name, weights if self.reduction is None else self.reduction.transform(weights)
+        )
 
-    def named(self, name: Any, matrix: Array) -> dict[str, Array]:
-        """Return columns of weights, or of directions, as features. Shapes: matrix (n, k)."""
-        word = "word" if self.reduction is None else "direction"
-        return {f"{name}: {word} {j + 1}": values for j, values in enumerate(np.asarray(matrix).T)}
+    def named(self, name: Any, found: Any) -> dict[str, Array]:
+        """Return sparse weights of words, or directions, as features. Shapes: found (n, k)."""
+        word, matrix = ("word", found.toarray()) if self.reduction is None else ("direction", found)
+        return {f"{name}: {word} {j + 1}": values for j, values in enumerate(matrix.T)}
 
 
 def date_parts(dates: Any) -> dict[str, Array]:
@@ -565,8 +555,8 @@ def date_parts(dates: Any) -> dict[str, Array]:
 
 def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:
     """Return features (n,) by their names, with the middle of each where it is not known."""
-    pairs = {feature_name(name, part): (found[part], middle) for part, middle in middles.items()}
-    return {feature: np.where(np.isfinite(one), one, middle) for feature, (one, middle) in pairs.items()}
+    known = {part: np.isfinite(found[part]) for part in middles}
+    return {f"{name}: {part}": np.where(known[part], found[part], middle) for part, middle in middles.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,25 +630,16 @@ def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
     values = values / largest  # so that no square is too large
     spread = float(values.std())
     if alone:
-        apart = values - _median(values)
+        apart = values - np.median(values)
         apart = apart[apart != 0.0]
         spread = max(spread, LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0)
     return Scale(column, name, largest, float(values.mean()), spread)
 
 
-def _median(values: Array) -> float:
-    """Return the median of finite numbers (n,), without numpy's checks, which take longer than short columns."""
-    half = len(values) // 2
-    if len(values) % 2:
-        return float(np.partition(values, half)[half])
-    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1]
-    return (float(low) + float(high)) / 2.0
-
-
 def _without_far(values: Array) -> Array:
     """Return the numbers without those that are absurdly far from all others, if there are enough to tell."""
     scaled = values / (float(np.abs(values).max(initial=0.0)) or 1.0)
-    distance = np.abs(scaled - _median(scaled))
+    distance = np.abs(scaled - np.median(scaled))
     apart = distance[distance > 0.0]
     if len(values) < FEWEST_TO_TELL or not len(apart):
         return values
@@ -680,11 +661,9 @@ class Encoder:
 
     def below(self, folder: str | Path) -> Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
-        cells = pictures.PictureCells(str(folder))
-        seen = {k: one for k, one in self.readings.items() if getattr(one, "pictures", None) is not None}
-        return replace(
-            self, readings=self.readings | {k: replace(one, pictures=cells) for k, one in seen.items()}
-        )
+        seen = {k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None}
+        moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
+        return replace(self, readings=self.readings | moved)
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

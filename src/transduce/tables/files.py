@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import datetime as dt
 import gzip
@@ -14,6 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,12 +24,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyarrow import feather, parquet
 
 from transduce.core.safe_files import whole_file
+from transduce.core.types import AnyArray
 from transduce.core.words import counted, option
-from transduce.tables import delimited
-from transduce.tables.columns import check_once
-from transduce.tables.delimited import ColumnCells, Delimited
+from transduce.tables.columns import ColumnCells, check_once
+from transduce.tables.numbers import MISSING, hole_words, is_missing, number_text, number_texts, typed
 from transduce.tables.vectors import to_pandas
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
@@ -37,6 +41,27 @@ _SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, 
 _PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
 _BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
 _WHOLE, _LONGEST = re.compile(r"[-+]?\d+"), 18  # digits that an integer of 64 bits surely holds
+DELIMITERS = (",", ";", "\t", "|")
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_CONTROL = set(range(9))  # bytes that no text holds
+_LONGEST_FIELD = 2**27
+_FIGURE = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, eq=False)
+class Delimited:
+    """A delimited text as it was given."""
+
+    header: str  # the first record, without its line end
+    records: list[str]  # the others
+    delimiter: str
+    encoding: str
+    line_end: str
+    mark: bytes = b""  # the byte order mark that the file began with, if any
+    ends: bool = True  # whether the last record has a line end
+    decimal: str = "point"  # how numbers are written
+    cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
+    unnamed: bool = False  # whether the first line holds data, so that the names are ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +85,7 @@ class Table:
             return ColumnCells()
         place = list(self.frame.columns).index(column)
         found = self.source.cells.get(column, ColumnCells(prefer=self.prefer))
-        return replace(found, texts=lambda: delimited.fields_of(self.source, [place])[place])
+        return replace(found, texts=lambda: fields_of(self.source, [place])[place])
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""
@@ -100,7 +125,7 @@ class Table:
     @property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return delimited.decimal_sign(getattr(self.source, "delimiter", ","))
+        return decimal_sign(getattr(self.source, "delimiter", ","))
 
 
 def _uncomputed(name: Any, count: int) -> str:
@@ -134,8 +159,6 @@ def memory_needed(path: str | Path) -> int:
 
 def _list_bytes(path: str | Path) -> int:
     """Return how many bytes the lists in a Parquet file are, which stay as compact in memory."""
-    from pyarrow import parquet
-
     try:
         footer = parquet.read_metadata(path)
     except (pa.ArrowException, OSError):
@@ -154,9 +177,9 @@ def memory_free() -> int | None:
         return None
 
 
-def check_memory(path: str | Path, *, free: int | None = None) -> None:
+def check_memory(path: str | Path) -> None:
     """Raise a MemoryError if a file is likely to need more memory than there is."""
-    needed, free = memory_needed(path), memory_free() if free is None else free
+    needed, free = memory_needed(path), memory_free()
     if free is not None and needed > free:
         said = f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free"
         raise MemoryError(f"{said}: drop columns or rows, or try it anyway with --force.")
@@ -223,8 +246,6 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
         raise ValueError(f"is not an Excel file: leave out {option('sheet')}")
     source: Any
     if kind in ("parquet", "feather"):
-        from pyarrow import feather, parquet
-
         try:
             source = (parquet if kind == "parquet" else feather).read_table(pa.BufferReader(content))
         except pa.ArrowException as error:
@@ -233,15 +254,193 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
     elif kind == "excel":
         frame, source = read_workbook(content, sheet)
     elif kind == "json lines":
-        source = [line for line in delimited.decode(content)[0].split("\n") if line.strip()]
+        source = [line for line in decode(content)[0].split("\n") if line.strip()]
         frame = pd.DataFrame([json_object(line, number) for number, line in enumerate(source, start=1)])
     elif kind == "json":
-        rows, source = _array_entries(delimited.decode(content)[0])
+        rows, source = _array_entries(decode(content)[0])
         frame = pd.DataFrame(rows)
     else:
-        frame, source = delimited.read_delimited(content, "\t" if kind == "tsv" else None)
+        frame, source = read_delimited(content, "\t" if kind == "tsv" else None)
         kind = "tsv" if source.delimiter == "\t" else "csv"
     return frame, kind, source
+
+
+# ------------------------------------------------------------------------------------------------------- delimited text
+
+
+def decode(content: bytes) -> tuple[str, str, bytes]:
+    """Return text, encoding and byte order mark of bytes; a ValueError if they are not text."""
+    mark = next((mark for mark in _MARKS if content.startswith(mark)), b"")
+    usual = () if set(content[:8192]) & _CONTROL else ("utf-8", "cp1252", "latin-1")
+    for encoding in [_MARKS[mark]] if mark else usual:
+        with contextlib.suppress(UnicodeDecodeError):
+            return content[len(mark) :].decode(encoding), encoding, mark
+    raise ValueError("is a binary file, not a table that can be read")
+
+
+def sniff_delimiter(text: str) -> str:
+    r"""Return the delimiter that cuts the first records into most fields, and into equally many."""
+    start = text[:65536]
+    if len(text) > len(start):
+        start = start[: start.rfind("\n") + 1] or start
+    best, most = ",", 1
+    for delimiter in DELIMITERS:
+        counts = [len(fields) for _, fields in _records(start, delimiter)][:100]
+        if len(counts) > 2 and len(text) > len(start):
+            counts = counts[:-1]  # the last one may be cut
+        if counts and len(set(counts)) == 1 and counts[0] > most:
+            best, most = delimiter, counts[0]
+    # Where no delimiter fits all, it is the one most frequent in the header.
+    return best if most > 1 else max(DELIMITERS, key=start.partition("\n")[0].count)
+
+
+def _records(text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each record as it stands and as fields; blank lines are left out."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    kept: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            kept.append(line)
+            yield line
+
+    for fields in csv.reader(lines(), delimiter=delimiter):
+        raw = "".join(kept)
+        kept.clear()
+        if fields:
+            yield raw, fields
+
+
+def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.DataFrame, Delimited]:
+    """Return a typed table and the text that it came from."""
+    text, encoding, mark = decode(content)
+    if not text.strip():
+        raise ValueError("is empty: there is no table in it")
+    delimiter = delimiter or sniff_delimiter(text)
+    pairs = list(_records(text, delimiter))
+    last = pairs[-1][0]
+    if last.count('"') % 2 and next(csv.reader([last])) and last.rstrip("\r\n")[-1:] != '"':
+        raise ValueError("ends inside a quoted field: close the last quotation mark")
+    unnamed = _is_data(pairs[0][1], [fields for _, fields in pairs[1:1000]])
+    if unnamed:
+        names = [f"column {place + 1}" for place in range(len(pairs[0][1]))]
+        end = pairs[0][0][len(pairs[0][0].rstrip("\r\n")) :]
+        pairs.insert(0, (f"{delimiter.join(names)}{end}", names))
+    names, records = pairs[0][1], [fields for _, fields in pairs[1:]]
+    for number, fields in enumerate(records, start=2):
+        if len(fields) != len(names):
+            how = f"quote fields that hold the delimiter {delimiter!r}"
+            how = how if len(fields) > len(names) else "complete the record, or drop it"
+            count = counted(len(fields), "field")
+            raise ValueError(f"has {count} in record {number} but {len(names)} in its header: {how}")
+    columns = np.array(records, dtype=object).reshape(len(records), len(names)).T
+    prefer = decimal_sign(delimiter)
+    series, decimals, cells = zip(*(_column(texts, prefer) for texts in columns), strict=True)
+    frame = pd.concat(series, axis=1).set_axis(names, axis=1)
+    header, *raw = [record.rstrip("\r\n") for record, _ in pairs]
+    line_end, ends = pairs[0][0][len(header) :] or "\n", pairs[-1][0].endswith(("\n", "\r"))
+    decimal = "comma" if "comma" in decimals else "point"
+    own = dict(zip(names, cells, strict=True))
+    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, own, unnamed)
+
+
+def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
+    """Return a column of texts (n,), its decimal sign, and how its cells were read: of equal ones the first."""
+    codes, levels = pd.factorize(texts)
+    found, decimal = typed(levels, prefer)
+    markers = hole_words(texts[is_missing(levels)[codes]], MISSING)
+    cells = ColumnCells(_reading(levels, found), markers, prefer)
+    return found.take(codes).reset_index(drop=True), decimal, cells
+
+
+def _is_data(first: list[str], others: list[list[str]]) -> bool:
+    """Return whether the first line holds data and no names: numbers above numbers, which do not rise or fall."""
+    cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
+    columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
+    known = [[cell for cell in column if cell] for column in columns]
+    numbers = [j for j, column in enumerate(known) if column and all(map(_FIGURE.fullmatch, column))]
+    heads = [head for head in (first[j].strip() for j in numbers) if head.casefold() not in MISSING]
+    if len(others) < 3 or not heads or not all(map(_FIGURE.fullmatch, heads)):
+        return False
+    texts = [j for j in range(len(first)) if j not in numbers and first[j].strip()]
+    if any(first[j].strip() in columns[j] for j in texts):
+        return True
+    # Years and wavelengths in names do rise, or fall, from left to right.
+    steps = np.diff([float(head.replace(",", ".")) for head in heads])
+    return len(heads) > 2 and not (np.all(steps > 0.0) or np.all(steps < 0.0))
+
+
+def decimal_sign(delimiter: str) -> str:
+    """Return the decimal sign in case of doubt: where semicolons separate fields, it is the comma."""
+    return "comma" if delimiter == ";" else "point"
+
+
+def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
+    """Return the fields of some columns, as they were given."""
+    records = [split_record(record, source.delimiter) for record in source.records] if places else []
+    return {place: [fields[place] for fields in records] for place in places}
+
+
+def split_record(record: str, delimiter: str) -> list[str]:
+    """Return the fields of one record."""
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
+
+
+def _reading(texts: AnyArray, column: pd.Series) -> str:
+    """Return how a number written with a comma, or with groups of digits, was read; "" if there is none."""
+    pairs = zip(texts, column, strict=True) if column.dtype.kind in "if" else ()
+    such = ((text, value) for text, value in pairs if "," in text or text.count(".") > 1)
+    return next((f"{text.strip()!r} was read as {value:g}" for text, value in such), "")
+
+
+def field_text(value: object, decimal: str = "point") -> str:
+    """Return a value as the text of a field: "" if it is missing."""
+    if isinstance(value, float | np.floating):
+        return number_text(float(value), decimal)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    return str(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+def field_texts(column: pd.Series, decimal: str = "point") -> Any:
+    """Return the cells of a column as an Arrow array of such texts."""
+    if column.dtype.kind == "f":
+        return number_texts(column.to_numpy(dtype=float, na_value=np.nan), decimal)
+    return pa.array([field_text(value, decimal) for value in column.tolist()], pa.string())
+
+
+def _record(fields: list[str], delimiter: str) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="").writerow(fields)
+    return buffer.getvalue()
+
+
+def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None:
+    """Write the text as it was given, with new columns after every record."""
+    file.write(source.mark)
+    given = [source.header, *source.records]
+    ends = [source.line_end] * len(source.records) + [source.line_end if source.ends else ""]
+    for record, fields, end in zip(given, _records_of(new, source.decimal), ends, strict=True):
+        line = f"{record}{source.delimiter}{_record(fields, source.delimiter)}{end}"
+        file.write(line.encode(source.encoding))
+
+
+def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str, source: Delimited | None) -> None:
+    """Write a frame as UTF-8 text, after the fields of a text that was given in another form, if there is one."""
+    given = [] if source is None else [source.header, *source.records]
+    for place, fields in enumerate(_records_of(frame)):
+        own = split_record(given[place], source.delimiter) if source is not None else []
+        file.write(f"{_record([*own, *fields], delimiter)}\n".encode())
+
+
+def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:
+    """Yield the header and every row of a frame as fields."""
+    yield list(map(str, frame.columns))
+    columns = [field_texts(frame[name], decimal).to_pylist() for name in frame.columns]
+    yield from map(list, zip(*columns, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------- Arrow and JSON
 
 
 def with_columns(table: pa.Table, new: pd.DataFrame) -> pa.Table:
@@ -294,6 +493,8 @@ def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     return rows, texts
 
 
+# ---------------------------------------------------------------------------------------------------------------- Excel
+
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -314,7 +515,11 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
     book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=b"xl/vbaProject.bin" in content)
     stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
     sheets = [sheet.title for sheet in stored.worksheets]
-    name = _sheet(sheets, wanted)
+    by_name = {str(number): sheet for number, sheet in enumerate(sheets, start=1)}
+    by_name |= {sheet: sheet for sheet in sheets}
+    name = sheets[0] if wanted is None else by_name.get(wanted)
+    if name is None:
+        raise ValueError(f"has no sheet {wanted!r}, but {', '.join(map(repr, sheets[:8]))}")
     rows = _rows(stored[name])
     others = {title: _names(next(iter(stored[title].values), ())) for title in sheets if title != name}
     if not rows:
@@ -338,16 +543,6 @@ def _openpyxl(needed: str) -> Any:
         return importlib.import_module("openpyxl")
     except ImportError as error:
         raise ValueError(needed.format("pip install 'transduce[excel]'")) from error
-
-
-def _sheet(sheets: list[str], wanted: str | None) -> str:
-    if wanted is None:
-        return sheets[0]
-    if wanted in sheets:
-        return wanted
-    if wanted.isdigit() and 1 <= int(wanted) <= len(sheets):
-        return sheets[int(wanted) - 1]
-    raise ValueError(f"has no sheet {wanted!r}, but {', '.join(map(repr, sheets[:8]))}")
 
 
 def _names(cells: Any) -> list[str]:
@@ -391,26 +586,18 @@ def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame,
 
 
 def _put(cell: Any, value: Any) -> None:
-    """Put a value into a cell; text that looks like a formula stays text."""
-    cell.value = value = _fitting(value)
-    if isinstance(value, str):
+    """Put a value into a cell; as text what a sheet cannot hold: long whole numbers, time zones, infinities."""
+    value = plain_cell(value)
+    if isinstance(value, dt.datetime | dt.time) and (value.tzinfo or getattr(value, "year", 1900) < 1900):
+        value = value.isoformat()
+    fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
+    if not fits or (isinstance(value, int) and abs(value) > 2**53):
+        value = _UNFIT.sub("�", str(value))
+    cell.value = value
+    if isinstance(value, str):  # what looks like a formula stays text
         cell.data_type = "s"
         if value[:1] in ("=", "+", "-", "@"):
             cell.quotePrefix = True
-
-
-def _fitting(value: Any) -> Any:
-    """Return a value as a sheet can hold it; as text what it cannot: long whole numbers, time zones, infinities."""
-    value = plain_cell(value)
-    if isinstance(value, str):
-        return _UNFIT.sub("�", value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
-        return str(value)
-    zoned = isinstance(value, dt.datetime | dt.time) and value.tzinfo is not None
-    if zoned or (isinstance(value, dt.datetime) and value.year < 1900):
-        return value.isoformat()
-    fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
-    return value if fits else _UNFIT.sub("�", str(value))
 
 
 def plain_cell(value: Any) -> Any:
@@ -426,14 +613,14 @@ def plain_cell(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
+# -------------------------------------------------------------------------------------------------------------- writing
+
+
 def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
     """Write a table with new columns after its own, in one piece."""
     kind, packed = out_kind(path, table.kind)
+    buffer = io.BytesIO()
     with whole_file(path, force=force) as file:
-        if not packed and kind not in ("feather", "excel"):
-            _write(file, kind, table, new)
-            return
-        buffer = io.BytesIO()
         _write(buffer, kind, table, new)
         if packed == ".zip":
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -453,21 +640,25 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
     return kind, packed
 
 
-def _write(file: Any, kind: str, table: Table, new: pd.DataFrame) -> None:
+def _write(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
     source, same = table.source, kind == table.kind
     if kind in ("csv", "tsv"):
         # A file called .csv or .txt with tabulators between its fields keeps them.
         delimiter = "\t" if kind == "tsv" else ","
         if isinstance(source, Delimited) and (same or kind_of(table.name)[0] == kind):
-            delimited.append_columns(source, new, file)
+            append_columns(source, new, file)
         else:
             given = source if isinstance(source, Delimited) else None
-            delimited.write_delimited(new if given else _joined(table, new), file, delimiter, given)
+            write_delimited(new if given else _joined(table, new), file, delimiter, given)
     elif kind in ("parquet", "feather"):
-        _write_arrow(file, kind, table, new)
+        rows = with_columns(source if isinstance(source, pa.Table) else arrow_table(exact(table)), new)
+        if kind == "parquet":
+            parquet.write_table(rows, file)
+        else:
+            feather.write_feather(rows, file, compression="uncompressed")
     elif kind == "excel":
-        book = source if same else None
-        write_workbook(file, book, new if same else _joined(table, new), table.frame.shape[1] if same else 0)
+        given, width = (source, table.frame.shape[1]) if same else (None, 0)
+        write_workbook(file, given, new if same else _joined(table, new), width)
     else:  # one object a row, with the given text of its old part where there is one
         rows = _json_rows(new if table.kind in JSON else _joined(table, new))
         rows = list(map(extended_object, source, rows)) if table.kind in JSON else rows
@@ -489,11 +680,7 @@ def exact(table: Table) -> pd.DataFrame:
         return pd.DataFrame({name: _objects([row.get(name) for row in rows]) for name in table.frame.columns})
     if table.kind in ("parquet", "feather"):
         return pd.DataFrame(source.to_pandas(ignore_metadata=True, integer_object_nulls=True))
-    if source is not None:
-        return table.frame
-    frame = table.frame  # whose whole numbers with gaps are floats
-    gaps = [name for name in frame.columns if _all_whole(frame[name]) and frame[name].isna().any()]
-    return frame.astype({name: "Int64" for name in gaps if frame[name].abs().max() < 2**53})
+    return table.frame
 
 
 def _objects(values: list[Any]) -> pd.Series:
@@ -508,7 +695,7 @@ def _objects(values: list[Any]) -> pd.Series:
 def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
     """Return columns of floats that were written as whole numbers as such."""
     columns = {name: frame[name] for name in frame.columns}
-    texts = delimited.fields_of(source, [j for j, name in enumerate(columns) if _all_whole(columns[name])])
+    texts = fields_of(source, [j for j, name in enumerate(columns) if _all_whole(columns[name])])
     for j, fields in texts.items():
         known = frame.iloc[:, j].notna()
         words = [text.strip() if good else None for text, good in zip(fields, known, strict=True)]
@@ -526,18 +713,6 @@ def _all_whole(column: pd.Series) -> bool:
         return False
     known = column.to_numpy()[np.isfinite(column.to_numpy())]
     return bool(len(known) and np.all(known == np.round(known)))
-
-
-def _write_arrow(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
-    from pyarrow import feather, parquet
-
-    source = table.source
-    if not isinstance(source, pa.Table):
-        source = arrow_table(exact(table))
-    if kind == "parquet":
-        parquet.write_table(with_columns(source, new), file)
-    else:
-        feather.write_feather(with_columns(source, new), file, compression="uncompressed")
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,11 @@ MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
 HOLES = MISSING | {"-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#", "unknown", "missing", "blank"}
 HOLES |= {"empty", "undefined", "not available", "not known", "not determined", "no data", "n.d.", "n.d"}
 HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"}
-_NOTHING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "None"))  # as most programs write a missing cell
-_CODE = re.compile(r"\n\s*[-+]?0\d")  # such as 007
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _PLAIN_CELL = {"point": f"^({_PLAIN.pattern})$", "comma": r"^[-+]?(\d+,?\d*|,\d+)$"}
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
 _SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}  # in the order in which they are tried
-_BREAK = {decimal: re.compile(group) for decimal, group in _GROUP.items()}
 _NUMBER = {
     decimal: re.compile(rf"[-+]?([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
     for decimal, group in _GROUP.items()
@@ -105,14 +101,10 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     every = [amount["number"].strip() if amount else "" for amount in amounts]
     readings = {sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]}
     # Where those of the unit leave the sign open, as "1.500 €" does, all others decide, as "900,50 EUR".
-    n_any = {sign: np.isfinite(values[codes]).sum() for sign, values in readings.items()}
-    readings = {sign: np.where(units == unit, values, np.nan) for sign, values in readings.items()}
-    n_read = {sign: np.isfinite(values[codes]).sum() for sign, values in readings.items()}
-    best = max(readings, key=lambda sign: (n_read[sign], n_any[sign]))
-    if not unit and best == "point":  # such as 1e-5, which no amount of money is
-        both = zip(levels, readings[best], strict=True)
-        readings[best] = np.array([float(text) if _PLAIN.fullmatch(text) else value for text, value in both])
-    found.values[~missing] = readings[best][codes]
+    good = {sign: np.isfinite(values)[codes] for sign, values in readings.items()}
+    ours = (units == unit)[codes]
+    best = max(good, key=lambda sign: ((good[sign] & ours).sum(), good[sign].sum()))
+    found.values[~missing] = np.array([number_of(text, best, unit) for text in levels])[codes]
     return replace(found, decimal=best, unit=unit)
 
 
@@ -151,7 +143,7 @@ def _read(number: str, decimal: str) -> float:
     """Return a number under one reading, NaN if it is not one."""
     if not _NUMBER[decimal].fullmatch(number) or not any(map(str.isdigit, number)):
         return np.nan
-    return float(_BREAK[decimal].sub("", number).replace(",", "."))
+    return float(re.sub(_GROUP[decimal], "", number).replace(",", "."))
 
 
 def number_text(value: float, decimal: str = "point") -> str:
@@ -169,23 +161,6 @@ def number_texts(values: Array, decimal: str = "point") -> Any:
     texts = pa.array(np.where(usual, values + 0.0, 0.0)).cast(pa.string())
     texts = pc.replace_with_mask(texts, ~usual, pa.array(map(number_text, values[~usual]), pa.string()))
     return pc.replace_substring(texts, ".", ",") if decimal == "comma" else texts
-
-
-def plain_numbers(texts: AnyArray) -> pd.Series | None:
-    """Return texts (n,) of plain numbers or nothing as `typed` does, but quickly; None if others are there."""
-    gone = np.array([text in _NOTHING for text in texts.tolist()], dtype=bool)
-    present, values = texts[~gone], np.full(len(texts), np.nan)
-    lines = "\n".join(["", *present])
-    if not len(present) or _CODE.search(lines):
-        return None
-    try:
-        values[~gone] = pc.ascii_trim_whitespace(pa.array(present, pa.string())).cast(pa.float64())
-    except ValueError:
-        return None
-    if not np.isfinite(values[~gone]).all():
-        return None
-    whole = not gone.any() and not re.search(r"[.eE]|\d{19}", lines)
-    return pd.Series(present.astype(np.int64) if whole else values)
 
 
 def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
@@ -212,24 +187,17 @@ def read_numbers(
     """Return the numbers in texts, also limits, about, or with marks; with `anywhere` the one among any words."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     found = find_numbers(cells, prefer)
-    unread = cells[~np.isfinite(found.values)]
-    missing = is_missing(unread)
-    if not found.unit and len(unread) - missing.sum() > (1.0 - NEARLY) * (len(cells) - missing.sum()):
+    rest = np.flatnonzero(~np.isfinite(found.values))
+    odd = rest[~is_missing(cells[rest])]
+    if not found.unit and len(odd) > (1.0 - NEARLY) * (len(cells) - len(rest) + len(odd)):
         # As where many say "3 rooms", others 3; a single "3 kg" may say that others are not.
-        units = units_in(unread)
+        units = units_in(cells[odd])
         found = replace(found, unit=units[0] if len(units) == 1 else "")
-    n_holes, mended = 0, cache(_mended)
-    for row in np.flatnonzero(~np.isfinite(found.values)).tolist():
-        text = cells[row].strip() if isinstance(cells[row], str) else ""
-        n_holes += text.lower() in HOLES
-        if text.lower() in MISSING:
-            continue
-        found.values[row], found.side[row] = mended(text, found.decimal, found.unit, anywhere)
-        if np.isnan(found.values[row]):
-            found.unread.append(row)
-        elif not found.side[row]:
-            found.mended.append(row)
-    return replace(found, n_present=len(cells) - n_holes)
+    values, side = read_cells(pd.Series(cells[odd], dtype=object), found.decimal, found.unit, anywhere)
+    found.values[odd], found.side[odd] = values, side
+    mended, unread = odd[~np.isnan(values) & (side == 0)].tolist(), odd[np.isnan(values)].tolist()
+    n_holes = sum(not isinstance(cell, str) or cell.strip().lower() in HOLES for cell in cells[rest])
+    return replace(found, mended=mended, unread=unread, n_present=len(cells) - n_holes)
 
 
 def units_in(texts: Iterable[Any]) -> list[str]:
@@ -323,15 +291,6 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
     """Return a table of plain types in which the cells that hold one of these values are empty."""
-    odd = pd.ArrowDtype | pd.CategoricalDtype | pd.PeriodDtype | pd.IntervalDtype
-    for j in [j for j, kind in enumerate(frame.dtypes) if kind == "object" or isinstance(kind, odd)]:
-        column = frame.iloc[:, j]
-        plainer = _plain(column)
-        if plainer is not column:
-            frame = frame.copy(deep=False)
-            frame.isetitem(j, plainer)
-    if not words or not frame.shape[1]:
-        return frame
     texts = {str(word).strip().lower() for word in words}
     numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
 
@@ -342,15 +301,17 @@ def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
         return isinstance(cell, int | float) and not isinstance(cell, bool) and cell in numbers
 
     def emptied(column: pd.Series) -> pd.Series:
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-            empty = column.isin(numbers)
-        elif isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O":  # lists
+        lists = isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O"
+        if not words or lists:
             return column
-        else:
-            empty = column.astype(object).map(is_one).astype(bool)
+        plain = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        empty = column.isin(numbers) if plain else column.astype(object).map(is_one).astype(bool)
         return column.mask(empty) if empty.any() else column
 
-    columns = [emptied(frame.iloc[:, j]) for j in range(frame.shape[1])]
+    given = [frame.iloc[:, j] for j in range(frame.shape[1])]
+    columns = [emptied(_plain(column)) for column in given]
+    if all(new is old for new, old in zip(columns, given, strict=True)):
+        return frame
     return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
 
 
@@ -402,8 +363,8 @@ def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -
         if len(places):
             where = sorted(places, key=lambda place: rows[place])
             cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
-            count, it = ("1 cell was", one) if len(places) == 1 else (f"{len(places):,} cells were", many)
-            notes.append(f"{name!r}: {count} {words.format(it)}: {cells}.")
+            count = counted(len(places), f"cell was {words.format(one)}", f"cells were {words.format(many)}")
+            notes.append(f"{name!r}: {count}: {cells}.")
     return notes
 
 
@@ -437,10 +398,9 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
         return []
     places = known[np.argsort(-distance, kind="stable")[: apart[-1]]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
-    taken = "number is far from all others and was taken as it is"
-    if len(places) > 1:
-        taken = "numbers are far from all others and were taken as they are"
-    return [f"{name!r}: {len(places):,} {taken}: {cells}."]
+    one, many = "number is far from all others and was", "numbers are far from all others and were"
+    taken = counted(len(places), f"{one} taken as it is", f"{many} taken as they are")
+    return [f"{name!r}: {taken}: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:

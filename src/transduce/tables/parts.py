@@ -21,26 +21,17 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from transduce.core.safe_files import whole_file
+from transduce.tables import files as tables
 from transduce.tables.columns import check_once
-from transduce.tables.delimited import decode, field_texts, sniff_delimiter, split_record
-from transduce.tables.files import extended_object, json_object, kind_of, stored_index, with_columns
 from transduce.tables.vectors import to_pandas
 
 STREAMED = ("csv", "tsv", "parquet", "json lines")
 _HEAD = 2**20  # bytes of a text that are looked at to find its encoding and delimiter
 _BLOCK = 2**24
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what the folder of rows without one is called
+_PART_ROWS = 200_000
 _GROUP_ROWS = 100_000  # of a text that is read once and kept as Parquet
-_LOOKED_AT = 10_000  # rows that show whether numbers repeat
 LINE = "\u0000line"  # the column that keeps a line of JSON as it was written
-
-
-@dataclass(frozen=True)
-class TextStyle:
-    """How a delimited text is written."""
-
-    delimiter: str = ","
-    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class PartFiles:
     files: tuple[Path, ...]  # as they were given
     schema: pa.Schema  # columns and types that hold for all of them
     parts: tuple[Part, ...]
-    style: TextStyle  # of delimited texts
+    delimiter: str  # of texts
     row_bytes: float  # about how many bytes a row takes in memory
     index: tuple[str, ...] = ()  # columns that are the index of stored pandas frames
     by_folder: tuple[str, ...] = ()  # columns that the names of folders give, as in ``region=EU/0.parquet``
@@ -106,7 +97,7 @@ def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[
     """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
     given = Path(pattern)
     if given.is_dir():
-        found = [path for path in given.rglob("*") if path.is_file() and kind_of(path)[0] in STREAMED]
+        found = [path for path in given.rglob("*") if path.is_file() and tables.kind_of(path)[0] in STREAMED]
         words = {path: path.relative_to(given).parts for path in found}
         found = [path for path in found if not any(word.startswith((".", "_")) for word in words[path])]
         missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
@@ -118,23 +109,23 @@ def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[
         found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
     if not found:
         raise FileNotFoundError(missing)
-    kinds: dict[str, Path] = {}
-    for path in sorted(found):
-        kind = kind_of(path)[0]
-        if kind not in STREAMED:
+    files = tuple(sorted(found))
+    kind = str(tables.kind_of(files[0])[0])
+    for path in files:
+        own = tables.kind_of(path)[0]
+        if own not in STREAMED:
             raise ValueError(f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can.")
-        kinds.setdefault(str(kind), path)
-    if len(kinds) > 1:
-        one, other = list(kinds.values())[:2]
-        raise ValueError(f"{one} and {other} are of different kinds: a table in parts has files of one kind.")
-    return next(iter(kinds)), tuple(sorted(found))
+        if own != kind:
+            differ = f"{files[0]} and {path} are of different kinds"
+            raise ValueError(f"{differ}: a table in parts has files of one kind.")
+    return kind, files
 
 
-def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFiles:
+def open_parts(pattern: str, work: Path) -> PartFiles:
     """Find the files of a table, check that they fit together, and cut them into parts."""
     kind, files = find_files(pattern, work.parent)
     named = values_in_folders(pattern, files, typed=kind == "parquet")
-    readable, style = (files, TextStyle()) if kind == "parquet" else _kept(files, kind, work)
+    readable, delimiter = (files, ",") if kind == "parquet" else _kept(files, kind, work)
     footers = [_footer(path, given) for path, given in zip(readable, files, strict=True)]
     stored = [footer.schema.to_arrow_schema() for footer in footers]
     schema = _common(files, [own.remove_metadata() for own in stored])
@@ -148,14 +139,16 @@ def open_parts(pattern: str, work: Path, *, batch_rows: int = 200_000) -> PartFi
     parts: list[Part] = []
     for number, (path, given, footer) in enumerate(zip(readable, files, footers, strict=True)):
         values = tuple(named[name][number] for name in by_folder)
-        for groups, rows in _runs(footer, batch_rows):
+        for groups, rows in _runs(footer):
             name = f"part-{len(parts):05d}-{given.name.split('.')[0]}"
             parts.append(Part(len(parts), path, groups, rows, name, values))
-    index = tuple(name for name in stored_index(stored[0]) if all(name in stored_index(s) for s in stored))
+    index = tuple(
+        name for name in tables.stored_index(stored[0]) if all(name in tables.stored_index(s) for s in stored)
+    )
     metadata = {b"pandas": stored[0].metadata[b"pandas"]} if index else None
     n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
-    row_bytes = 4.0 * n_bytes / n_rows
-    return PartFiles(kind, files, schema, tuple(parts), style, row_bytes, index, by_folder, metadata)
+    about = (delimiter, 4.0 * n_bytes / n_rows, index, by_folder, metadata)
+    return PartFiles(kind, files, schema, tuple(parts), *about)
 
 
 def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> dict[str, list[Any]]:
@@ -186,12 +179,12 @@ def _footer(path: Path, given: Path) -> Any:
         raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
 
 
-def _runs(footer: Any, most: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield runs of row groups that have about so many rows together, and how many they have."""
+def _runs(footer: Any) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield runs of row groups that are a part together, and how many rows they have."""
     run, total = tuple[int, ...](), 0
     for number in range(footer.num_row_groups):
         size = footer.row_group(number).num_rows
-        if total and total + size > most:
+        if total and total + size > _PART_ROWS:
             yield run, total
             run, total = (), 0
         run, total = (*run, number), total + size
@@ -222,35 +215,36 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
     return pa.schema([fields[name].with_nullable(True) for name in first.names])
 
 
-def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], TextStyle]:
-    """Return texts kept as Parquet, cell by cell as they were written, and their style."""
-    styles, kept = [], []
+def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], str]:
+    """Return texts kept as Parquet, cell by cell as they were written, and their delimiter."""
+    delimiters, kept = [], []
     work.mkdir(parents=True, exist_ok=True)
     for number, path in enumerate(files):
-        own = TextStyle() if kind == "json lines" else _style(path, "\t" if kind == "tsv" else None)
-        styles.append(own)
-        if own.delimiter != styles[0].delimiter:
-            first = f"{files[0]} by {styles[0].delimiter!r}"
-            raise ValueError(f"{path} is delimited by {own.delimiter!r} and {first}: use one of them.")
+        delimiter, encoding = (",", "utf-8") if kind == "json lines" else _style(path, kind)
+        delimiters.append(delimiter)
+        if delimiter != delimiters[0]:
+            first = f"{files[0]} by {delimiters[0]!r}"
+            raise ValueError(f"{path} is delimited by {delimiter!r} and {first}: use one of them.")
         stat = path.stat()
-        what = f"{path.resolve()}|{kind}|{own}|{stat.st_size}|{stat.st_mtime_ns}"
-        target = work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet"
-        if not target.exists():
-            _keep(path, kind, own, target)
-        kept.append(target)
-    return tuple(kept), styles[0]
+        what = f"{path.resolve()}|{kind}|{delimiter}|{encoding}|{stat.st_size}|{stat.st_mtime_ns}"
+        kept.append(work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet")
+        if not kept[-1].exists():
+            texts = _json_batches(path) if kind == "json lines" else _csv_batches(path, delimiter, encoding)
+            _keep(path, texts, kept[-1])
+    return tuple(kept), delimiters[0]
 
 
-def _style(path: Path, delimiter: str | None) -> TextStyle:
+def _style(path: Path, kind: str) -> tuple[str, str]:
+    """Return delimiter and encoding of a text."""
     head = _head(path)
     cut = head[: head.rfind(b"\n") + 1] if len(head) == _HEAD else head
     try:
-        text, encoding, _ = decode(cut or head)
+        text, encoding, _ = tables.decode(cut or head)
     except ValueError as error:
         raise ValueError(f"{path} {error}.") from None
     if not text.strip():
         raise ValueError(f"{path} is empty: there is no table in it.")
-    return TextStyle(delimiter or sniff_delimiter(text), encoding)
+    return "\t" if kind == "tsv" else tables.sniff_delimiter(text), encoding
 
 
 def _head(path: Path) -> bytes:
@@ -258,9 +252,8 @@ def _head(path: Path) -> bytes:
         return stream.read(_HEAD)
 
 
-def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
+def _keep(path: Path, batches: Iterator[pa.Table], target: Path) -> None:
     """Write the cells of a text to a Parquet file, a block at a time."""
-    batches = _json_batches(path) if kind == "json lines" else _csv_batches(path, style)
     try:
         with whole_file(target) as file:
             writer = None
@@ -274,13 +267,12 @@ def _keep(path: Path, kind: str, style: TextStyle, target: Path) -> None:
         raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from error
 
 
-def _csv_batches(path: Path, style: TextStyle) -> Iterator[Any]:
-    head = _head(path).decode(style.encoding, errors="replace").lstrip("\ufeff")
-    names = split_record(head, style.delimiter)
+def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table]:
+    names = tables.split_record(_head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter)
     check_once(names, path)
     stream, texts = pa.input_stream(str(path), compression="detect"), dict.fromkeys(names, pa.string())
-    read = csv.ReadOptions(block_size=_BLOCK, encoding=style.encoding)
-    parse = csv.ParseOptions(delimiter=style.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(block_size=_BLOCK, encoding=encoding)
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = csv.ConvertOptions(column_types=texts, null_values=[""], strings_can_be_null=True)
     yield from (pa.Table.from_batches([batch]) for batch in csv.open_csv(stream, read, parse, convert))
 
@@ -299,7 +291,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
             if not line.strip():
                 continue
             try:
-                row = json_object(line, number)
+                row = tables.json_object(line, number)
             except ValueError as error:
                 raise ValueError(f"{path} {error}.") from None
             names = names or list(row)
@@ -320,27 +312,28 @@ class PartWriter:
 
     def write(self, batch: pa.Table, new: pd.DataFrame) -> None:
         """Write some rows."""
-        if self._files.kind in ("csv", "tsv"):
-            self._write_delimited(batch, new)
-            return
-        if self._files.kind == "json lines":
-            additions = with_columns(batch.select(self._files.by_folder), new).to_pylist()
-            for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
-                row |= {
-                    k: None for k, one in row.items() if isinstance(one, float) and not math.isfinite(one)
-                }
-                text = extended_object(line, json.dumps(row, ensure_ascii=False))
-                self._file.write(f"{text}\n".encode())
-            return
-        rows = with_columns(batch, new)
-        if self._writer is None:
-            schema, repeated = rows.schema.with_metadata(self._files.metadata), _repeated(rows)
-            self._writer = parquet.ParquetWriter(self._file, schema, use_dictionary=repeated)
-        self._writer.write_table(rows.cast(self._writer.schema))
+        if self._files.kind == "parquet":
+            rows = tables.with_columns(batch, new)
+            if self._writer is None:
+                schema = rows.schema.with_metadata(self._files.metadata)
+                # Numbers of values that hardly repeat would take five times as long.
+                repeated = [one.name for one in schema if not pa.types.is_floating(one.type)]
+                self._writer = parquet.ParquetWriter(self._file, schema, use_dictionary=repeated)
+            self._writer.write_table(rows.cast(self._writer.schema))
+        else:
+            write = self._write_lines if self._files.kind == "json lines" else self._write_delimited
+            write(batch, new)
+
+    def _write_lines(self, batch: pa.Table, new: pd.DataFrame) -> None:
+        additions = tables.with_columns(batch.select(self._files.by_folder), new).to_pylist()
+        for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
+            endless = [name for name, one in row.items() if isinstance(one, float) and not math.isfinite(one)]
+            text = tables.extended_object(line, json.dumps(row | dict.fromkeys(endless), ensure_ascii=False))
+            self._file.write(f"{text}\n".encode())
 
     def _write_delimited(self, batch: pa.Table, new: pd.DataFrame) -> None:
-        delimiter = self._files.style.delimiter
-        columns = [*batch.columns, *(field_texts(new[name], self._decimal) for name in new.columns)]
+        delimiter = self._files.delimiter
+        columns = [*batch.columns, *(tables.field_texts(new[name], self._decimal) for name in new.columns)]
         if not self._file.tell():
             names = pa.array([*batch.column_names, *map(str, new.columns)], pa.string())
             self._file.write(f"{delimiter.join(_quoted(names, delimiter).to_pylist())}\n".encode())
@@ -352,15 +345,6 @@ class PartWriter:
         """Write what is left."""
         if self._writer is not None:
             self._writer.close()
-
-
-def _repeated(rows: pa.Table) -> list[str]:
-    """Return the columns to be written as numbers of their values: where few repeat, it takes five times as long."""
-    some = rows.slice(0, _LOOKED_AT)
-    pairs = zip(some.column_names, some.columns, strict=True)
-    return [
-        name for name, one in pairs if not pa.types.is_floating(one.type) or 2 * len(one.unique()) < len(one)
-    ]
 
 
 def _quoted(texts: Any, delimiter: str) -> Any:

@@ -10,13 +10,14 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image, ImageOps
+from scipy.ndimage import label
 
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray
@@ -101,14 +102,8 @@ def file_below(folder: str | Path, name: str) -> Path | str:
         return "absent"
 
 
-def small_copy(cell: Any, folder: str | Path) -> AnyArray | str:
-    """Return a picture as SIDE x SIDE pixels of red, green and blue, or what is wrong with it."""
-    return _copy(_source(cell, folder))
-
-
-def _features(cell: Any, folder: str | Path) -> AnyArray | str:
+def _features(source: Any) -> AnyArray | str:
     """Return the features of a picture, or what is wrong with it; a file is read again when it has changed."""
-    source = _source(cell, folder)
     if not isinstance(source, Path):
         return _features_of(source)
     about = source.stat()
@@ -116,7 +111,7 @@ def _features(cell: Any, folder: str | Path) -> AnyArray | str:
 
 
 def _features_of(source: Any, *version: int) -> AnyArray | str:
-    copy = _copy(source)
+    copy = small_copy(source)
     return copy if isinstance(copy, str) else picture_features(copy[None])[0]
 
 
@@ -134,9 +129,8 @@ def _source(cell: Any, folder: str | Path) -> Path | io.BytesIO | str:
     return "large" if isinstance(file, Path) and file.stat().st_size > LARGEST else file
 
 
-def _copy(source: Any) -> AnyArray | str:
-    from PIL import Image
-
+def small_copy(source: Any) -> AnyArray | str:
+    """Return a picture as SIDE x SIDE pixels of red, green and blue, or what is wrong with it."""
     picture = _seen(source, (2 * SIDE, 2 * SIDE))
     if isinstance(picture, str):
         return picture
@@ -145,8 +139,6 @@ def _copy(source: Any) -> AnyArray | str:
 
 def _seen(source: Any, needed: tuple[int, int] | None = None) -> Any:
     """Return a picture as a person sees it, or what is wrong with it; of a JPEG no more is decoded than is needed."""
-    from PIL import Image
-
     if isinstance(source, str):
         return source
     try:
@@ -162,14 +154,12 @@ def _seen(source: Any, needed: tuple[int, int] | None = None) -> Any:
         return "broken"
 
 
-def opaque(image: Any) -> Any:
+def opaque(image: Image.Image) -> Image.Image:
     """Return a picture as a person sees it: turned upright, 8 bits a colour, on white where it is transparent."""
-    from PIL import Image, ImageOps
-
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         values = np.nan_to_num(np.asarray(image, dtype=np.float32))
-        low, high = (0.0, 65535.0) if image.mode != "F" and values.max() > 255 else (0.0, 255.0)
+        low, high = 0.0, 65535.0 if values.max() > 255 else 255.0
         if image.mode == "F":
             low, high = float(values.min()), float(values.max())
         values = (values - low) / max(high - low, 1e-30) * 255.0
@@ -225,8 +215,6 @@ def _histogram(colours: AnyArray) -> AnyArray:
 
 def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
     """Yield brightness, and in how many pieces, how much and in which colour a picture stands out from its border."""
-    from scipy.ndimage import label
-
     border = np.median(np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0)
     apart = np.abs(colours - border).max(axis=2)
     yield from (grey.mean(), grey.std(), np.sqrt(apart.mean()))
@@ -238,50 +226,42 @@ def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
     yield from (out.mean(axis=0) - border if len(out) else np.zeros(3))
 
 
-@dataclass(frozen=True)
-class PictureCells:
-    """How the cells of a column of pictures are read: nothing outside the folder is opened."""
+def read_pictures(series: pd.Series, folder: str) -> tuple[AnyArray, list[str]]:
+    """Return features (n, LENGTH), missing where there is no picture, and what is wrong with each cell, or ""."""
+    matrix, faults = np.full((len(series), LENGTH), np.nan, dtype=np.float32), [""] * len(series)
+    for row, found in _each(series, folder, _features):
+        if isinstance(found, str):
+            faults[row] = found
+        else:
+            matrix[row] = found
+    return matrix, faults
 
-    folder: str
 
-    def read(self, series: pd.Series) -> tuple[AnyArray, list[str]]:
-        """Return features (n, LENGTH), missing where there is no picture, and what is wrong with each cell, or ""."""
-        matrix, faults = np.full((len(series), LENGTH), np.nan, dtype=np.float32), [""] * len(series)
-        for row, found in self._each(series, _features):
-            if isinstance(found, str):
-                faults[row] = found
-            else:
-                matrix[row] = found
-        return matrix, faults
+def small_copies(series: pd.Series, folder: str) -> pd.Series:
+    """Return records of names and small copies, of which the same features are made."""
+    kept: list[dict[str, Any] | None] = [None] * len(series)
+    for row, copy in _each(series, folder, small_copy):
+        file = io.BytesIO()
+        if not isinstance(copy, str):
+            Image.fromarray(copy).save(file, "PNG")
+        kept[row] = {"bytes": file.getvalue(), "path": name_of(series.iat[row])}
+    return pd.Series(kept, index=series.index, dtype=object)
 
-    def copies(self, series: pd.Series) -> pd.Series:
-        """Return records of names and small copies, of which the same features are made."""
-        from PIL import Image
 
-        kept: list[dict[str, Any] | None] = [None] * len(series)
-        for row, copy in self._each(series, small_copy):
-            file = io.BytesIO()
-            if not isinstance(copy, str):
-                Image.fromarray(copy).save(file, "PNG")
-            kept[row] = {"bytes": file.getvalue(), "path": name_of(series.iat[row])}
-        return pd.Series(kept, index=series.index, dtype=object)
-
-    def _each(self, series: pd.Series, read: Callable[[Any, str], Any]) -> Iterator[tuple[int, Any]]:
-        """Yield what a function makes of each cell that is not empty, on all cores."""
-        from PIL import Image
-
-        cells = series.tolist()
-        rows = [row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None]
-        with (
-            warnings.catch_warnings(),
-            ThreadPoolExecutor(os.cpu_count()) as pool,
-            stage("pictures") as report,
-        ):
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            for start in range(0, len(rows), AT_A_TIME):
-                some = rows[start : start + AT_A_TIME]
-                yield from zip(some, pool.map(lambda row: read(cells[row], self.folder), some), strict=True)
-                report((start + len(some)) / len(rows))
+def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+    """Yield what a function makes of each picture, on all cores; nothing outside the folder is opened."""
+    cells = series.tolist()
+    rows = [row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None]
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+        stage("pictures") as report,
+    ):
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        for start in range(0, len(rows), AT_A_TIME):
+            some = rows[start : start + AT_A_TIME]
+            yield from zip(some, pool.map(lambda row: read(_source(cells[row], folder)), some), strict=True)
+            report((start + len(some)) / len(rows))
 
 
 def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int) -> list[str]:

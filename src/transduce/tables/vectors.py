@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
+from transduce.tables.pictures import read_pictures
 
 MOST_DIRECTIONS = 256  # longer vectors are projected onto so many
 PROJECTED_ROWS = 10_000  # that the projection is fitted to, at most
@@ -44,14 +45,9 @@ class Vectors:
     """The lists of numbers in the cells of a column."""
 
     numbers: AnyArray  # (t,) in single precision, one list after the other
-    starts: AnyArray  # (n + 1,) where each list begins; where there is none, it is empty
+    lengths: AnyArray  # (n,) of each list; 0 where there is none
     known: Mask  # (n,) which cells hold a list
     n_odd: int = 0  # cells that hold something else
-
-    @property
-    def lengths(self) -> AnyArray:
-        """How long the list of each cell is, shape (n,)."""
-        return np.diff(self.starts)
 
     @property
     def length(self) -> int:
@@ -72,19 +68,18 @@ class Vectors:
 
     def hashes(self) -> AnyArray:
         """Return a 64-bit number for each cell that depends on its numbers alone, 0 where there are none."""
-        found = np.zeros(len(self.known), dtype=np.uint64)
-        lengths, row = self.lengths, 0
-        longest = lengths.max(initial=0)
+        found, row = np.zeros(len(self.known), dtype=np.uint64), 0
+        begins = np.append(0, np.cumsum(self.lengths))
+        longest = self.lengths.max(initial=0)
         factors = np.random.default_rng(0).integers(2**63, size=longest, dtype=np.uint64) * 2 + 1
         while row < len(found):
-            end = max(row + 1, int(np.searchsorted(self.starts, self.starts[row] + _AT_A_TIME, "right")) - 1)
-            some = slice(row, end)
-            starts = self.starts[row : end + 1] - self.starts[row]
-            numbers = self.numbers[self.starts[row] : self.starts[end]] + np.float32(0.0)  # -0.0 is 0.0
+            end = max(row + 1, int(np.searchsorted(begins, begins[row] + _AT_A_TIME, "right")) - 1)
+            starts, lengths = begins[row : end + 1] - begins[row], self.lengths[row:end]
+            numbers = self.numbers[begins[row] : begins[end]] + np.float32(0.0)  # -0.0 is 0.0
             bits = np.where(np.isnan(numbers), np.float32(np.nan), numbers).view(np.uint32)
-            places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths[some])
-            sums = np.concatenate([[np.uint64(0)], np.cumsum(bits * factors[places], dtype=np.uint64)])
-            found[some] = sums[starts[1:]] - sums[starts[:-1]] + lengths[some].astype(np.uint64)
+            places = np.arange(len(bits)) - np.repeat(starts[:-1], lengths)
+            sums = np.append(np.uint64(0), np.cumsum(bits * factors[places], dtype=np.uint64))
+            found[row:end] = sums[starts[1:]] - sums[starts[:-1]] + lengths.astype(np.uint64)
             row = end
         return found
 
@@ -121,14 +116,13 @@ def _holds_numbers(kind: Any) -> bool:
     return any(is_one(kind.value_type) for is_one in numbers)
 
 
-def _of_arrow(lists: Any, n_odd: int = 0) -> Vectors:
+def _of_arrow(lists: Any) -> Vectors:
     """Return the vectors in Arrow's lists, without a Python object for any of them."""
     packed = lists.cast(_PACKED, safe=False)
     packed = packed.combine_chunks() if isinstance(packed, pa.ChunkedArray) else packed
     known = packed.is_valid().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(packed), 0).to_numpy(zero_copy_only=False)
-    numbers = packed.flatten().to_numpy(zero_copy_only=False)
-    return Vectors(numbers, np.concatenate([[0], np.cumsum(lengths)]), known, n_odd)
+    return Vectors(packed.flatten().to_numpy(zero_copy_only=False), lengths, known)
 
 
 def _of_cells(series: pd.Series) -> Vectors | None:
@@ -141,7 +135,7 @@ def _of_cells(series: pd.Series) -> Vectors | None:
     if not known.any() or n_odd >= known.sum():
         return None
     lists = [np.empty(0, np.float32) if numbers is None else numbers for numbers in found]
-    return Vectors(np.concatenate(lists), np.cumsum([0, *map(len, lists)]), known, n_odd)
+    return Vectors(np.concatenate(lists), np.array([*map(len, lists)]), known, n_odd)
 
 
 def _of_cell(cell: Any) -> AnyArray | None:
@@ -184,7 +178,7 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     if n_cut <= PREVAILS * n_odd and (n_odd >= known.sum() or alone):
         return None
     values = numbers.cast(pa.float64()).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
-    return Vectors(values, np.concatenate([[0], np.cumsum(lengths)]), known, n_odd)
+    return Vectors(values, lengths, known, n_odd)
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
@@ -211,18 +205,9 @@ def in_short(cell: Any) -> str | None:
 class Projection:
     """The directions in which vectors vary most; fitted without a look at any label."""
 
-    centre: Array  # (d,)
-    spread: Array  # (d,) of each number
+    centre: AnyArray  # (d,) in single precision
+    spread: AnyArray  # (d,) of each number
     components: Any  # a fitted `sklearn.decomposition.PCA`
-
-    @classmethod
-    def fit(cls, some: Array, centre: Array, spread: Array, seed: int) -> Projection:
-        """Return the projection of some vectors, exact or by seeded random directions, as is quicker."""
-        from sklearn.decomposition import PCA
-
-        n_directions = min(MOST_DIRECTIONS, len(some))
-        centre, spread = centre.astype(np.float32), spread.astype(np.float32)
-        return cls(centre, spread, PCA(n_directions, random_state=seed).fit((some - centre) / spread))
 
     def apply(self, matrix: Array) -> Array:
         """Return the coordinates along the directions. Shapes: matrix (n, d); returns (n, k)."""
@@ -237,21 +222,20 @@ class VectorReading:
     middle: Array  # (length,) takes the place of what is missing
     unit: bool  # whether they have unit length, so that they are compared by the cosine of the angle between them
     projection: Projection | None = None
-    pictures: Any = None  # a `PictureCells`, which makes vectors of pictures
+    folder: str | None = None  # of pictures, of which vectors are made
     groups: tuple[tuple[int, float], ...] = ()  # of numbers with a common scale: how many, and their weight
 
     @property
     def keeps_proportions(self) -> bool:
         """Whether all numbers, or those of a group, are divided by the same factor."""
-        return self.unit or self.projection is not None or self.pictures is not None
+        return self.unit or self.projection is not None or self.folder is not None
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
-        if self.pictures is not None:
-            return EACH, self.named(name, self.pictures.read(series)[0])
-        vectors = read_vectors(series)
-        if vectors is None:
-            return EACH, self.named(name, np.full((len(series), self.length), np.nan, dtype=np.float32))
+        if self.folder is not None:
+            return EACH, self.named(name, read_pictures(series, self.folder)[0])
+        vectors, nowhere = read_vectors(series), np.zeros(len(series), dtype=int)
+        vectors = vectors or Vectors(np.empty(0, np.float32), nowhere, nowhere > 0)
         return EACH, self.named(name, vectors.matrix(self.length))
 
     def named(self, name: Any, matrix: Array) -> dict[str, Array]:
