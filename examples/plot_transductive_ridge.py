@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from transduce import TransductiveRidge
-from transduce.display import LeaveOneOutDisplay
 
 
 def draw(seed):
@@ -48,7 +47,11 @@ print(pd.DataFrame(means, index=["inductive", "transductive"]).T.round(3))
 
 X, truth, y = draw(0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-LeaveOneOutDisplay.from_estimator(TransductiveRidge().fit(X, y), ax=left)
+path = TransductiveRidge().fit(X, y).loo_path_.dropna()
+for width, curve in path.sort_values("ridge").groupby("width"):
+    left.plot(curve["ridge"], curve["error"], label=f"width {width:.3g}")
+left.set(xscale="log", xlabel="ridge", ylabel="leave-one-out error", ylim=(0, 3 * path["error"].min()))
+left.legend(fontsize="x-small", ncols=3)
 answer = TransductiveRidge(**paper).fit(X, y).answer_
 nearer = np.abs(answer.values - truth[64:]) <= np.abs(answer.inductive - truth[64:])
 right.axline((0, 0), slope=1, color="lightgrey", label="no change")

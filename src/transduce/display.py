@@ -16,7 +16,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.metrics import rejection_curve
 
 __all__ = ["MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay", "RelevanceDisplay"]
-__all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay", "LeaveOneOutDisplay", "MomentDisplay"]
+__all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay", "MomentDisplay"]
 
 INSIDE, OUTSIDE, REGION, VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
 MOST_BARS = 400
@@ -48,11 +48,10 @@ def new_axes(size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left", ncols: int = 1) -> None:
+def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left") -> None:
     """Label the axes, and add a legend that does not hide what is behind it."""
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    fontsize = "small" if ncols == 1 else "x-small"
-    ax.legend(framealpha=0.85, edgecolor="none", fontsize=fontsize, loc=loc, ncols=ncols)
+    ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc=loc)
 
 
 # ------------------------------------------------------------------------------------------ answers
@@ -245,53 +244,6 @@ class RejectionCurveDisplay(Display):
 
 
 # ------------------------------------------------------------------------------------------ single methods
-
-
-@dataclass(eq=False, repr=False)
-class LeaveOneOutDisplay(Display):
-    """Leave-one-out error over ridge and width, with the choice: one curve for each width, the darker the wider.
-
-    Parameters
-    ----------
-    path : pandas.DataFrame
-        Columns width, ridge, error: the ``loo_path_`` of an estimator.
-    width, ridge : float or None, float
-        What was chosen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from transduce import TransductiveRidge
-    >>> from transduce.display import LeaveOneOutDisplay
-    >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> LeaveOneOutDisplay.from_estimator(TransductiveRidge().fit(X, np.sin(X[:, 0]))).ax_.get_xlabel()
-    'ridge'
-    """
-
-    path: pd.DataFrame
-    width: float | None
-    ridge: float
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot what a fitted `TransductiveRidge` or `TransductiveRidgeClassifier` tried."""
-        if not hasattr(estimator, "loo_path_"):
-            raise TypeError("Pass a fitted TransductiveRidge or TransductiveRidgeClassifier.")
-        return cls(estimator.loo_path_, estimator.width_, estimator.ridge_).plot(ax=ax)
-
-    def _draw(self, ax: Any) -> None:
-        finite = self.path[np.isfinite(self.path["error"])].sort_values("ridge")
-        widths = finite["width"].astype(float).fillna(0.0)  # a linear kernel has none
-        curves = list(finite.groupby(widths))
-        for i, (width, curve) in enumerate(curves):
-            shade = 0.15 + 0.85 * (i + 1) / len(curves)
-            label = f"width {width:.3g}" if width else ""
-            ax.plot(curve["ridge"], curve["error"], color=INSIDE, alpha=shade, lw=1.2, label=label)
-        best = finite["error"][finite["ridge"] == self.ridge].min()
-        ax.plot([self.ridge], [best], "o", color=OUTSIDE, label="choice")
-        top = max(float(finite["error"].quantile(0.9)), 2.0 * float(finite["error"].min()))
-        ax.set(xscale="log", ylim=(0.0, 1.1 * top))
-        finish(ax, xlabel="ridge", ylabel="leave-one-out error", loc="lower left", ncols=3)
 
 
 @dataclass(eq=False, repr=False)

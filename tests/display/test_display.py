@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce import Answer, Guarantee, Regions, TransductiveGPRegressor, TransductiveRidge
+from transduce import Answer, Guarantee, Regions, TransductiveGPRegressor
 from transduce.conformal import Miscoverage
 from transduce.display import (
     BandDisplay,
-    LeaveOneOutDisplay,
     MiscoverageDisplay,
     MomentDisplay,
     RegionDisplay,
@@ -86,19 +85,6 @@ def test_refusals():
         RegionDisplay.from_answer(answer(Regions.from_intervals([[0, 1]])), y_true=[1.0, 2.0])
     with pytest.raises(TypeError, match=r"such as model.answer_"):
         RegionDisplay.from_answer("answer")
-
-
-def test_leave_one_out_curves():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    model = TransductiveRidge().fit(X, y)
-    display = LeaveOneOutDisplay.from_estimator(model)
-    *curves, choice = display.ax_.get_lines()
-    assert len(curves) == model.loo_path_["width"].nunique()
-    assert choice.get_xdata()[0] == model.ridge_
-    assert choice.get_ydata()[0] == model.loo_path_["error"].min()
-    linear = LeaveOneOutDisplay.from_estimator(TransductiveRidge(kernel="linear").fit(X, y))
-    assert len(linear.ax_.get_lines()) == 2
 
 
 @pytest.fixture(scope="module")
