@@ -338,3 +338,9 @@ def test_a_parquet_file_of_vectors_needs_little_memory(tmp_path):
     )
     size = (tmp_path / "a.parquet").stat().st_size
     assert size <= files.memory_needed(tmp_path / "a.parquet") < 10 * size
+
+
+def test_empty_lists_in_text_beside_what_is_no_list():
+    found = read_vectors(pd.Series([*["[1, 2]"] * 5, "[]", "[1-2, 3]"]))
+    assert found.lengths.tolist() == [*[2] * 5, 1, 0]
+    assert found.n_odd == 1

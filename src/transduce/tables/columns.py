@@ -498,10 +498,8 @@ def _sets(answer: Answer, order: AnyArray) -> AnyArray:
     assert answer.classes is not None
     names, unseen = [*map(str, answer.classes[order]), UNSEEN], answer.unseen
     other = np.zeros(len(answer), dtype=bool) if unseen is None else unseen
-    sets = np.column_stack([answer.label_sets[:, order], other])
-    kinds, which = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)
-    rows = np.unpackbits(kinds, axis=1, count=len(names)).astype(bool)
-    return objects([" | ".join(itertools.compress(names, row)) for row in rows])[which.ravel()]
+    rows = np.column_stack([answer.label_sets[:, order], other]).tolist()
+    return objects([" | ".join(itertools.compress(names, row)) for row in rows])
 
 
 def widths_between(regions: Regions, limits: Limits) -> Array:

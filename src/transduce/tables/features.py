@@ -127,7 +127,8 @@ def _scales(column: _Column) -> list[Scale]:
         few = "levels" if isinstance(reading, LevelsReading) else "letters"
         return scale_features(name, parts, few if column.kind == "category" else column.kind)
     *block, flag = parts  # whether it is missing is a feature besides
-    kind, start, scales, total = "letters" if reading.keeps_proportions else "date", 0, list[Scale](), 0.0
+    as_one = reading.unit or reading.projection is not None or reading.folder is not None  # by one factor
+    kind, start, scales, total = "letters" if as_one else "date", 0, list[Scale](), 0.0
     for size, weight in reading.groups or ((len(block), 1.0),):
         own = scale_features(name, {one: parts[one] for one in block[start : start + size]}, kind)
         scales += [scale._replace(spread=scale.spread / weight) for scale in own]

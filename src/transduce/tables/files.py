@@ -619,8 +619,11 @@ def plain_cell(value: Any) -> Any:
 def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
     """Write a table with new columns after its own, in one piece."""
     kind, packed = out_kind(path, table.kind)
-    buffer = io.BytesIO()
     with whole_file(path, force=force) as file:
+        if not packed and kind not in ("feather", "excel"):
+            _write(file, kind, table, new)
+            return
+        buffer = io.BytesIO()
         _write(buffer, kind, table, new)
         if packed == ".zip":
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -252,11 +252,7 @@ def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterato
     """Yield what a function makes of each picture, on all cores; nothing outside the folder is opened."""
     cells = series.tolist()
     rows = [row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None]
-    with (
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(os.cpu_count()) as pool,
-        stage("pictures") as report,
-    ):
+    with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool, stage("pictures") as report:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for start in range(0, len(rows), AT_A_TIME):
             some = rows[start : start + AT_A_TIME]

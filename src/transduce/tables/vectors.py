@@ -161,14 +161,12 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     good = pc.and_(pc.starts_with(texts, "["), pc.ends_with(texts, "]"))
     good = pc.and_(good, pc.invert(pc.match_substring_regex(inner, _NOT_NUMBERS)))
     pieces = pc.split_pattern_regex(pc.if_else(good, inner, None), r"[\s,;]+")
+    odd = pc.invert(pc.match_substring_regex(pieces.flatten(), f"^({_FIGURE})?$"))
+    rows = pc.list_parent_indices(pieces).filter(odd)
+    good = pc.and_(good, pc.invert(pc.is_in(pa.array(np.arange(len(good))), rows.unique())))
+    pieces = pc.if_else(good, pieces, None)
     numbers = pieces.flatten()
     numbers = pc.if_else(pc.equal(numbers, ""), pa.scalar("nan", pa.large_string()), numbers)
-    odd = pc.invert(pc.match_substring_regex(numbers, f"^{_FIGURE}$"))
-    if pc.any(odd).as_py():
-        rows = pc.list_parent_indices(pieces).filter(odd)
-        good = pc.and_(good, pc.invert(pc.is_in(pa.array(np.arange(len(good))), rows.unique())))
-        pieces = pc.if_else(good, pieces, None)
-        numbers = pieces.flatten()
     known = pc.fill_null(good, False).to_numpy(zero_copy_only=False)
     present = cells.is_valid().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(pieces), 0).to_numpy(zero_copy_only=False)
@@ -224,11 +222,6 @@ class VectorReading:
     projection: Projection | None = None
     folder: str | None = None  # of pictures, of which vectors are made
     groups: tuple[tuple[int, float], ...] = ()  # of numbers with a common scale: how many, and their weight
-
-    @property
-    def keeps_proportions(self) -> bool:
-        """Whether all numbers, or those of a group, are divided by the same factor."""
-        return self.unit or self.projection is not None or self.folder is not None
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
