@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -252,80 +251,69 @@ class EnvelopeDisplay(Display):
 
     Parameters
     ----------
-    names : sequence of S str
-        The settings.
-    curves : array of shape (S, 4)
-        ``p, c0, c1, c2`` of each error ``c0 + c1 (y - p) + c2 (y - p)^2``.
-    starts, owners : array of shape (k,)
-        Where each piece of the lower envelope starts, and the place of the setting that owns it.
-    region, value : array of shape (n_pieces, 2), float
-        The row's region and value.
+    envelope : RowEnvelope
+        What `RidgeConfidenceMachine.envelope` returns.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from transduce import RidgeConfidenceMachine
     >>> from transduce.display import EnvelopeDisplay
-    >>> curves = np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0]])
-    >>> starts, owners, region = np.array([-np.inf, -1.0, 1.0]), np.array([1, 0, 1]), np.array([[-2.0, 2.0]])
-    >>> EnvelopeDisplay(["narrow", "wide"], curves, starts, owners, region, 0.0).plot().ax_.get_ylabel()
+    >>> X = np.linspace(0, 6, 20)[:, None]
+    >>> machine = RidgeConfidenceMachine(settings="leave-one-out").fit(X, np.append(np.sin(X[1:, 0]), np.nan))
+    >>> EnvelopeDisplay.from_envelope(machine.envelope(X[-1:])).ax_.get_ylabel()
     'leave-one-out error'
     """
 
-    names: Sequence[str]
-    curves: Array
-    starts: Array
-    owners: AnyArray
-    region: Array
-    value: float
+    envelope: Any
     _size = (7, 4.5)
 
     @classmethod
     def from_envelope(cls, envelope: Any, *, ax: Any = None) -> Self:
         """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it."""
-        fields = ("names", "curves", "starts", "owners", "region", "value")
-        if not all(hasattr(envelope, field) for field in fields):
+        if not hasattr(envelope, "owners"):
             raise TypeError(f"Pass the envelope of one row; got {type(envelope).__name__}.")
-        return cls(*(getattr(envelope, field) for field in fields)).plot(ax=ax)
+        return cls(envelope).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self._range()
         labels = np.linspace(low, high, 400)
-        for s in range(len(self.curves)):
+        for s in range(len(self.envelope.curves)):
             ax.plot(labels, self._errors(s, labels), color=REGION, lw=0.6, zorder=1)
         top, bottom = self._draw_pieces(ax, low, high)
-        for k, piece in enumerate(np.clip(self.region, low, high)):
+        for k, piece in enumerate(np.clip(self.envelope.region, low, high)):
             ax.axvspan(*piece, color=REGION, alpha=0.35, lw=0, zorder=0, label="region" if k == 0 else None)
-        ax.axvline(self.value, color=VALUE, lw=1, ls="--", label="value")
+        ax.axvline(self.envelope.value, color=VALUE, lw=1, ls="--", label="value")
         room = 0.25 * (top - bottom) or 1.0
         ax.set(xlim=(low, high), ylim=(max(bottom - room, 0.0), top + 2 * room))
         finish(ax, xlabel="label of the row", ylabel="leave-one-out error", loc="upper center")
 
     def _errors(self, setting: int, labels: Array) -> Array:
-        p, c0, c1, c2 = self.curves[setting]
+        p, c0, c1, c2 = self.envelope.curves[setting]
         return c0 + (labels - p) * (c1 + c2 * (labels - p))
 
     def _range(self) -> tuple[float, float]:
         """Return the labels to show: the region and some more; where it has no end, as far as errors double."""
-        chosen = int(self.owners[np.searchsorted(self.starts, self.value, side="right") - 1])
-        reach = 2.0 * np.sqrt(max(self.curves[chosen, 1] / self.curves[chosen, 3], 0.0)) or 1.0
-        ends = np.append(self.region[np.isfinite(self.region)], self.value)
-        if not np.isfinite(self.region).all():
-            ends = np.concatenate([ends, [self.value - reach, self.value + reach]])
+        one = self.envelope
+        _, c0, _, c2 = one.curves[int(one.owners[np.searchsorted(one.starts, one.value, side="right") - 1])]
+        reach = 2.0 * np.sqrt(max(c0 / c2, 0.0)) or 1.0
+        ends = np.append(one.region[np.isfinite(one.region)], one.value)
+        if not np.isfinite(one.region).all():
+            ends = np.concatenate([ends, [one.value - reach, one.value + reach]])
         room = 0.35 * np.ptp(ends) or reach
         return float(ends.min() - room), float(ends.max() + room)
 
     def _draw_pieces(self, ax: Any, low: float, high: float) -> tuple[float, float]:
         """Draw the envelope between two labels, a colour for each setting; return its largest and smallest value."""
-        colours: dict[int, str] = {}
-        heights = []
-        ends = np.append(self.starts[1:], np.inf)
-        for start, end, owner in zip(self.starts, ends, self.owners, strict=True):
+        one, colours, heights = self.envelope, dict[int, str](), []
+        ends = np.append(one.starts[1:], np.inf)
+        for start, end, owner in zip(one.starts, ends, one.owners.tolist(), strict=True):
             if end <= low or start >= high:
                 continue
-            s, labels = int(owner), np.linspace(max(start, low), min(end, high), 100)
-            name = None if s in colours else self.names[s]
-            colour = colours.setdefault(s, f"C{len(colours)}")
-            heights.append(self._errors(s, labels))
+            labels = np.linspace(max(start, low), min(end, high), 100)
+            name = None if owner in colours else one.names[owner]
+            colour = colours.setdefault(owner, f"C{len(colours)}")
+            heights.append(self._errors(owner, labels))
             ax.plot(labels, heights[-1], color=colour, lw=3, zorder=2, label=name)
         whole = np.concatenate(heights)
         return float(whole.max()), float(whole.min())

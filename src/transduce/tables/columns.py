@@ -25,6 +25,8 @@ from transduce.tables.vectors import read_vectors
 FEWEST_LABELS = 3
 NEARLY_ALL, FEW = 0.8, 20  # of more labels than so many, this share of different ones is no class
 NO_LIMITS = Limits()
+_OPEN = "learnt as the limit itself, and intervals that reach it are open there"
+LEARNT = (f"label names a limit and was {_OPEN}", f"labels name limits and were {_OPEN}")
 
 
 @dataclass(frozen=True)
@@ -225,22 +227,11 @@ def _labels(
     if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
         said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
-        return labels, found, [said, *_unusual(name, texts, found)]
+        return labels, found, [said, *numbers.cell_notes(name, texts, found, np.arange(len(texts)), LEARNT)]
     if task == "regression" or found.nearly_all:
         start = "holds" if found.nearly_all else "should hold"
         raise ValueError(_not_read(name, f"{start} numbers", texts, found.unread))
     return labels, None, []
-
-
-def _unusual(name: Any, texts: AnyArray, found: numbers.NumberCells) -> list[str]:
-    """Return notes on labels that are limits, or numbers with a mark."""
-    others = replace(found, side=np.zeros_like(found.side))
-    notes = numbers.cell_notes(name, texts, others, np.arange(len(texts)))
-    limits = np.flatnonzero(found.side).tolist()
-    what = "label names a limit and was" if len(limits) == 1 else "labels name limits and were"
-    said = f"{name!r}: {len(limits):,} {what} learnt as the limit itself, and intervals that reach it are open there"
-    cells = numbers.named_cells((texts[row].strip(), row) for row in limits)
-    return [*notes, f"{said}: {cells}."] if limits else notes
 
 
 def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:

@@ -113,6 +113,9 @@ def vectorize(  # noqa: PLR0913
         matrix[order, j] = scale.apply(values)
     readings = {c.name: c.reading for c in columns if c.reading is not None}
     names, origins = [scale.feature for scale, _ in scaled], [scale.column for scale, _ in scaled]
+    for column in columns:
+        at_median = column.n_missing and f"{column.name} is missing" in column.parts
+        column.treatment += ", median where missing" if at_median else ""
     counts = Counter(origins)
     lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
@@ -263,10 +266,10 @@ def _number_in_text(
     moments: Moments | None = how.get("moments")
     what = f"text read as numbers in {found.unit}".removesuffix(" in ")
     what = what if moments is None else f"{moments.what}, in {moments.unit}"
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    what += f", {odd:,} of them read as noted" if odd else ""
     how |= {"decimal": found.decimal, "unit": found.unit}
     column = _number(name, found.values, what, rows, found.side, **how)
-    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
-    column.treatment += f", {odd:,} of them read as noted" if odd else ""
     column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
     return column
 
@@ -324,7 +327,6 @@ def _number(
         return _Column(name, "identifier", _OWN, n_missing)
     reading = NumberReading(float(np.median(present)), tuple(marks), **how)
     parts = reading.named(name, values, np.broadcast_to(side, len(values)))
-    treatment += ", median where missing" if n_missing else ""
     notes = numbers.value_notes(name, values, marks, rows, empty=True)
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
@@ -357,7 +359,6 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
         directions = PCA(min(vectors.MOST_DIRECTIONS, len(some)), random_state=seed)
         projection = vectors.Projection(centre, spread, directions.fit((some - centre) / spread))
         treatment += f", projected onto {directions.n_components_} directions"
-    treatment += ", median where missing" if n_missing else ""
     reading = vectors.VectorReading(length, middle, unit, projection)
     notes = vectors.gap_notes(name, found, matrix)
     return _Column(name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes)
@@ -372,11 +373,8 @@ def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Colu
         return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
     middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
     reading = vectors.VectorReading(pictures.LENGTH, middle, False, folder=folder, groups=groups)
-    treatment = "pictures, by small copies, gradients, colours and pieces"
-    treatment += ", median where missing" if missing.any() else ""
-    return _Column(
-        name, "picture", treatment, int(missing.sum()), reading.named(name, matrix), reading, notes
-    )
+    treatment, parts = "pictures, by small copies, gradients, colours and pieces", reading.named(name, matrix)
+    return _Column(name, "picture", treatment, int(missing.sum()), parts, reading, notes)
 
 
 def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()) -> _Column:
@@ -388,9 +386,8 @@ def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = 
     read = read or partial(pd.to_datetime, errors="coerce", utc=True)
     reading, n_missing = DateReading(_middles(found), read, levels.tz), int(dates.isna().sum())
     parts = at_middles(name, found, reading.middles)
-    treatment = "parts of the date, and seconds" + (", median where missing" if n_missing else "")
     parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
-    return _Column(name, "date", treatment, n_missing, parts, reading, [*notes])
+    return _Column(name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes])
 
 
 def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:

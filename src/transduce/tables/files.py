@@ -84,8 +84,7 @@ class Table:
         if not isinstance(self.source, Delimited) or column not in self.frame.columns:
             return ColumnCells()
         place = list(self.frame.columns).index(column)
-        found = self.source.cells.get(column, ColumnCells(prefer=self.prefer))
-        return replace(found, texts=lambda: fields_of(self.source, [place])[place])
+        return replace(self.source.cells[column], texts=lambda: fields_of(self.source, [place])[place])
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""

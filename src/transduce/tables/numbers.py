@@ -55,6 +55,8 @@ NEARLY = 0.8  # with this share of numbers among cells that are not empty, a col
 LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
 _NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
+_NAMED, _GONE = "names, with a feature that says so", "taken as missing, since"
+_LIMITS = (f"cell was read as the limit that it {_NAMED}", f"cells were read as the limit that each {_NAMED}")
 _MOST_NAMED, _LONGEST = 5, 60
 _FAR, _MOST_FAR = 1000.0, 3
 
@@ -349,22 +351,22 @@ def _rows(where: list[int]) -> str:
     return f"row {some[0]}" if len(some) == 1 else f"rows {', '.join(some[:-1])} and {some[-1]}"
 
 
-def cell_notes(name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray) -> list[str]:
+def cell_notes(
+    name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray, limits: tuple[str, str] = _LIMITS
+) -> list[str]:
     """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
-    limits = np.flatnonzero(found.side).tolist()
     brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
+    read = "read as the number in {}" + " (brackets mean minus)" * brackets
     kinds = (
-        (limits, "read as the limit that {} names, with a feature that says so", "it", "each"),
-        (found.mended, "read as the number in {}" + " (brackets mean minus)" * brackets, "it", "each"),
-        (found.unread, "taken as missing, since {}", "it is not a number", "they are not numbers"),
+        (np.flatnonzero(found.side).tolist(), *limits),
+        (found.mended, f"cell was {read.format('it')}", f"cells were {read.format('each')}"),
+        (found.unread, f"cell was {_GONE} it is not a number", f"cells were {_GONE} they are not numbers"),
     )
     notes = []
-    for places, words, one, many in kinds:
-        if len(places):
-            where = sorted(places, key=lambda place: rows[place])
-            cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
-            count = counted(len(places), f"cell was {words.format(one)}", f"cells were {words.format(many)}")
-            notes.append(f"{name!r}: {count}: {cells}.")
+    for places, one, many in kinds:
+        where = sorted(places, key=lambda place: rows[place])
+        cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
+        notes += [f"{name!r}: {counted(len(places), one, many)}: {cells}."] if places else []
     return notes
 
 

@@ -93,7 +93,7 @@ def is_many(pattern: str) -> bool:
     return Path(pattern).is_dir() or (glob.has_magic(pattern) and not Path(pattern).exists())
 
 
-def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[Path, ...]]:
+def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
     given = Path(pattern)
     if given.is_dir():
@@ -105,8 +105,7 @@ def find_files(pattern: str, leave_out: Path | None = None) -> tuple[str, tuple[
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
         found = [Path(name) for name in names if Path(name).is_file()]
         missing = f"There is no file {pattern}."
-    if leave_out is not None:
-        found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
+    found = [path for path in found if leave_out.resolve() not in path.resolve().parents]
     if not found:
         raise FileNotFoundError(missing)
     files = tuple(sorted(found))
