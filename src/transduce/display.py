@@ -15,7 +15,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.metrics import rejection_curve
 
 __all__ = ["MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay", "RelevanceDisplay"]
-__all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay", "MomentDisplay"]
+__all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay"]
 
 INSIDE, OUTSIDE, REGION, VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
 MOST_BARS = 400
@@ -439,53 +439,6 @@ class BandDisplay(Display):
             style: dict[str, Any] = {"fmt": "o", "ms": 3, "lw": 0.7, "alpha": 0.7}
             ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="answer", **style)
         finish(ax, xlabel=self.name, ylabel="label", loc="best")
-
-
-@dataclass(eq=False, repr=False)
-class MomentDisplay(Display):
-    """Mean and spread of the labels seen, and of the predictions before and after matching, as bars.
-
-    Parameters
-    ----------
-    moments : pandas.DataFrame
-        The ``moments_`` of an estimator: columns mean and standard deviation, one line for each distribution.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from transduce.display import MomentDisplay
-    >>> table = pd.DataFrame({"mean": [0.0, 0.2], "standard deviation": [1.0, 0.7]}, index=["labels", "predicted"])
-    >>> MomentDisplay(table).plot().ax_.get_xlabel()
-    'label: mean and one standard deviation either way'
-    """
-
-    moments: pd.DataFrame
-
-    def __post_init__(self) -> None:
-        self._size = (6.5, 0.9 + 0.5 * len(self.moments))
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot the moments of a fitted `TransductiveGPRegressor`."""
-        _check(estimator)
-        return cls(estimator.moments_).plot(ax=ax)
-
-    def _draw(self, ax: Any) -> None:
-        words = {"labels": "labels seen", "matched": "nearest that matches"}
-        words["without matching"] = "predicted, without matching"
-        table = self.moments.iloc[::-1]
-        mean, spread = table["mean"].to_numpy(), table["standard deviation"].to_numpy()
-        colors = [VALUE if name == "labels" else INSIDE for name in table.index]
-        places = np.arange(len(table))
-        ax.barh(places, 2 * spread, left=mean - spread, height=0.45, color=colors, alpha=0.45)
-        ax.plot(mean, places, "|", ms=16, mew=2.5, color=VALUE)
-        ends = np.concatenate([mean - spread, mean + spread])
-        margin = 0.06 * (np.ptp(ends) or 1.0)
-        ax.set_xlim(ends.min() - margin, ends.max() + margin)
-        for edge in (-1, 0, 1):
-            ax.axvline(mean[-1] + edge * spread[-1], color=VALUE, lw=0.7, ls=":")
-        ax.set(yticks=places, yticklabels=[words.get(name, name) for name in table.index])
-        ax.set(xlabel="label: mean and one standard deviation either way")
 
 
 @dataclass(eq=False, repr=False)

@@ -12,7 +12,6 @@ from transduce.conformal import Miscoverage
 from transduce.display import (
     BandDisplay,
     MiscoverageDisplay,
-    MomentDisplay,
     RegionDisplay,
     RejectionCurveDisplay,
     RelevanceDisplay,
@@ -134,17 +133,6 @@ def test_bands_refuse_what_is_not_there(process):
         BandDisplay.from_estimator(TransductiveGPRegressor(), X)
     plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X.to_numpy()[:, 1:2], y.fillna(0.0))
     assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2]).ax_.get_xlabel() == "feature 0"
-
-
-def test_moments_are_drawn_as_they_are(process):
-    _, _, model = process
-    display = MomentDisplay.from_estimator(model)
-    bars = display.ax_.patches
-    assert len(bars) == 4
-    assert bars[-1].get_width() == pytest.approx(2 * model.moments_.loc["labels", "standard deviation"])
-    assert display.ax_.get_yticklabels()[-1].get_text() == "labels seen"
-    with pytest.raises(TypeError, match="Pass a fitted"):
-        MomentDisplay.from_estimator(TransductiveGPRegressor())
 
 
 def test_rejection_curves_step_down_from_the_error():
