@@ -697,24 +697,16 @@ def _objects(values: list[Any]) -> pd.Series:
 def _exact_delimited(frame: pd.DataFrame, source: Delimited) -> pd.DataFrame:
     """Return columns of floats that were written as whole numbers as such."""
     columns = {name: frame[name] for name in frame.columns}
-    texts = fields_of(source, [j for j, name in enumerate(columns) if _all_whole(columns[name])])
+    texts = fields_of(source, [j for j, kind in enumerate(frame.dtypes) if kind.kind == "f"])
     for j, fields in texts.items():
         known = frame.iloc[:, j].notna()
         words = [text.strip() if good else None for text, good in zip(fields, known, strict=True)]
         present = [word for word in words if word is not None]
-        if all(map(_WHOLE.fullmatch, present)):
+        if present and all(map(_WHOLE.fullmatch, present)):
             short = max(map(len, present)) <= _LONGEST
             values = [None if word is None else int(word) if short else word for word in words]
             columns[frame.columns[j]] = pd.Series(values, dtype="Int64" if short else object)
     return pd.DataFrame(columns)
-
-
-def _all_whole(column: pd.Series) -> bool:
-    """Return whether a column of floats holds whole numbers alone."""
-    if column.dtype.kind != "f":
-        return False
-    known = column.to_numpy()[np.isfinite(column.to_numpy())]
-    return bool(len(known) and np.all(known == np.round(known)))
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:
