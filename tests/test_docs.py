@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import transduce
-from transduce.conformal import Chance, Miscoverage, exchangeability_test
+from transduce.conformal import Chance, Miscoverage
+from transduce.conformal.exchangeability import SIGNIFICANCE
 from transduce.core.guarantee import SUSPECTED
 from transduce.core.ranks import fewest_calibration
 from transduce.filling import plan
@@ -25,7 +25,6 @@ PAGES = [
 ]
 NUMBERS, CLASSES = plan.ROW_BELOW["regression"], plan.ROW_BELOW["classification"]
 FEWEST = next(n for n in range(2, 100) if Chance().n_calibration(n, 0.9))
-SIGNIFICANCE = inspect.signature(exchangeability_test).parameters["significance"].default
 
 
 def answered_within_budget(member):

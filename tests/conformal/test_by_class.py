@@ -86,7 +86,7 @@ class TestExact:
         np.testing.assert_allclose(given.predict_proba(X[missing]), given.answer_.probabilities)
 
     def test_the_bound_on_the_column_holds_for_any_shares(self):
-        law = ClassMiscoverage.at(0.9, n_unlabelled=60, n_labelled=(), n_calibration=(19, 29))
+        law = ClassMiscoverage(60, (), (19, 29), ranks=(18, 27))
         most = law.quantile(0.9)
         for of_first in (0, 20, 40, 60):
             parts = law.of_class(0, of_first), law.of_class(1, 60 - of_first)

@@ -200,7 +200,9 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
         counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
         about = {"target": target, "task": task, "counts": counts | {"unreached": lost}}
         write_text(to.json, render_json(summarize_later(about, guarantee, compared)), force=to.force)
-    known = np.concatenate([fitted.labels, fitted.outside.labels])  # answers have the digits of all labels
+    known = np.concatenate(
+        [fitted.labels, fitted.outside.table.labels]
+    )  # answers have the digits of all labels
     with stage("writing"):
         write(out, source, rounded(new, target, task, known), force=to.force)
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]

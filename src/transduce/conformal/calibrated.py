@@ -13,23 +13,13 @@ import pandas as pd
 from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
-from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage, urn_bound
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.conformal.shares import ClassShares
+from transduce.core import guarantee
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import few_threads
-from transduce.core.guarantee import (
-    BY_CLASS,
-    CHANCE,
-    DRAWN,
-    ESTIMATE,
-    SEEN,
-    SHARES,
-    CountBound,
-    Drift,
-    Guarantee,
-    Verdict,
-)
+from transduce.core.guarantee import CountBound, Drift, Guarantee
 from transduce.core.ranks import calibration_rank, fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -50,7 +40,7 @@ class CalibratedTable:
     unlabelled: Reply
     labels: AnyArray  # (c,) calibration labels: numbers, or numbers of classes
     classes: AnyArray | None  # (n_classes,) the classes; None for numbers
-    class_sizes: tuple[int, ...]  # number of labels of every class, held out or not; empty for numbers
+    sizes: tuple[int, ...]  # number of labels of every class, held out or not; one number for numbers
     by_class: bool  # whether every class is compared with its own calibration rows
     tolerance: float | None  # numbers: by how much an answer may be off
     scoring: Scoring
@@ -115,7 +105,7 @@ class CalibratedTable:
     @property
     def estimated(self) -> bool:
         """Whether the odds of a label were estimated, even where all came out the same."""
-        return self.weights.kind == ESTIMATED or self.weights.assumption == ESTIMATE
+        return self.weights.kind == ESTIMATED or self.weights.assumption == guarantee.ESTIMATE
 
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
@@ -131,7 +121,7 @@ class CalibratedTable:
         """Return at how many rows with an answer nothing is ruled out, whatever the calibration labels are."""
         if self.by_shares:
             assert self.weights.shares is not None
-            n = np.bincount(self.labels[self.calibration.given], minlength=len(self.class_sizes))
+            n = np.bincount(self.labels[self.calibration.given], minlength=len(self.sizes))
             least = float(np.sum(self.weights.shares / (n + 1.0)))  # the smallest p-value that is possible
             return int(self.unlabelled.given.sum()) if least > 1.0 - confidence + SLACK else 0
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
@@ -152,11 +142,10 @@ class CalibratedTable:
         codes, every = self.labels[self.calibration.given], self.unlabelled.given
         if not self.by_class:
             return self._law_among(confidence, len(codes), every)
-        classes = range(len(self.class_sizes))
-        laws = [self._law_among(confidence, int(np.sum(codes == y)), every) for y in classes]
+        laws = [self._law_among(confidence, int(np.sum(codes == y)), every) for y in range(len(self.sizes))]
         return ClassMiscoverage(
             n_unlabelled=len(self.unlabelled.values),  # those without an answer are never outside
-            n_labelled=() if self.weights.kind == CLASSES else self.class_sizes,
+            n_labelled=() if self.weights.kind == CLASSES else self.sizes,
             n_calibration=tuple(law.n_calibration for law in laws),
             ranks=tuple(law.rank for law in laws),
         )
@@ -192,9 +181,8 @@ class CalibratedTable:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
         if self.supports(confidence):
-            rankings, scales = self.rankings, self.scoring.measure(self.unlabelled)
-            values = self.unlabelled.values
-            for _, at, ranks in rankings:
+            values, scales = self.unlabelled.values, self.scoring.measure(self.unlabelled)
+            for _, at, ranks in self.rankings:
                 ends[at] = intervals(ranks, values[at], scales[at], confidence, self.scoring.unit)
         return Regions.from_intervals(ends)
 
@@ -220,56 +208,49 @@ class CalibratedTable:
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
         """Return the mean of the missing labels, or the classes' shares with intervals; `shown` are visible labels."""
         weights = self._weights_of_means()
-        parts = (self.unlabelled, self.calibration)
+
+        def columns(values: AnyArray) -> AnyArray:
+            return (
+                values[:, None] if self.classes is None else values[:, None] == np.arange(len(self.classes))
+            )
+
+        def filled(part: Reply) -> Array:
+            said = columns(part.values) if part.probabilities is None else part.probabilities
+            return np.where(part.given[:, None], said, columns(shown).mean(axis=0))
+
+        truth, names = columns(self.labels).astype(float), ["mean"] if self.classes is None else self.classes
+        told = filled(self.unlabelled), filled(self.calibration)
+        estimated = miscoverage.powered_mean(*told, truth, weights, names)
         if self.classes is None:
-            mean = np.mean(shown)
-            filled, known = (np.where(part.given, part.values, mean).astype(float) for part in parts)
-            labels = np.asarray(self.labels, dtype=float)
-            return miscoverage.powered_mean(filled, known, labels, ["mean"], weights)
-        codes = np.arange(len(self.classes))
-        shares, fallback = [], np.bincount(shown, minlength=len(codes)) / len(shown)
-        for part in parts:
-            said = part.probabilities
-            if said is None:
-                said = (part.values[:, None] == codes).astype(float)
-            shares.append(np.where(part.given[:, None], said, fallback))
-        truth = (self.labels[:, None] == codes).astype(float)
-        estimated = miscoverage.powered_mean(shares[0], shares[1], truth, self.classes, weights)
-        own, empty = self.labels if weights is None else None, self.weights.empty
+            return estimated
+        same = np.all(weights == 1.0) and self.weights.cells is None and self.weights.kind != GROUPS
+        own, empty = self.labels if same else None, self.weights.empty
         n_empty = 0 if empty is None else int(empty.sum())
         return miscoverage.class_shares(estimated, own, len(self.unlabelled.values), confidence, n_empty)
 
-    def _weights_of_means(self) -> Array | None:
-        """Return weights of the calibration rows in means over all unlabelled rows; None if they are all the same."""
+    def _weights_of_means(self) -> Array:
+        """Return weights of the calibration rows in means over all unlabelled rows."""
         weights = self.weights
         if weights.cells is None:
-            same = np.all(weights.calibration == 1.0) and weights.kind != GROUPS
-            return None if same else weights.calibration
+            return weights.calibration
         first, rest = weights.cells
         sizes = np.bincount(first, minlength=1 + max(first.max(initial=0), rest.max(initial=0)))
         return weights.calibration * np.bincount(rest, minlength=len(sizes))[first] / sizes[first]
 
     # ---- guarantees
 
-    def guarantee(
-        self,
-        confidence: float,
-        n_labelled: int,
-        verdict: Verdict | None,
-        certainty: float,
-        second: Reply | None,
-    ) -> Guarantee:
-        """Return what is guaranteed of the answers at a level."""
+    def guarantee(self, confidence: float, certainty: float, second: Reply | None = None) -> Guarantee:
+        """Return what is guaranteed of the answers at a level, some of which may come from a second fit."""
         n_unreached = int((~self.unlabelled.given).sum())
         nothing = Guarantee(
             "none",
             about="set" if self.classes is not None else "interval",
             confidence=confidence,
-            n_labelled=n_labelled,
+            n_labelled=sum(self.sizes),
             n_calibration=len(self.labels),
             n_unreached=n_unreached,
             n_empty=self.n_empty,
-            verdict=verdict,
+            verdict=self.weights.verdict,
         )
         if len(self.unlabelled.values) == 0:
             return replace(nothing, reasons=("No row is unlabelled.",), confidence=None)
@@ -277,27 +258,26 @@ class CalibratedTable:
             return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
         if not self.covered.any():
             return replace(nothing, reasons=("Every row without a label was drawn to get one: label them.",))
-        law, thresholds, sure = self.law(confidence), self._thresholds(confidence), nothing
-        if law is not None:
-            outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
-            sure = replace(sure, outside=outside)
-        if self.by_class and thresholds is not None:
-            sure = replace(sure, n_short=thresholds.n_short)
-        why = self._nothing_supported(thresholds, confidence, n_labelled)
+        law, thresholds = self.law(confidence), self._thresholds(confidence)
+        why = self._nothing_supported(thresholds, confidence)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
+        sure = replace(nothing, any_class=self._any_class_possible(confidence))
+        if law is not None:
+            most = law.quantile(certainty)
+            sure = replace(sure, outside=CountBound(certainty, most, law.n_unlabelled, law.mean))
         if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
-        sure = replace(sure, any_class=self._any_class_possible(confidence))
+        elif self.by_class:
+            sure = replace(sure, n_short=thresholds.n_short)
         if self.pooled and not self.estimated and (self.classes is not None or self.tolerance is not None):
-            sure = replace(sure, wrong=miscoverage.wrong_answers(self, second, certainty))
+            sure = replace(sure, wrong=self._wrong(second, certainty))
         return self._with_grounds(sure, confidence)
 
     def _with_grounds(self, sure: Guarantee, confidence: float) -> Guarantee:
         """Return the guarantee with where it holds, what it rests on, and why it is of its kind."""
         weights, estimated, verdict = self.weights, self.estimated, sure.verdict
-        doubtful = estimated or (verdict is not None and verdict.shifted)
         reasons: tuple[str, ...] = ()
         if estimated:
             same = " No column tells which rows have one, so that all labels weigh the same."
@@ -305,21 +285,21 @@ class CalibratedTable:
             reasons = (why + (same if weights.kind != ESTIMATED else ""),)
         elif verdict is None and weights.testable:
             reasons = ("Whether labelled and unlabelled rows differ was not tested.",)
-        assumption = ESTIMATE if estimated else weights.assumption
+        assumption = guarantee.ESTIMATE if estimated else weights.assumption
         if self.by_class and weights.kind == CLASSES:  # whether or not given shares are right
-            assumption = BY_CLASS
+            assumption = guarantee.BY_CLASS
         return replace(
             sure,
-            kind="approximate" if doubtful else "exact",
+            kind="approximate" if estimated else "exact",
             within="class" if self.by_class else "category" if weights.cells is not None else "",
-            assumptions=(assumption, SEEN) if self.by_class else (assumption,),
+            assumptions=(assumption, guarantee.SEEN) if self.by_class else (assumption,),
             reasons=reasons,
             factor=weights.factor,
             n_groups=weights.n_groups,
             n_other=weights.n_other,
             of_rows=largest_share(weights.sizes, 1.0 - confidence) if weights.sizes else None,
             short=self._short_categories(confidence),
-        )
+        ).doubted(verdict)
 
     def _short_categories(self, confidence: float) -> tuple[str, ...]:
         """Return the categories of unlabelled rows at which nothing is ruled out."""
@@ -343,12 +323,49 @@ class CalibratedTable:
         p, some = self._p_unseen(), [at for own, at, _ in self.rankings if np.isinf(self.scores[own]).any()]
         return any(bool(label_sets(p[at], confidence).any()) for at in some)
 
+    # ---- wrong answers
+
+    def _wrong(self, second: Reply | None, certainty: float) -> CountBound:
+        """Return a bound on the number of wrong answers at the unlabelled rows."""
+        # Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as
+        # wrong; so does that at a row which was drawn to be labelled and has no label.
+        wrong, changed = self._wrong_and_changed(second)
+        rows = self.covered, self.covered & ~changed, self.covered
+        return _bound(wrong[self.calibration.given], self.n_empty, rows, certainty)
+
+    def wrong_by_class(self, second: Reply | None, certainty: float) -> tuple[tuple[Any, CountBound], ...]:
+        """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
+        assert self.classes is not None
+        first, (wrong, _) = self.unlabelled.values, self._wrong_and_changed(second)
+        given, final, bounds = self.covered, first if second is None else second.values, []
+        for code, label in enumerate(self.classes.tolist()):
+            ours = self.calibration.given & (self.calibration.values == code)
+            before, last = given & (first == code), given & (final == code)
+            if not last.any() or not ours.any():
+                continue
+            n_empty = int((self.unlabelled.given & ~given & (first == code)).sum())
+            bound = _bound(wrong[ours], n_empty, (before, before & last, last), certainty)
+            if bound.at_most < bound.of:
+                bounds.append((label, bound))
+        return tuple(bounds)
+
+    def _wrong_and_changed(self, second: Reply | None) -> tuple[Mask, Mask]:
+        """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
+        first, known, tolerance = self.unlabelled.values, self.calibration.values, self.tolerance
+        last = first if second is None else second.values
+        if tolerance is None:
+            return known != self.labels, last != first
+        slack = 0.0 if second is None else tolerance / 4.0
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(known - self.labels) <= tolerance - slack)
+            return wrong, ~(np.abs(last - first) <= slack)
+
     # ---- too few labels
 
-    def _nothing_supported(self, law: Law | None, confidence: float, n_labelled: int) -> str | None:
+    def _nothing_supported(self, law: Law | None, confidence: float) -> str | None:
         """Return why the calibration labels rule nothing out at any row; None if they do at some."""
         weights = self.weights
-        enough = law is not None and law.n_short < (len(self.class_sizes) if self.by_class else 1)
+        enough = law is not None and law.n_short < (len(self.sizes) if self.by_class else 1)
         if law is None or weights.cells is not None:
             enough = self.n_unbounded(confidence) < int(self.unlabelled.given.sum())
         if enough and self.supports(confidence):
@@ -368,7 +385,7 @@ class CalibratedTable:
             return f"{few}, since rows that were drawn have no label" if self.n_empty else few
         if law is None and len(self.labels):
             return self._worth_too_little(confidence)
-        return self._too_few(confidence, n_labelled)
+        return self._too_few(confidence)
 
     def _worth_too_little(self, confidence: float) -> str:
         """Return why labels that weigh differently rule nothing out at any row."""
@@ -394,9 +411,9 @@ class CalibratedTable:
         needed = fewest_calibration(confidence, self.weights.factor)
         return f"{counted(n, 'calibration group')} cannot support {level}: it takes {needed}"
 
-    def _too_few(self, confidence: float, n_labelled: int, rarest: int | None = None) -> str:
+    def _too_few(self, confidence: float, rarest: int | None = None) -> str:
         """Return why the calibration labels, or those of one class, do not support a level, and how many would."""
-        level, least = percent(confidence), fewest_calibration(confidence)
+        level, least, n_labelled = percent(confidence), fewest_calibration(confidence), sum(self.sizes)
         if len(self.labels) == 0:
             verb = "is" if n_labelled == 1 else "are"
             few = f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}"
@@ -417,13 +434,13 @@ class CalibratedTable:
         labels, verb = counted(n, "calibration label"), "supports" if n == 1 else "support"
         return f"{labels}{of} {verb} {limit}: {level} takes {least}"
 
-    def shortfall(self, confidence: float, n_labelled: int) -> str | None:
+    def shortfall(self, confidence: float) -> str | None:
         """Return a warning where the calibration labels are too few for a level; None where they are not."""
         everything = "set is all classes" if self.classes is not None else "interval is the whole line"
         law, short = self._thresholds(confidence), self._short_categories(confidence)
         if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
-            return self._short_classes(law, confidence, n_labelled)
-        why = self._nothing_supported(law, confidence, n_labelled)
+            return self._short_classes(law, confidence)
+        why = self._nothing_supported(law, confidence)
         if isinstance(law, Miscoverage) and self._any_class_possible(confidence):
             unseen = f"{self.n_unseen} of {counted(len(self.labels), 'calibration label')}"
             why = f"{unseen} are of classes that no other label shows, so a row may be of any class"
@@ -433,7 +450,7 @@ class CalibratedTable:
             return None
         return f"Too few labels for {percent(confidence)} in {', '.join(short)}: every {everything} there."
 
-    def _short_classes(self, law: ClassMiscoverage, confidence: float, n_labelled: int) -> str | None:
+    def _short_classes(self, law: ClassMiscoverage, confidence: float) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""
         short = [y for y, (c, k) in enumerate(zip(law.n_calibration, law.ranks, strict=True)) if k > c]
         if not short:
@@ -441,17 +458,22 @@ class CalibratedTable:
         rarest = min(short, key=lambda y: law.n_calibration[y])
         others = counted(len(short) - 1, "more that has", "more that have")
         more = f" (and {others} too few)" if len(short) > 1 else ""
-        return f"{self._too_few(confidence, n_labelled, rarest)}; that class{more} is in every set."
+        return f"{self._too_few(confidence, rarest)}; that class{more} is in every set."
+
+
+def _bound(wrong: Mask, n_empty: int, rows: tuple[Mask, Mask, Mask], certainty: float) -> CountBound:
+    """Return a bound on the wrong answers at rows that the first fit answers so, both fits do, and the last does."""
+    # Calibration rows (c,), some of them wrong, judge the first fit, and so do rows that were drawn and have no label.
+    n_first, n_both, n_last = (int(some.sum()) for some in rows)
+    most = urn_bound(int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty)
+    return CountBound(certainty, min(most, n_both) + n_last - n_both, n_last)
 
 
 def largest_share(sizes: Sequence[int], share: float) -> float:
     """Return the share of all rows that the largest groups hold, which are this share of all groups."""
     # Each group counts once, so that this share of the rows may be outside if the groups outside are the largest.
-    ordered = np.sort(np.asarray(sizes, dtype=float))[::-1]
-    number = share * len(ordered)
-    whole = int(number + 1e-9)
-    part = (number - whole) * ordered[whole] if whole < len(ordered) else 0.0
-    return float((ordered[:whole].sum() + part) / ordered.sum())
+    total = np.cumsum([0, *sorted(sizes, reverse=True)])
+    return float(np.interp(share * len(sizes), np.arange(len(total)), total) / total[-1])
 
 
 def effective_needed(confidence: float) -> float:
@@ -482,10 +504,7 @@ class CalibratedFit:
     @property
     def answering(self) -> FittedEstimator:
         """The fit that values come from."""
-        if self.second is None:
-            return self.first
-        assert self.second.fitted is not None
-        return self.second.fitted
+        return self.first if self.second is None or self.second.fitted is None else self.second.fitted
 
     def answer(self, confidence: float) -> Answer:
         """Return the answer at a level, with its guarantee."""
@@ -506,15 +525,14 @@ class CalibratedFit:
     def guarantee(self, confidence: float, certainty: float = 0.95) -> Guarantee:
         """Return what is guaranteed at a level."""
         table, second = self.table, self.second
-        n_labelled, verdict = len(self.problem.labels), table.weights.verdict
-        guarantee = table.guarantee(confidence, n_labelled, verdict, certainty, second)
+        found = table.guarantee(confidence, certainty, second)
         if self.order is not None:
-            guarantee = guarantee.along(self._drift(self.order))
-        if guarantee.kind == "none":
-            return replace(guarantee, remedy=self._rows_to_label(confidence))
-        if table.classes is None or guarantee.wrong is None:
-            return replace(guarantee, tolerance=table.tolerance)
-        return replace(guarantee, wrong_by_class=miscoverage.wrong_by_class(table, second, certainty))
+            found = found.along(self._drift(self.order))
+        if found.kind == "none":
+            return replace(found, remedy=self._rows_to_label(confidence))
+        if table.classes is None or found.wrong is None:
+            return replace(found, tolerance=table.tolerance)
+        return replace(found, wrong_by_class=table.wrong_by_class(second, certainty))
 
     def _rows_to_label(self, confidence: float) -> tuple[int, ...]:
         """Return rows without a label, drawn at random as ``transduce draw`` does: their labels would be enough."""
@@ -550,10 +568,9 @@ def named(reply: Reply, classes: AnyArray | None) -> AnyArray:
     if classes is None:
         return np.where(reply.given, reply.values, np.nan)
     names = classes[np.where(reply.given, reply.values, 0).astype(int)]
-    if reply.given.all():
-        return names
-    names = names.astype(object)
-    names[~reply.given] = None
+    if not reply.given.all():
+        names = names.astype(object)
+        names[~reply.given] = None
     return names
 
 
@@ -612,71 +629,34 @@ class OutsideCalibration:
     """A fitted estimator, and calibration rows that it has not seen, from which any other such row is answered."""
 
     fitted: FittedEstimator  # sees neither the calibration rows nor the rows to be answered
-    scoring: Scoring
-    calibration: Reply  # its predictions at the calibration rows
-    labels: AnyArray  # (c,) their labels: numbers, or numbers of classes
-    n_labels: tuple[int, ...]  # of every class, calibration ones included; one number for numbers
-    by_class: bool = False  # whether every class is compared with its own calibration rows
-    tolerance: float | None = None  # numbers: by how much an answer may be off
+    table: CalibratedTable  # the calibration rows, beside no row to be answered
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
-    drawn: bool = False  # whether the calibration rows were drawn at random by the user
-    n_empty: int = 0  # rows that were drawn with them, have an answer, and have no label
 
-    @property
-    def classes(self) -> AnyArray | None:
-        """The classes; None for numbers."""
-        return self.fitted.classes
-
-    def _beside(self, reply: Reply) -> CalibratedTable:
-        """Return calibration rows and rows to be answered side by side."""
-        c, m = len(self.labels), len(reply.values)
-        return CalibratedTable(
-            calibration=self.calibration,
-            unlabelled=reply,
-            labels=self.labels,
-            classes=self.classes,
-            class_sizes=() if self.classes is None else self.n_labels,
-            by_class=self.by_class,
-            tolerance=self.tolerance,
-            scoring=self.scoring,
-            ties=(np.zeros(c), np.zeros(m)),
-            weights=self._weights(c, m),
-        )
-
-    def _weights(self, c: int, m: int) -> Weights:
-        """Return that all rows weigh the same, and what that rests on."""
-        shares, plain = self.shares, DRAWN if self.drawn else CHANCE
-        if shares is None:
-            return Weights.equal(c, m, assumption=plain, n_empty=self.n_empty)
-        given, why = (shares.shares, SHARES) if shares.given else (None, BY_CLASS)
-        return Weights.equal(c, m, kind=CLASSES, shares=given, assumption=why, testable=False)
+    def _answer(self, reply: Reply, confidence: float, rows: AnyArray) -> Answer:
+        """Return answers at rows (m,) beside the calibration rows, of which nothing is guaranteed yet."""
+        none = np.zeros(len(rows))
+        weights = replace(self.table.weights, unlabelled=none + 1.0)
+        beside = replace(self.table, unlabelled=reply, ties=(self.table.ties[0], none), weights=weights)
+        return beside.answer(confidence, rows)
 
     def answer(self, X: Any, confidence: float, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
-        reply = _in_blocks(self.fitted, X) if len(X) else self.calibration.at(np.arange(0))
+        reply = _in_blocks(self.fitted, X) if len(X) else self.table.unlabelled
         places = np.arange(len(reply.values)) if rows is None else rows
         if self.shares is None:
-            return holding_values(self._beside(reply).answer(confidence, places))
+            return holding_values(self._answer(reply, confidence, places))
         last = self.shares.applied(reply)
-        answer = self._beside(last if self.shares.given else reply).answer(confidence, places)
-        return with_values(answer, named(last, self.classes), last.status, None, last.probabilities)
+        answer = self._answer(last if self.shares.given else reply, confidence, places)
+        return with_values(answer, named(last, self.table.classes), last.status, None, last.probabilities)
 
     def guarantee(
-        self,
-        confidence: float,
-        *,
-        n_answered: int,
-        n_unreached: int = 0,
-        certainty: float = 0.95,
-        verdict: Verdict | None = None,
+        self, confidence: float, n_answered: int, certainty: float = 0.95, tolerance: float | None = None
     ) -> Guarantee:
         """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
-        kind: Any = int if self.classes is not None else float
-        one = np.zeros(1, dtype=kind), np.array(["answered"], dtype="<U9")
-        values, status = (np.broadcast_to(part, (n_answered,)) for part in one)
-        table = replace(self._beside(self.calibration), unlabelled=Reply(values, status))
-        guarantee = table.guarantee(confidence, sum(self.n_labels), verdict, certainty, None)
-        return replace(guarantee, n_unreached=n_unreached, tolerance=self.tolerance)
+        one = np.zeros(1, dtype=self.table.labels.dtype), np.array(["answered"])
+        values, status = (np.broadcast_to(part, n_answered) for part in one)
+        table = replace(self.table, unlabelled=Reply(values, status), tolerance=tolerance)
+        return replace(table.guarantee(confidence, certainty), tolerance=tolerance)
 
 
 def calibrate_outside(
@@ -695,12 +675,28 @@ def calibrate_outside(
     first, reply = fitted.predict(inside, once=True), _in_blocks(fitted, X)
     if shares is not None and shares.given:  # estimated ones are no part of the scores, as in the fit itself
         first, reply = shares.applied(first), shares.applied(reply)
-    scoring = Scoring.of(first, shown, n_classes)
     sizes: tuple[int, ...] = (len(shown) + len(labels),)
     if classes is not None:
         sizes = tuple(np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist())
     n_empty = 0 if empty is None or not len(empty) else int(_in_blocks(fitted, empty).given.sum())
-    return OutsideCalibration(fitted, scoring, reply, labels, sizes, shares=shares, n_empty=n_empty)
+    weights = Weights.equal(len(labels), 0, n_empty=n_empty)
+    if shares is not None:
+        weights = replace(
+            weights, kind=CLASSES, shares=shares.shares if shares.given else None, testable=False
+        )
+    table = CalibratedTable(
+        calibration=reply,
+        unlabelled=reply.at(np.arange(0)),
+        labels=labels,
+        classes=classes,
+        sizes=sizes,
+        by_class=False,
+        tolerance=None,
+        scoring=Scoring.of(first, shown, n_classes),
+        ties=(np.zeros(len(labels)), np.zeros(0)),
+        weights=weights,
+    )
+    return OutsideCalibration(fitted, table, shares)
 
 
 def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import count
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +15,11 @@ import pandas as pd
 from scipy.stats import norm, rankdata
 
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
-from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core import checks, guarantee
-from transduce.core.ranks import fewest_calibration
+from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, percent
-from transduce.model_selection.ask import Problem, Reply, take
+from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.cross_validation import with_group_folds
 from transduce.tables.columns import read_marks
 
@@ -40,11 +40,9 @@ class Design:
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
-    in_samples: ClassVar[bool] = False  # whether a fit to a sample of the rows can make use of it, as it is
 
     def __post_init__(self) -> None:
-        if self.sensitivity != 1.0:
-            checks.check_factor("sensitivity", self.sensitivity)
+        checks.check_factor("sensitivity", self.sensitivity)
 
     # ---- what the user said
 
@@ -72,7 +70,7 @@ class Design:
     @property
     def needs_all_rows(self) -> bool:
         """Whether a fit to a sample of the rows cannot make use of it."""
-        return self.modified or (self.holds_out and not self.in_samples)
+        return self.modified or not self.of_column
 
     def read(self, missing: Mask, frame: pd.DataFrame | None = None) -> Self:
         """Return the design with an array, checked, in place of each column of a table. Shapes: missing (n,)."""
@@ -87,9 +85,10 @@ class Design:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
-                why = "rows are compared within one or the other"
-                both = f"{name} and label_conditional exclude each other ({why})"
-                raise ValueError(f"{both}: leave out one of the two.")
+                both = f"{name} and label_conditional exclude each other"
+                raise ValueError(
+                    f"{both} (rows are compared within one or the other): leave out one of the two."
+                )
 
     # ---- which labels calibrate
 
@@ -101,7 +100,7 @@ class Design:
     @property
     def together(self) -> AnyArray | None:
         """The groups of rows that are held out together and that no fold splits, shape (n,); None if there are none."""
-        return None
+        return getattr(self, "groups", None)
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate, unless a number is asked for; none if they are too few for the level."""
@@ -120,17 +119,21 @@ class Design:
         """Return which labels to hold out, (l,), whatever they are; `number` is "auto", a number or a share of them."""
         rows, auto = problem.rows, isinstance(number, str) and number == "auto"
         apart = self._apart(problem)
-        if apart is not None and auto:
-            return hold_out_within(apart, level, float(self.sensitivity), random)
+        if apart is not None and auto:  # each as many as it takes; none of one that has too few labels
+            held_out = np.zeros(len(rows), dtype=bool)
+            for code in np.unique(apart):
+                own = np.flatnonzero(apart == code)
+                size = calibration_number(len(own), level, factor=float(self.sensitivity))
+                held_out[random.choice(own, size, replace=False)] = True
+            return held_out
         units = np.arange(len(rows)) if self.together is None else self.together[rows]
         n_units = len(np.unique(units))
-        enough = self.n_calibration(n_units, level, by_class=by_class)
-        size = enough if auto else read_number(number, n_units)
+        size = self.n_calibration(n_units, level, by_class=by_class) if auto else read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
     def _apart(self, problem: Problem) -> AnyArray | None:
         """Return numbers of the parts that each hold out labels of their own, shape (l,); None if there are none."""
-        return self.within.codes[problem.rows] if isinstance(self.within, Categories) else None
+        return None if self.within is None else np.asarray(self.within.codes[problem.rows])
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
         """Return the estimator, its own folds such that they never split a group of these labelled rows."""
@@ -142,28 +145,27 @@ class Design:
         """Return how much rows weigh, and how they compare if that is tested. Shapes: held_out (l,), given (c,)."""
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
         compared = self._compare(problem, random) if test and self.testable and len(unlabelled) else None
-        verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
             weights = self._weights(problem, calibration, given)
-        if isinstance(self.within, Categories):
-            codes, names = self.within.codes, self.within.names
-            weights = replace(weights, cells=(codes[calibration], codes[unlabelled]), categories=names)
+        if self.within is not None:
+            cells = self.within.codes[calibration], self.within.codes[unlabelled]
+            weights = replace(weights, cells=cells, categories=self.within.names)
         return replace(
             weights,
             factor=float(self.sensitivity),
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
-            verdict=verdict,
+            verdict=None if compared is None else compared.verdict,
         )
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
         seed = random.randint(2**31 - 1)
         some, labelled = self._alike(problem, random)
-        codes = self.within.codes[some] if isinstance(self.within, Categories) else None
+        codes = None if self.within is None else self.within.codes[some]
         X = problem.X if len(some) == problem.n_rows else take(problem.X, some)
         return exchangeability_test(X, labelled, within=codes, random_state=seed)
 
@@ -177,12 +179,6 @@ class Design:
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         return Weights.equal(len(calibration), len(problem.sample.unlabelled))
-
-    def class_shares(
-        self, problem: Problem, held_out: Mask, first: Reply, second: Reply | None, random: Random
-    ) -> ClassShares | None:
-        """Return the shares of the classes among the unlabelled rows, where answers are to be those of other shares."""
-        return None
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much labelled rows (l,) stand for the unlabelled ones where quality is measured; 0: not at all."""
@@ -266,7 +262,6 @@ class Drawn(Design):
     rows: Any
 
     rests_on: ClassVar[str] = guarantee.DRAWN
-    in_samples: ClassVar[bool] = True
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
@@ -331,8 +326,7 @@ class Sampled(Design):
     of_column: ClassVar[bool] = False
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        odds = odds_without_label(self.probability)
-        return Weights.of(odds, calibration, problem.sample.unlabelled, KNOWN)
+        return Weights.of(odds_without_label(self.probability), calibration, problem.sample.unlabelled, KNOWN)
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
@@ -372,11 +366,6 @@ class Grouped(Design):
         if self.within is not None:
             why = "groups are held out as a whole, categories calibrate one by one"
             raise ValueError(f"groups and within exclude each other ({why}): leave out one of the two.")
-
-    @property
-    def together(self) -> AnyArray | None:
-        """The groups of rows that are held out together and that no fold splits, shape (n,)."""
-        return np.asarray(self.groups)
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
@@ -486,11 +475,12 @@ class ByClass(Design):
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
             raise ValueError("Labels that were chosen by their class are classes, and these are numbers.")
-        if self.shares is not None:
-            self._given(classes)
+        self.given(classes)
 
-    def _given(self, classes: Sequence[Any] | AnyArray) -> Array:
-        """Return the given share of each class."""
+    def given(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
+        """Return the given share of each class; None if they are to be estimated."""
+        if self.shares is None:
+            return None
         by_name = {_class_name(key): share for key, share in read_shares(self.shares).items()}
         names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
         lost = [name for name in names if name not in by_name]
@@ -510,17 +500,8 @@ class ByClass(Design):
     def _apart(self, problem: Problem) -> AnyArray:
         return problem.codes
 
-    def class_shares(
-        self, problem: Problem, held_out: Mask, first: Reply, second: Reply | None, random: Random
-    ) -> ClassShares | None:
-        """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there."""
-        assert problem.classes is not None
-        given = None if self.shares is None else self._given(problem.classes)
-        return shares_of_classes(problem, held_out, first, second, given, random)
-
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        assert problem.classes is not None
-        shares = None if self.shares is None else self._given(problem.classes)
+        shares = self.given(problem.classes)
         return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
 
 
@@ -570,11 +551,6 @@ class DrawnRows:
 
     labelled: Mask  # (n,)
     empty: Mask  # (n,)
-
-    @property
-    def number(self) -> int:
-        """How many rows were drawn."""
-        return int(self.labelled.sum() + self.empty.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -739,9 +715,8 @@ def _weighed_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> 
     """Return weights by the odds that rows have no label, estimated from their features."""
     unlabelled = problem.sample.unlabelled
     estimated = estimate_odds(problem.X, problem.sample.labelled, seed)
-    if estimated.model == CHANCE_ALONE:
-        return Weights.equal(len(calibration), len(unlabelled), estimated=estimated)
-    weights = Weights.of(estimated.odds, calibration, unlabelled, ESTIMATED)
+    kind = EQUAL if estimated.model == CHANCE_ALONE else ESTIMATED
+    weights = Weights.of(estimated.odds, calibration, unlabelled, kind)
     # Rows beyond all labelled ones outweigh all labels, so that nothing is ruled out there.
     heavy = 1e12 * (1.0 + float(weights.calibration.sum()))
     beyond = np.where(estimated.beyond[unlabelled], heavy, weights.unlabelled)
@@ -762,17 +737,15 @@ def calibration_number(n_labels: int, level: float, *, by_class: bool = False, f
     if n_labels - least < max(2, n_labels // 3):
         return 0
     about = n_labels // 2 if by_class else int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
-    exceeding = int(np.floor((1.0 - level + 1e-12) * (about + 1)))  # c + 1 - k, rounded down
+    exceeding = nonconformity_rank(level, about)  # c + 1 - k, rounded down
     return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
 
 
 def labels_needed(confidence: float) -> int:
     """Return the fewest labels of which `calibration_number` holds some out."""
     least = fewest_calibration(confidence)
-    n_labelled = max(least + 2, 3 * least // 2 - 2)  # of fewer a third would not be left
-    while calibration_number(n_labelled, confidence) == 0:
-        n_labelled += 1
-    return n_labelled
+    start = max(least + 2, 3 * least // 2 - 2)  # of fewer a third would not be left
+    return next(n_labels for n_labels in count(start) if calibration_number(n_labels, confidence))
 
 
 def read_number(calibration: Any, n_labelled: int) -> int:
@@ -789,16 +762,6 @@ def read_number(calibration: Any, n_labelled: int) -> int:
         holds = f"calibration={calibration!r} holds out {number} of {n_labelled} labels"
         raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
     return number
-
-
-def hold_out_within(codes: AnyArray, confidence: float, factor: float, random: Random) -> Mask:
-    """Return which labels to hold out so that each category has enough; none of one that has too few labels."""
-    held_out = np.zeros(len(codes), dtype=bool)
-    for code in np.unique(codes):
-        rows = np.flatnonzero(codes == code)
-        number = calibration_number(len(rows), confidence, factor=factor)
-        held_out[random.choice(rows, number, replace=False)] = True
-    return held_out
 
 
 # -------------------------------------------------------------------------------------- estimated odds
@@ -828,20 +791,15 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features. Shapes: X (n, d), labelled (n,)."""
     n, random = len(labelled), np.random.RandomState(seed)
     features, names = table_features(X, np.arange(n))
-    by_chance = EstimatedOdds(np.ones(n), CHANCE_ALONE, np.zeros(n, dtype=bool))
     if min(labelled.sum(), (~labelled).sum()) < FEWEST or not names:
-        return by_chance
+        return EstimatedOdds(np.ones(n), CHANCE_ALONE, np.zeros(n, dtype=bool))
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
     features /= features.std(axis=0)
     fold = _deal(labelled, random)  # a row's own mark does not tell: others' models judge it
-    fits = [
-        (name, _cross_fit(model, features, labelled, fold, random))
-        for name, model in _candidates(seed, features.shape[1])
-    ]
-    tried = [(CHANCE_ALONE, np.full(n, 0.5)), *fits]  # half of all rows, where both kinds weigh the same
+    tried = [(CHANCE_ALONE, np.full(n, 0.5))]  # half of all rows, where both kinds weigh the same
+    for name, model in _candidates(seed, features.shape[1]):
+        tried.append((name, _cross_fit(model, features, labelled, fold, random)))
     best, probability = min(tried, key=lambda one: _loss(one[1], labelled))
-    if best == CHANCE_ALONE:
-        return by_chance
     odds = odds_without_label(probability)
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()  # no weight makes up for labels that are not there

@@ -27,9 +27,9 @@ RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
 FEW_STEPS = 8  # values of a feature below which a product counts the rows up to each
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
+SIGNIFICANCE = 0.01  # p-values up to this make the verdict "shifted", and "drift": the share found by mistake
 FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
 N_ORDERS = 999
-DRIFT_SIGNIFICANCE = 0.01
 APART_ALONG = 0.1  # p-value of places along the order below which they are not taken for chance
 
 
@@ -47,8 +47,6 @@ class Exchangeability:
         One line a feature, the most different first: *distance* of its distributions, from 0 to 1, and p-value.
     n_labelled, n_unlabelled, n_permutations, of_rows : int
         Rows compared, permutations behind the p-values, and rows given.
-    significance : float
-        p-values up to this make the verdict "shifted".
     detectable : float or None
         The smallest shift of one feature, in standard deviations, that is found at least four times in five.
     overlap : tuple of two arrays, optional
@@ -71,7 +69,6 @@ class Exchangeability:
     n_labelled: int
     n_unlabelled: int
     n_permutations: int
-    significance: float = 0.01
     of_rows: int = 0
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
@@ -86,7 +83,7 @@ class Exchangeability:
     @property
     def shifted(self) -> bool:
         """Whether the unlabelled rows differ from the labelled ones by more than chance."""
-        return self.p_value <= self.significance
+        return self.p_value <= SIGNIFICANCE
 
     @property
     def verdict(self) -> Verdict:
@@ -112,7 +109,6 @@ def exchangeability_test(
     labelled: Any,
     *,
     n_permutations: int = 499,
-    significance: float = 0.01,
     max_rows: int = 1000,
     within: Any = None,
     random_state: Any = 0,
@@ -127,8 +123,6 @@ def exchangeability_test(
         True where a row has a label.
     n_permutations : int, default=499
         The p-value is a multiple of ``1 / (n_permutations + 1)``.
-    significance : float, default=0.01
-        p-values up to this make the verdict "shifted": the share of tables flagged by mistake.
     max_rows : int, default=1000
         From more rows this many are drawn at random, half of each kind if there are enough.
     within : integer array of shape (n,), optional
@@ -160,18 +154,15 @@ def exchangeability_test(
     >>> print(exchangeability_test(X, labelled).verdict)
     Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
     """
-    mask = _read(X, labelled, n_permutations, significance, max_rows)
+    mask = _read(X, labelled, n_permutations, max_rows)
     random = check_random_state(random_state)
     rows = _draw_rows(mask, int(max_rows), random)
     unlabelled = ~mask[rows]
     n, m = int((~unlabelled).sum()), int(unlabelled.sum())
-    if arrays.is_foreign(X):  # these rows alone, a thousand at most, go to the host
-        features, names = table_features(arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows)))
-    else:
-        features, names = table_features(X, rows)
+    features, names = table_features(X, rows)
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
-        return Exchangeability(1.0, 0.5, empty, n, m, 0, significance, len(mask))
+        return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     ranks = rankdata(features, axis=0)
@@ -187,8 +178,8 @@ def exchangeability_test(
         float(np.mean(largest >= largest[0] - 1e-9)),
         float(areas[better][0]),
         pd.DataFrame(by_feature, names).sort_values("distance", ascending=False, kind="stable"),
-        *(n, m, n_permutations, significance, len(mask)),
-        _detectable(statistics[:, 1:], significance, features.shape[1], n, m),
+        *(n, m, n_permutations, len(mask)),
+        _detectable(statistics[:, 1:], features.shape[1], n, m),
         (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
 
@@ -209,9 +200,9 @@ def _largest(statistics: Array, reference: Array) -> Array:
     return np.asarray(((statistics - centre) / np.maximum(spread, 1e-12)).max(axis=0))
 
 
-def _detectable(permuted: Array, significance: float, n_features: int, n: int, m: int) -> float | None:
+def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:
     """Return the smallest shift of one feature that is found at least four times in five, in standard deviations."""
-    allowed = int(np.floor(significance * (permuted.shape[1] + 1) + 1e-9))
+    allowed = int(np.floor(SIGNIFICANCE * (permuted.shape[1] + 1) + 1e-9))
     if allowed < 1:
         return None
     critical = np.sort(_largest(permuted, permuted))[-allowed]
@@ -239,13 +230,12 @@ def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
     return 2.0 * area - 1.0, 2.0 * float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
 
 
-def _read(X: Any, labelled: Any, n_permutations: Any, significance: Any, max_rows: Any) -> Mask:
+def _read(X: Any, labelled: Any, n_permutations: Any, max_rows: Any) -> Mask:
     mask, n = np.asarray(labelled), _num_samples(X)
     if mask.dtype.kind != "b" or mask.shape != (n,):
         raise ValueError(f"labelled must be True or False for each of the {n} rows: pd.notna(y).")
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
-    checks.check_share("significance", significance)
     return mask
 
 
@@ -333,10 +323,10 @@ def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], se
     ranked = np.column_stack([_unit(rankdata(error)) for error in errors])
     correlations = np.abs(orders @ ranked).max(axis=1)  # as they are first, then of permutations
     p_value = float(np.mean(correlations >= correlations[0] - 1e-12))
-    sure = norm.ppf(1.0 - DRIFT_SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
+    sure = norm.ppf(1.0 - SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
     smallest = float(np.tanh(sure / np.sqrt(c - 3)))  # Fisher's transformation has about this standard error
     detectable = smallest if smallest < 0.95 else None
-    return Drift(later, apart, p_value, p_value <= DRIFT_SIGNIFICANCE, detectable)
+    return Drift(later, apart, p_value, p_value <= SIGNIFICANCE, detectable)
 
 
 def _unit(ranks: Array) -> Array:
@@ -351,6 +341,8 @@ def _unit(ranks: Array) -> Array:
 
 def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
     """Return some rows of a table as numbers, and the names of the columns."""
+    if arrays.is_foreign(X):  # these rows alone go to the host
+        X, rows = arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows))
     if sparse.issparse(X):
         return _sparse_columns(X.tocsr()[rows])
     if isinstance(X, pd.DataFrame):

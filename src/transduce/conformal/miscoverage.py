@@ -1,26 +1,20 @@
-"""How many unlabelled rows are outside, or wrong, and means and shares of them, by labels held out to calibrate."""
+"""How many unlabelled rows are outside, or marked, and means and shares of them, by labels held out to calibrate."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaln, gammaln
 from scipy.stats import beta, betabinom, binom, hypergeom
 from sklearn.utils import check_random_state
 
 from transduce.core.checks import check_share, check_whole
-from transduce.core.guarantee import CountBound
 from transduce.core.ranks import calibration_rank
-from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.ask import Reply
-
-if TYPE_CHECKING:
-    from transduce.conformal.calibrated import CalibratedTable
+from transduce.core.types import AnyArray, Array
 
 
 @dataclass(frozen=True)
@@ -70,25 +64,14 @@ class Miscoverage:
         return self.n_unlabelled * (self.n_calibration + 1 - self.rank) / (self.n_calibration + 1)
 
     @property
-    def std(self) -> float:
-        """Standard deviation of the number outside."""
-        if self._certain:
-            return 0.0
-        return float(betabinom.std(self.n_unlabelled, self.n_calibration + 1 - self.rank, self.rank))
-
-    @property
     def n_short(self) -> int:
         """For how many thresholds, of the one there is, the calibration labels are too few."""
         return int(self.rank > self.n_calibration)
 
     @property
-    def _certain(self) -> bool:
-        return self.n_unlabelled == 0 or self.rank > self.n_calibration
-
-    @property
     def probabilities(self) -> Array:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
-        if self._certain:
+        if self.n_short:
             return np.append(1.0, np.zeros(self.n_unlabelled))
         m, above = self.n_unlabelled, self.n_calibration + 1 - self.rank
         return betabinom.pmf(np.arange(m + 1), m, above, self.rank)
@@ -96,24 +79,16 @@ class Miscoverage:
     def cdf(self, count: Any) -> Any:
         """Return the probability that at most so many rows are outside; `count` is a number or an array."""
         counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(np.int64)
-        probability = np.where(counts < 0, 0.0, 1.0)
-        some = (counts >= 0) & (counts < self.n_unlabelled)
-        if not self._certain and np.any(some):
-            # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
-            above, total = self.n_calibration - self.rank, self.n_calibration + self.n_unlabelled
-            more = hypergeom.cdf(above, total, self.n_calibration, counts[some] + 1 + above)
-            probability[some] = 1.0 - more
+        # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
+        above, total = self.n_calibration - self.rank, max(self.n_calibration + self.n_unlabelled, 1)
+        more = hypergeom.cdf(above, total, self.n_calibration, np.maximum(counts, 0) + 1 + above)
+        probability = np.where(counts < 0, 0.0, 1.0 - more)
         return float(probability) if np.ndim(count) == 0 else probability
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
         return bisect_left(range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12)
-
-    def __str__(self) -> str:
-        expected = f"{self.mean:.3g}" if self.mean < 100 else f"{self.mean:.0f}"
-        most = f"at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside"
-        return f"With 95 % certainty {most}; {expected} are expected."
 
 
 @dataclass(frozen=True)
@@ -151,14 +126,6 @@ class ClassMiscoverage:
     n_calibration: Sequence[int]
     ranks: Sequence[int]
 
-    @classmethod
-    def at(
-        cls, confidence: float, *, n_unlabelled: int, n_labelled: Sequence[int], n_calibration: Sequence[int]
-    ) -> ClassMiscoverage:
-        """Return the distribution at a level, by the labels of every class and how many of them are held out."""
-        ranks = tuple(calibration_rank(confidence, c) for c in n_calibration)
-        return cls(n_unlabelled, tuple(n_labelled), tuple(n_calibration), ranks)
-
     def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
         """Return the distribution for a class, by its position, if `n_unlabelled` of the unlabelled rows are of it."""
         return Miscoverage(n_unlabelled, self.n_calibration[number], self.ranks[number])
@@ -185,8 +152,8 @@ class ClassMiscoverage:
         own = [y for y, c in enumerate(self.n_calibration) if self.ranks[y] <= c]
         sizes = [self.most_of_class(y, 1.0 - 0.2 * doubt / len(self.ranks)) for y in own]
         all_classes = CategoryMiscoverage(tuple(map(self.of_class, own, sizes)))
-        reached = np.cumsum(all_classes.probabilities) >= 1.0 - 0.8 * doubt + 1e-12
-        return min(int(np.argmax(reached)) if reached.any() else self.n_unlabelled, self.n_unlabelled)
+        most = np.searchsorted(np.cumsum(all_classes.probabilities), 1.0 - 0.8 * doubt + 1e-12)
+        return min(int(most), self.n_unlabelled)
 
     def _whatever_the_classes(self, doubt: float) -> int:
         """Return a bound that holds for any shares of the classes."""
@@ -199,10 +166,6 @@ class ClassMiscoverage:
             most = float(beta.ppf(1.0 - part * doubt / len(c), c + 1 - k, k).max())
             bounds.append(int(binom.ppf(1.0 - (1.0 - part) * doubt, self.n_unlabelled, most)))
         return min(bounds)
-
-    def __str__(self) -> str:
-        most = f"at most {self.quantile(0.95)} of {self.n_unlabelled} values are outside"
-        return f"With 95 % certainty {most}, whatever their classes."
 
 
 def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calibration: int) -> float:
@@ -230,10 +193,8 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
     """Return the fewest calibration labels with which at most `most` rows exceed the largest calibration score."""
 
     def enough(n_calibration: int) -> bool:
-        # log P(more than `most` of m are above all c): the top `most + 1` of all c + m are unlabelled rows.
-        above = gammaln(n_unlabelled + 1) - gammaln(n_unlabelled - most)
-        above += gammaln(n_calibration + n_unlabelled - most) - gammaln(n_calibration + n_unlabelled + 1)
-        return bool(above <= np.log1p(-certainty) + 1e-12)
+        law = Miscoverage(n_unlabelled, n_calibration, rank=n_calibration)
+        return bool(law.cdf(most) >= certainty - 1e-12)
 
     high = 1
     while not enough(high):
@@ -273,11 +234,6 @@ class CategoryMiscoverage:
         return tuple(part.n_calibration for part in self.parts)
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Which calibration score is the threshold in every category."""
-        return tuple(part.rank for part in self.parts)
-
-    @property
     def n_short(self) -> int:
         """For how many categories the calibration labels are too few."""
         return sum(part.n_short for part in self.parts)
@@ -300,8 +256,7 @@ class CategoryMiscoverage:
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
-        reached = np.cumsum(self.probabilities) >= certainty - 1e-12
-        return int(np.argmax(reached)) if reached.any() else self.n_unlabelled
+        return min(int(np.searchsorted(np.cumsum(self.probabilities), certainty - 1e-12)), self.n_unlabelled)
 
 
 MOST_CELLS = 20_000_000  # of a table of levels and counts
@@ -318,15 +273,6 @@ def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.ran
     return n_unlabelled - np.cumsum(counts, axis=1)[:, :-1]
 
 
-def _tails(n_unlabelled: int, n_calibration: int, ranks: AnyArray) -> Array:
-    """Return the probability of at least t = 0, ..., m rows outside at each rank, shape (n_ranks, m + 1)."""
-    t = np.arange(n_unlabelled + 1)
-    a, b = (n_calibration + 1 - ranks)[:, None], ranks[:, None]
-    ways = gammaln(n_unlabelled + 1) - gammaln(t + 1) - gammaln(n_unlabelled - t + 1)
-    density = np.exp(ways + betaln(t + a, n_unlabelled - t + b) - betaln(a, b))
-    return np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
-
-
 def simultaneous_bounds(
     certainty: float, *, n_unlabelled: int, n_calibration: int, n_draws: int = 2000, random_state: Any = 0
 ) -> AnyArray:
@@ -341,7 +287,11 @@ def simultaneous_bounds(
     # Of many ranks some are looked at; the others take the bound of the next lower one, which is valid for them too.
     number = min(n_calibration, max(2, MOST_CELLS // (n_unlabelled + 1)))
     ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
-    tails = _tails(n_unlabelled, n_calibration, ranks)
+    above, below = (n_calibration + 1 - ranks)[:, None], ranks[:, None]
+    density = betabinom.pmf(np.arange(n_unlabelled + 1), n_unlabelled, above, below)
+    tails = np.cumsum(density[:, ::-1], axis=1)[
+        :, ::-1
+    ]  # of at least t = 0, ..., m rows outside at each rank
     random = check_random_state(random_state)
     unusual = np.empty(n_draws)
     for start in range(0, n_draws, 500):
@@ -353,7 +303,7 @@ def simultaneous_bounds(
     return bounds[np.searchsorted(ranks, np.arange(1, n_calibration + 1), side="right") - 1]
 
 
-# ------------------------------------------------------------------------------ wrong answers, means and shares
+# ------------------------------------------------------------------------------- marked rows, means and shares
 
 
 def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
@@ -379,27 +329,21 @@ def urn_interval(
 
 
 def powered_mean(
-    unlabelled: Array, calibration: Array, labels: Array, columns: Any = None, weights: Array | None = None
+    unlabelled: Array, calibration: Array, labels: Array, weights: Array, columns: Any = None
 ) -> pd.DataFrame:
     """Return the mean of the missing labels (m, q) by prediction-powered inference, with its standard error."""
     # Angelopoulos et al. (2023), Science 382: the mean of the predictions, plus what they were off by where labels are
     # known. There is no interval: heavy tails can hide in the rows that were not drawn. With log-normal labels one at
     # 90 % held the mean in 74 % of trials with 9 calibration labels, and in 81 % with 79.
-    parts = (part[:, None] if part.ndim == 1 else part for part in (unlabelled, calibration, labels))
-    unlabelled, calibration, labels = parts
     c, m = len(calibration), len(unlabelled)
     residuals = labels - calibration
     with np.errstate(over="ignore", invalid="ignore"):
         plain = unlabelled.mean(axis=0) if m else np.full(unlabelled.shape[1], np.nan)
-        if weights is None:
-            known, share = residuals.mean(axis=0) if c else np.nan, 1.0 / max(c, 1)
-        else:
-            total = float(weights.sum())
-            known = (weights[:, None] * residuals).sum(axis=0) / total if total else np.nan
-            share = float(np.sum(weights**2)) / total**2 if total else np.nan
-        estimate = plain + known
+        total = float(weights.sum()) or np.nan
+        estimate = plain + (weights[:, None] * residuals).sum(axis=0) / total
         error = np.full(len(plain), np.nan)
         if c > 1 and m:
+            share = float(np.sum(weights**2)) / total**2
             error = residuals.std(axis=0, ddof=1) * np.sqrt(share + 1.0 / m)
     return pd.DataFrame({"estimate": estimate, "standard_error": error, "plain": plain}, index=columns)
 
@@ -416,53 +360,3 @@ def class_shares(
         shares["estimate"] = np.clip(shares["estimate"], bounds[:, 0], bounds[:, 1])
     shares["lower"], shares["upper"] = bounds[:, 0], bounds[:, 1]
     return shares[["estimate", "lower", "upper", "standard_error", "plain"]]
-
-
-def wrong_answers(table: CalibratedTable, second: Reply | None, certainty: float) -> CountBound | None:
-    """Return a bound on the number of wrong answers at the unlabelled rows; None if there is nothing to count."""
-    # Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as wrong;
-    # so does that at a row which was drawn to be labelled and has no label.
-    wrong, changed = _wrong_and_changed(table, second)
-    known, given, empty = table.calibration.given, table.covered, table.n_empty
-    if not known.any() or not len(given):
-        return None
-    n, unchanged = int(given.sum()), int((given & ~changed).sum())
-    most = urn_bound(int(wrong[known].sum()) + empty, int(known.sum()) + empty, n, certainty)
-    return CountBound(certainty, min(most, unchanged) + int(changed[given].sum()), n)
-
-
-def wrong_by_class(
-    table: CalibratedTable, second: Reply | None, certainty: float
-) -> tuple[tuple[Any, CountBound], ...]:
-    """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
-    assert table.classes is not None
-    wrong, _ = _wrong_and_changed(table, second)
-    known, given, empty = table.calibration.given, table.covered, table.unlabelled.given & ~table.covered
-    final = table.unlabelled.values if second is None else second.values
-    bounds = []
-    for code, label in enumerate(table.classes.tolist()):
-        ours = known & (table.calibration.values == code)
-        first = given & (table.unlabelled.values == code)
-        last = given & (final == code)
-        if not last.any() or not ours.any():
-            continue
-        doubtful = int((empty & (table.unlabelled.values == code)).sum())
-        counts = (int(wrong[ours].sum()) + doubtful, int(ours.sum()) + doubtful)
-        most = urn_bound(*counts, int(first.sum()), certainty)
-        kept, joined = int((first & last).sum()), int((last & ~first).sum())
-        bound = CountBound(certainty, min(most, kept) + joined, int(last.sum()))
-        if bound.at_most < bound.of:
-            bounds.append((label, bound))
-    return tuple(bounds)
-
-
-def _wrong_and_changed(table: CalibratedTable, second: Reply | None) -> tuple[Mask, Mask]:
-    """Return which calibration rows the first fit answers wrongly, and where a second fit answers otherwise."""
-    first, known, tolerance = table.unlabelled.values, table.calibration.values, table.tolerance
-    changed = np.zeros(len(first), dtype=bool)
-    if tolerance is None:
-        return known != table.labels, changed if second is None else second.values != first
-    slack = 0.0 if second is None else tolerance / 4.0
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(known - table.labels) <= tolerance - slack)
-        return wrong, changed if second is None else ~(np.abs(second.values - first) <= slack)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class Scoring:
             return cls(nonconformity, 1.0, 0.0, (True,) * n_classes)
         name = _choose_score(nonconformity, reply, n_classes)
         if n_classes:
-            unit = resolution(CLASS_SCORES[name].measure(reply, cls(name, 1.0, 0.0, (True,) * n_classes)))
+            unit = resolution(cls(name, 1.0, 0.0, (True,) * n_classes)._plain(reply))
             return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
         spread, usable = 1.0, _usable(reply)
         if reply.spreads is not None and usable.any():
@@ -45,10 +44,23 @@ class Scoring:
         if not len(reply.values):
             return np.ones((0, len(self.seen)) if self.seen else 0)
         if not self.seen:
-            return NUMBER_SCORES[self.nonconformity].measure(reply, self)
-        scores = rounded(CLASS_SCORES[self.nonconformity].measure(reply, self), self.unit)
+            return self._plain(reply)
+        scores = rounded(self._plain(reply), self.unit)
         scores[:, ~np.array(self.seen)] = np.inf
         return scores
+
+    def _plain(self, reply: Reply) -> Array:
+        """Return the same as it comes, not rounded, whether or not classes have a visible label."""
+        told: Any = reply  # has what the score needs
+        if self.nonconformity == "probability":
+            return np.asarray(1.0 - told.probabilities)
+        if self.nonconformity == "margin":
+            return margins(told.probabilities if told.scores is None else told.scores)
+        if self.nonconformity == "zero_one":
+            return (reply.values[:, None] != np.arange(len(self.seen))).astype(float)
+        if self.nonconformity == "scaled":
+            return np.where(_usable(reply), told.spreads, self.spread)
+        return np.ones(len(reply.values))
 
     def at_labels(self, reply: Reply, labels: AnyArray) -> Array:
         """Return the score of every row at its label, shape (m,); NaN where the estimator has no answer."""
@@ -61,75 +73,34 @@ class Scoring:
         return np.where(reply.given, scores, np.nan)
 
 
-class Score(NamedTuple):
-    """A nonconformity score: its measure of rows, and at which rows an estimator provides what it needs."""
-
-    measure: Callable[[Any, Scoring], Array]
-    has: Callable[[Reply], Any]  # a mask of the rows, or whether it does at all of them
-    needs: str = ""
-
-    def possible(self, reply: Reply) -> bool:
-        """Return whether there is what it needs at some row."""
-        return bool(np.any(self.has(reply)))
-
-    def clear(self, reply: Reply) -> bool:
-        """Return whether ``"auto"`` may take it: whether there is what it needs wherever there is an answer."""
-        return self.possible(reply) and bool(np.all(self.has(reply) | ~reply.given))
-
-
 def _usable(reply: Reply) -> Mask:
     """Return which rows have a positive number as standard error."""
     spreads = np.zeros(len(reply.values)) if reply.spreads is None else reply.spreads
     return np.isfinite(spreads) & (spreads > 0.0)
 
 
-def _behind(reply: Reply, scoring: Scoring) -> Array:
-    scores: Any = reply.scores if reply.scores is not None else reply.probabilities
-    return margins(scores)
-
-
-def _not_the_answer(reply: Reply, scoring: Scoring) -> Array:
-    return (reply.values[:, None] != np.arange(len(scoring.seen))).astype(float)
-
-
-# In the order in which "auto" tries them. A measure is what distances from a number are divided by, or a table of the
-# scores of every class at every row.
-NUMBER_SCORES = {
-    "scaled": Score(
-        lambda reply, scoring: np.where(_usable(reply), reply.spreads, scoring.spread),
-        _usable,
-        "standard errors",
-    ),
-    "absolute": Score(lambda reply, scoring: np.ones(len(reply.values)), lambda reply: True),
-}
-CLASS_SCORES = {
-    "probability": Score(
-        lambda reply, scoring: 1.0 - reply.probabilities,
-        lambda reply: reply.probabilities is not None,
-        "probabilities",
-    ),
-    "margin": Score(
-        _behind,
-        lambda reply: reply.scores is not None or reply.probabilities is not None,
-        "probabilities or scores",
-    ),
-    "zero_one": Score(_not_the_answer, lambda reply: True),
-}
+# What an estimator must provide for each score; in the order in which "auto" tries them.
+NUMBER_SCORES = {"scaled": "standard errors", "absolute": ""}
+CLASS_SCORES = {"probability": "probabilities", "margin": "probabilities or scores", "zero_one": ""}
 SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
 def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
     """Return the score to use, or raise a ValueError that says which ones the estimator supports."""
-    suited = CLASS_SCORES if n_classes else NUMBER_SCORES
-    if nonconformity == "auto":
-        return next(name for name, score in suited.items() if score.clear(reply))
+    suited, has = CLASS_SCORES if n_classes else NUMBER_SCORES, reply.probabilities is not None
+    possible = {"scaled": _usable(reply).any(), "absolute": True}
+    if n_classes:
+        possible = {"probability": has, "margin": has or reply.scores is not None, "zero_one": True}
+    if nonconformity == "auto":  # takes standard errors where every answer has one
+        all_usable = n_classes or np.all(_usable(reply) | ~reply.given)
+        return next(name for name in suited if possible[name] and (name != "scaled" or all_usable))
     names = ", ".join(map(repr, sorted(suited)))
     if nonconformity not in suited:
         one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
         raise ValueError(f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}.")
-    if not suited[nonconformity].possible(reply):
-        there = ", ".join(repr(name) for name, score in suited.items() if score.possible(reply))
-        what = f"{suited[nonconformity].needs}, which the estimator does not have here"
+    if not possible[nonconformity]:
+        there = ", ".join(repr(name) for name in suited if possible[name])
+        what = f"{suited[nonconformity]}, which the estimator does not have here"
         raise ValueError(f"nonconformity={nonconformity!r} needs {what}: use {there}.")
     return nonconformity
 
@@ -192,33 +163,25 @@ class WeightedRanks:
         order = self._order()
         below, above, own = self._sums()
         share = 1.0 - confidence + SLACK
-        own = own[:1] if np.all(own == own[:1]) else own  # one search does for all
-        # The largest number of calibration scores that may be smaller: p-values fall with it.
-        few, many = np.zeros(len(own), dtype=int), np.full(len(own), len(order) + 1)
-        while np.any(many - few > 1):
-            middle = (few + many) // 2
-            u = above[middle] + own
-            inside = u > share * (below[middle] + u)
-            few, many = np.where(inside, middle, few), np.where(inside, many, middle)
-        limits, ties = (np.append(part[order], np.inf)[few] for part in (self.scores, self.calibration_ties))
-        return np.broadcast_to(limits, self.own.shape), self.unlabelled_ties <= ties
+        # With k smaller calibration scores the p-value is u / (u + l) > share if the row itself adds more than this.
+        least = share / (1.0 - share) * below - above
+        most = np.maximum(np.searchsorted(least, own) - 1, 0)  # of the calibration scores may be smaller
+        limits, ties = (np.append(part[order], np.inf)[most] for part in (self.scores, self.calibration_ties))
+        return limits, self.unlabelled_ties <= ties
 
     def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
         """Return the p-value of a score at each unlabelled row, compared with some of the calibration rows."""
-        below, above, own = self._sums(among)
-        k = self._smaller(scores, among)
+        order, (below, above, own) = self._order(among), self._sums(among)
+        known = self.scores[among][order]
+        if self.unlabelled_ties.any():  # otherwise equal scores count as at least as large
+            # Complex numbers are in the order of their first parts, and among equal ones of their second.
+            known, scores = (
+                known + 1j * self.calibration_ties[among][order],
+                scores + 1j * self.unlabelled_ties,
+            )
+        k = np.searchsorted(known, scores)  # of the calibration scores are smaller
         u = above[k] + own
         return np.asarray(u / (below[k] + u))
-
-    def _smaller(self, scores: Array, among: Mask | slice) -> AnyArray:
-        """Return how many calibration scores are smaller than each unlabelled row's, ties decided."""
-        order = self._order(among)
-        known = self.scores[among][order]
-        if not self.unlabelled_ties.any():  # equal scores count as at least as large
-            return np.searchsorted(known, scores)
-        # Complex numbers are in the order of their first parts, and among equal ones of their second.
-        pairs = known + 1j * self.calibration_ties[among][order]
-        return np.searchsorted(pairs, scores + 1j * self.unlabelled_ties)
 
     def unbounded(self, confidence: float) -> Mask:
         """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""
@@ -251,10 +214,8 @@ def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None, s
     # k, so the weights of all that score at least as high sum to a p-value, exact for fixed numbers of labels by class.
     p = np.ones(table.shape)
     for y in range(table.shape[1]):
-        if codes is None:
-            p[:, y] = ranks.p_values(table[:, y])
-        elif shares is None:
-            p[:, y] = ranks.p_values(table[:, y], codes == y)
+        if codes is None or shares is None:
+            p[:, y] = ranks.p_values(table[:, y], EVERYONE if codes is None else codes == y)
         else:
             parts = [share * ranks.p_values(table[:, y], codes == k) for k, share in enumerate(shares)]
             p[:, y] = np.sum(parts, axis=0)

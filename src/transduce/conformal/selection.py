@@ -20,91 +20,78 @@ if TYPE_CHECKING:
     from transduce.conformal.calibrated import CalibratedTable
 
 
-@dataclass(frozen=True)
-class Goal:
-    """What labels are to be like, and what a mistake is, in words."""
+# What labels are to be like: what a mistake is, in words; how much unlabelled and calibration rows look like rows that
+# are to be picked; and which calibration labels are as they are to be.
+Goal = tuple[str, list[Array], Mask]
 
-    mistake: str
-    above: float = -np.inf
-    below: float = np.inf
-    tolerance: float | None = None  # numbers: the answer is to be off by no more
-    code: int | None = None  # the number of a class; None with no bounds: the answer is to be right
 
-    @classmethod
-    def read(
-        cls, classes: AnyArray | None, *, above: Any, below: Any, tolerance: Any, label: Any, correct: Any
-    ) -> Goal:
-        """Return what is to be picked, or raise a ValueError that says what to correct."""
-        checks.check_flag("correct", correct)
-        bounds: dict[str, Any] = {"above": above, "below": below}
-        bounds = {name: value for name, value in bounds.items() if value is not None}
-        if (len(bounds) > 0) + (label is not None) + bool(correct) + (tolerance is not None) != 1:
-            raise ValueError("Say what to pick: above or below (or both), tolerance, label, or correct=True.")
-        for name, value in bounds.items():
-            checks.check_number(name, value)
-        of_numbers = bool(bounds) or tolerance is not None
-        if of_numbers and classes is not None:
-            said = "above, below and tolerance are for numbers"
-            raise ValueError(f"{said}: pick classes with label=..., or correct=True.")
-        if not of_numbers and classes is None:
-            said = "label and correct are for classes"
-            raise ValueError(f"{said}: pick numbers with above=..., below=... or tolerance=...")
+def read_goal(
+    table: CalibratedTable, *, above: Any, below: Any, tolerance: Any, label: Any, correct: Any
+) -> Goal:
+    """Return what is to be picked, or raise a ValueError that says what to correct."""
+    bounds: dict[str, Any] = {"above": above, "below": below}
+    bounds = {name: value for name, value in bounds.items() if value is not None}
+    _check_goal(table.classes is None, bounds, tolerance, label, correct)
+    replies, labels = (table.unlabelled, table.calibration), table.labels
+    if bounds:
+        no = " or ".join(f"not {name} {value:g}" for name, value in bounds.items())
+        low, high = float(bounds.get("above", -np.inf)), float(bounds.get("below", np.inf))
+        with np.errstate(invalid="ignore"):  # infinite where there is no answer
+            within = [np.minimum(reply.values - low, high - reply.values) for reply in replies]
+            looks = [near / table.scoring.measure(reply) for near, reply in zip(within, replies, strict=True)]
+        return f"label is {no}", looks, (labels > low) & (labels < high)
+    if label is None:
+        known, looks = table.calibration.values, [-_unsure(table, reply) for reply in replies]
         if tolerance is not None:
-            checks.check_positive("tolerance", tolerance)
-            return cls(f"answer is off by more than {tolerance:g}", tolerance=float(tolerance))
-        if bounds:
-            no = [f"not {name} {value:g}" for name, value in bounds.items()]
-            numbers: dict[str, Any] = {name: float(value) for name, value in bounds.items()}
-            return cls(f"label is {' or '.join(no)}", **numbers)
-        if correct:
-            return cls("answer is wrong")
-        assert classes is not None
-        code = int(class_codes(np.asarray([label]), classes)[0])
-        if code < 0:
-            raise ValueError(f"label={label!r} is none of the classes {classes.tolist()}.")
-        return cls(f"class is not {label!r}", code=code)
+            return f"answer is off by more than {tolerance:g}", looks, np.abs(labels - known) <= tolerance
+        return "answer is wrong", looks, labels == known
+    assert table.classes is not None
+    code = int(class_codes(np.asarray([label]), table.classes)[0])
+    if code < 0:
+        raise ValueError(f"label={label!r} is none of the classes {table.classes.tolist()}.")
+    looks = [-table.scoring.measure(reply)[:, code] for reply in replies]
+    return f"class is not {label!r}", looks, labels == code
 
-    @property
-    def is_number(self) -> bool:
-        """Whether it is about numbers."""
-        return bool(np.isfinite([self.above, self.below]).any())
 
-    def looks(self, reply: Reply, measure: Array) -> Array:
-        """Return how much each row looks like one that is to be picked, shape (m,)."""
-        if self.tolerance is not None:  # answers whose errors are small
-            return -measure
-        if self.is_number:
-            with np.errstate(invalid="ignore"):  # infinite where there is no answer
-                return np.minimum(reply.values - self.above, self.below - reply.values) / measure
-        codes = np.maximum(reply.values, 0) if self.code is None else self.code
-        return -measure[np.arange(len(measure)), codes]
+def _check_goal(numbers: bool, bounds: dict[str, Any], tolerance: Any, label: Any, correct: Any) -> None:
+    """Raise a ValueError unless exactly one thing is to be picked, and it suits numbers or classes."""
+    checks.check_flag("correct", correct)
+    if bool(bounds) + (label is not None) + bool(correct) + (tolerance is not None) != 1:
+        raise ValueError("Say what to pick: above or below (or both), tolerance, label, or correct=True.")
+    for name, value in bounds.items():
+        checks.check_number(name, value)
+    of_numbers = label is None and not correct
+    if of_numbers and not numbers:
+        said = "above, below and tolerance are for numbers"
+        raise ValueError(f"{said}: pick classes with label=..., or correct=True.")
+    if numbers and not of_numbers:
+        said = "label and correct are for classes"
+        raise ValueError(f"{said}: pick numbers with above=..., below=... or tolerance=...")
+    if tolerance is not None:
+        checks.check_positive("tolerance", tolerance)
 
-    def met(self, reply: Reply, labels: AnyArray) -> Mask:
-        """Return which labels are as they are to be, shape (c,)."""
-        if self.tolerance is not None:
-            return np.asarray(np.abs(labels - reply.values) <= self.tolerance)
-        if self.is_number:
-            return (labels > self.above) & (labels < self.below)
-        return labels == (reply.values if self.code is None else self.code)
+
+def _unsure(table: CalibratedTable, reply: Reply) -> Array:
+    """Return how unsure each answer is, shape (m,)."""
+    measure = table.scoring.measure(reply)
+    return measure if table.classes is None else measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
 
 
 def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tuple[Array, Mask, Guarantee]:
     """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
     bound = checks.check_share("false_discovery", false_discovery)
+    mistake, (unlabelled, calibration), good = goal
     known, given = table.calibration.given, table.covered
     empty = table.unlabelled.given & ~given  # drawn and not labelled: each may be a mistake
-    unlabelled = goal.looks(table.unlabelled, table.scoring.measure(table.unlabelled))
-    calibration = goal.looks(table.calibration, table.scoring.measure(table.calibration))
-    good = goal.met(table.calibration, table.labels)
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
     judged = np.append(calibration[known], unlabelled[empty])
     met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
     p_values[given] = selection_p_values(unlabelled[given], judged, met)
     picked[given] = pick(p_values[given], bound)
-    return p_values, picked, _guarantee(table, goal, bound)
+    return p_values, picked, _guarantee(table, mistake, bound)
 
 
-def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
+def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:
     """Return what is guaranteed of rows that were picked: a bound on the share of mistakes, and what a mistake is."""
     n_calibration, verdict = int(table.calibration.given.sum()), table.weights.verdict
     if n_calibration == 0:
@@ -116,7 +103,7 @@ def _guarantee(table: CalibratedTable, goal: Goal, bound: float) -> Guarantee:
         "approximate" if table.estimated else "exact",
         about="selection",
         false_discovery=bound,
-        mistake=goal.mistake,
+        mistake=mistake,
         reasons=(f"It rests on {counted(n_calibration, 'calibration label')}.",),
         assumptions=(table.weights.assumption,),
         n_empty=table.n_empty,
@@ -134,17 +121,11 @@ class Judged:
     @classmethod
     def of(cls, table: CalibratedTable) -> Judged:
         """Return what the calibration labels of a table show; a class is off by 1, a row with no label infinitely."""
-
-        def unsure(reply: Reply) -> Array:
-            measure = table.scoring.measure(reply)
-            every = np.arange(len(measure))
-            return measure if table.classes is None else measure[every, np.maximum(reply.values, 0)]
-
-        rows, values = unsure(table.unlabelled), np.asarray(table.unlabelled.values, dtype=float)
+        rows, values = _unsure(table, table.unlabelled), np.asarray(table.unlabelled.values, dtype=float)
         known, empty = table.calibration.given, table.unlabelled.given & ~table.covered
         off = np.abs(np.asarray(table.labels - table.calibration.values, dtype=float)[known])
         off = off if table.classes is None else (off > 0).astype(float)
-        spread = np.append(unsure(table.calibration)[known], rows[empty])
+        spread = np.append(_unsure(table, table.calibration)[known], rows[empty])
         answered = np.append(np.asarray(table.calibration.values, dtype=float)[known], values[empty])
         of_known = (spread, answered, np.append(off, np.full(empty.sum(), np.inf)))
         return cls(np.where(table.covered, rows, np.inf), values, of_known)

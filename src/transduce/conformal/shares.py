@@ -23,9 +23,8 @@ MOST_ROWS = 2000  # of a resample
 N_RESAMPLES = 200
 N_FIRST = 20  # steps of EM before those of Newton
 MOST_SAID = 5  # classes
-FEWEST_OF_CLASS = (
-    5  # labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are
-)
+# Labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are.
+FEWEST_OF_CLASS = 5
 # Probabilities (l, n_classes) at labelled rows while their label was hidden, and the numbers of their classes (l,).
 Hidden = tuple[Array, AnyArray]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,11 +16,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, named
-from transduce.conformal.designs import Chance, Design, read_design
+from transduce.conformal.designs import ByClass, Chance, Design, read_design
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
-from transduce.conformal.selection import Goal, Judged, Selection, select_rows
-from transduce.conformal.shares import ClassShares
+from transduce.conformal.selection import Judged, Selection, read_goal, select_rows
+from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.computing import reusing
@@ -73,8 +72,6 @@ class ConformalTransducer(Transducer):
         Whether the guarantee is to hold within every class, rare ones included.
     ties : {"inside", "random"}, default="inside"
         Whether a score that equals the threshold counts as inside, or a random order decides.
-    transductive : "auto" or bool, default="auto"
-        Whether the estimator also gets the rows without a label. ``"auto"``: if it is a transducer.
     refit : bool, default=False
         Whether values come from a second fit, with all labels; an interval is extended where its value would be
         outside.
@@ -134,7 +131,6 @@ class ConformalTransducer(Transducer):
     nonconformity: str = "auto"
     label_conditional: bool = False
     ties: str = "inside"
-    transductive: Any = "auto"
     refit: bool = False
     test_exchangeability: bool = True
     tolerance: float | None = None
@@ -161,8 +157,10 @@ class ConformalTransducer(Transducer):
             held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
         inner, again = design.ready(self.estimator, rows[~held_out]), design.ready(self.estimator, rows)
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
-        shares = design.class_shares(problem, held_out, first, second, random)
-        if shares is not None:
+        shares = None
+        if isinstance(design, ByClass):
+            given = design.given(problem.classes)
+            shares = shares_of_classes(problem, held_out, first, second, given, random)
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
         self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order, shares)
@@ -182,8 +180,6 @@ class ConformalTransducer(Transducer):
             checks.check_flag(name, getattr(self, name))
         if self.label_conditional and not is_class:
             raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
-        if not isinstance(self.transductive, bool | np.bool_) and self.transductive != "auto":
-            raise ValueError(f"transductive must be 'auto', True or False; got {self.transductive!r}.")
         if self.tolerance is not None:
             _check_tolerance(self.tolerance, is_class)
         return confidence, "classification" if is_class else "regression"
@@ -193,21 +189,18 @@ class ConformalTransducer(Transducer):
     ) -> tuple[Reply, Reply | None]:
         """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
         rows, unlabelled = problem.rows, problem.sample.unlabelled
-        transductive = None if isinstance(self.transductive, str) else bool(self.transductive)
         both = np.concatenate([rows[held_out], unlabelled])
         order = np.concatenate([rows[~held_out], random.permutation(both)])
         second = None
         with reusing():
-            visible = np.flatnonzero(~held_out)
-            first = ask(inner, problem, visible, both, order=order, transductive=transductive)
+            first = ask(inner, problem, np.flatnonzero(~held_out), both, order=order)
             if self.refit and not held_out.any():
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
                 # A blend need not cross-validate again.
                 after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
-                how: dict[str, Any] = {"transductive": transductive, "after": after}
-                second = ask(again, problem, every, unlabelled, order=order, **how)
+                second = ask(again, problem, every, unlabelled, order=order, after=after)
         # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
         for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
             if not issubclass(category, TooFewLabelsWarning):
@@ -220,19 +213,18 @@ class ConformalTransducer(Transducer):
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
         calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
-        known = calibration.given
         ties = np.zeros(n) if self.ties == "inside" else random.uniform(size=n)
         return CalibratedTable(
             calibration=calibration,
             unlabelled=reply.at(np.arange(c, n)),
             labels=problem.numbers[held_out],
             classes=problem.classes,
-            class_sizes=sizes,
+            sizes=sizes or (len(problem.labels),),
             by_class=bool(self.label_conditional) or design.by_class,
             tolerance=self.tolerance,
             scoring=Scoring.of(reply, problem.numbers[~held_out], len(sizes), self.nonconformity),
             ties=(ties[:c], ties[c:]),
-            weights=design.weigh(problem, held_out, known, test=test, random=random),
+            weights=design.weigh(problem, held_out, calibration.given, test=test, random=random),
         )
 
     def _missing_label(self) -> Any:
@@ -262,16 +254,15 @@ class ConformalTransducer(Transducer):
         else:
             self.mean_ = fit.shares.to_frame().drop(columns="labels").rename(columns={"share": "estimate"})
         self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
-        values = self.answer_.values
-        if problem.classes is not None:  # where there is no answer, what stood for "no label" stays
-            lost = self.answer_.status == "unreached"
-            values = values.astype(object)
-            values[lost] = sample.y[sample.unlabelled[lost]]
-        self.transduction_ = sample.complete(values)
+        values, answered = self.answer_.values, self.answer_.status != "unreached"
+        if problem.classes is None:
+            self.transduction_ = sample.complete(values)
+        else:  # where there is no answer, what stood for "no label" stays
+            self.transduction_ = sample.complete(values.astype(object), answered)
 
     def _answer_at(self, confidence: float) -> Answer:
         answer = self._fit.answer(confidence)
-        warning = self._fit.table.shortfall(confidence, len(self._fit.problem.labels))
+        warning = self._fit.table.shortfall(confidence)
         if warning and len(answer):
             warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
         return answer
@@ -307,7 +298,6 @@ class ConformalTransducer(Transducer):
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
         """Return how many answers are wrong at most, with a certainty; numbers are wrong beyond `tolerance`."""
-        check_is_fitted(self)
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
             why = "numbers need a tolerance, and labels must be held out"
@@ -320,8 +310,9 @@ class ConformalTransducer(Transducer):
         If no level is enough, a ValueError says how many calibration labels would be.
         """
         law = self._whole_column("confidence_for")
-        c, m = law.n_calibration, law.n_unlabelled
-        return confidence_for(share, certainty, n_unlabelled=m, n_calibration=c)
+        return confidence_for(
+            share, certainty, n_unlabelled=law.n_unlabelled, n_calibration=law.n_calibration
+        )
 
     def outside_at_all_levels(self, certainty: float = 0.95, *, random_state: Any = 0) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once, one for each calibration label.
@@ -392,7 +383,7 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         table, answer = self._fit.table, self.answer_
         numbers = {"above": above, "below": below, "tolerance": tolerance}
-        goal = Goal.read(table.classes, **numbers, label=label, correct=correct)
+        goal = read_goal(table, **numbers, label=label, correct=correct)
         p_values, picked, guarantee = select_rows(table, goal, false_discovery)
         values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
         return Selection(
@@ -422,9 +413,7 @@ class ConformalTransducer(Transducer):
         """Return class probabilities at rows (m, d), shape (m, n_classes); 0 for a class without visible labels."""
         check_is_fitted(self)
         fitted = self._fit.answering
-        shares = fitted.estimator.predict_proba(fitted.own(X))
-        wide = fitted.spread(shares, fitted.codes(fitted.estimator.classes_), 0.0)
-        said = np.asarray(shares) if wide is None else wide
+        said: Any = fitted.predict(fitted.own(X), once=True).probabilities
         return said if self._fit.shares is None else self._fit.shares.reweigh(said)
 
     @_inner_has("decision_function")
@@ -450,7 +439,7 @@ class ConformalTransducer(Transducer):
 
 def check_wrapped(estimator: Any) -> bool:
     """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
-    if inspect.isclass(estimator):
+    if isinstance(estimator, type):
         name = estimator.__name__
         raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):

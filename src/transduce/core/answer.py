@@ -43,22 +43,17 @@ class Regions:
     def __init__(self, pieces: Any, offsets: Any) -> None:
         if not arrays.is_foreign(pieces):
             pieces = np.array(pieces, dtype=float).reshape(-1, 2)
-        offsets = np.array(offsets, dtype=np.intp)
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != pieces.shape[0]:
+        self.pieces, self.offsets = pieces, np.array(offsets, dtype=np.intp)
+        first_and_last = self.offsets.ravel()[[0, -1]].tolist() if self.offsets.size else []
+        if self.offsets.ndim != 1 or first_and_last != [0, pieces.shape[0]]:
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
-        counts = offsets[1:] - offsets[:-1]
-        if counts.min(initial=0) < 0:
+        if self.n_pieces.min(initial=0) < 0:
             raise ValueError("offsets must not decrease.")
-        if not bool(arrays.namespace(pieces).all(pieces[:, 0] <= pieces[:, 1])):
+        row, ends = self._by_piece()
+        if not np.all(ends[:, 0] <= ends[:, 1]):
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
-        if counts.max(initial=0) > 1:
-            row = np.repeat(np.arange(len(counts)), counts)
-            follows = row[1:] == row[:-1]
-            after, before = (arrays.pick(ends, follows) for ends in (pieces[1:, 0], pieces[:-1, 1]))
-            if bool(arrays.namespace(pieces).any(after <= before)):
-                raise ValueError("The pieces of a row must be disjoint and in ascending order.")
-        self.pieces = pieces
-        self.offsets = offsets
+        if np.any((row[1:] == row[:-1]) & (ends[1:, 0] <= ends[:-1, 1])):
+            raise ValueError("The pieces of a row must be disjoint and in ascending order.")
 
     @classmethod
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
@@ -85,9 +80,9 @@ class Regions:
         """Return copies of ``(pieces, offsets)``; ``Regions(*regions.to_arrays())`` is the way back."""
         return arrays.copy(self.pieces), self.offsets.copy()
 
-    def to_numpy(self) -> Regions:
-        """Return the same regions as numpy arrays; themselves if they are."""
-        return Regions(arrays.to_numpy(self.pieces), self.offsets) if arrays.is_foreign(self.pieces) else self
+    def _by_piece(self) -> tuple[AnyArray, Array]:
+        """Return the row of each piece, and its ends, as arrays of numpy."""
+        return np.repeat(np.arange(len(self)), self.n_pieces), arrays.to_numpy(self.pieces)
 
     @property
     def n_pieces(self) -> AnyArray:
@@ -123,54 +118,42 @@ class Regions:
 
     def contains(self, y: Any) -> Mask:
         """Return whether each row's region holds a label, or its own label (n,); a missing one (NaN) is in none."""
-        labels = y if arrays.is_foreign(y) else np.asarray(y, dtype=float)
+        labels = np.asarray(arrays.to_numpy(y), dtype=float)
         if labels.ndim and labels.shape != (len(self),):
             said = f"Give one label, or one for each of the {len(self)} rows"
             raise ValueError(f"{said}; got shape {labels.shape}.")
-        return self._over_pieces(lambda ends, own: (ends[:, 0] <= own) & (own <= ends[:, 1]), labels, "bool")
-
-    def _over_pieces(self, function: Any, own: Any, dtype: str) -> Any:
-        """Return the sum, over the pieces of each row, of a function of ends and of the row's own number."""
-        counts, pieces = self.n_pieces, self.pieces
-        xp = arrays.namespace(pieces)
-        own = xp.broadcast_to(arrays.beside(own, pieces, "float64"), (len(self),))
-        if (counts == 1).all():
-            return function(pieces, own)
-        total = xp.zeros_like(own, dtype=getattr(xp, dtype))
-        # Every row has a first piece, some have a second, few a third: one step for each.
-        for place in range(int(counts.max(initial=0))):
-            at = np.where(counts > place, self.offsets[:-1] + place, 0)
-            each = function(arrays.pick(pieces, at), own)
-            each = xp.where(arrays.beside(counts > place, pieces), each, xp.zeros_like(each))
-            total = total | each if dtype == "bool" else total + each
-        return total
+        row, ends = self._by_piece()
+        own = np.broadcast_to(labels, len(self))[row]
+        inside = row[(ends[:, 0] <= own) & (own <= ends[:, 1])]
+        return arrays.beside(np.bincount(inside, minlength=len(self)) > 0, self.pieces)
 
     def holding(self, values: Any) -> Regions:
         """Return the regions, each extended to its row's value (n,) if there is one, from the nearest piece."""
-        host, values = self.to_numpy(), np.asarray(arrays.to_numpy(values), dtype=float)
-        lost = ~host.contains(values) & ~np.isnan(values)
+        values = np.asarray(arrays.to_numpy(values), dtype=float)
+        lost = ~arrays.to_numpy(self.contains(values)) & ~np.isnan(values)
         if not lost.any():
             return self
-        pieces, empty = host.pieces.copy(), lost & (host.n_pieces == 0)
+        pieces, empty = arrays.to_numpy(self.pieces).copy(), lost & (self.n_pieces == 0)
         for row in np.flatnonzero(lost & ~empty):
-            own, value = pieces[host.offsets[row] : host.offsets[row + 1]], values[row]
+            own, value = pieces[self.offsets[row] : self.offsets[row + 1]], values[row]
             near = int(np.maximum(own[:, 0] - value, value - own[:, 1]).argmin())
             own[near] = min(own[near, 0], value), max(own[near, 1], value)
-        pieces = np.insert(pieces, host.offsets[:-1][empty], values[empty][:, None], axis=0)
-        return Regions(arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(host.n_pieces + empty)))
+        pieces = np.insert(pieces, self.offsets[:-1][empty], values[empty][:, None], axis=0)
+        return Regions(arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(self.n_pieces + empty)))
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""
-        row, some = np.repeat(np.arange(len(self)), self.n_pieces), self.n_pieces > 0
-        kept = (self.pieces[:, 1] >= lower) & (self.pieces[:, 0] <= upper)
-        lost = some & (np.bincount(row[kept], minlength=len(self)) == 0)
+        row, ends = self._by_piece()
+        kept = (ends[:, 1] >= lower) & (ends[:, 0] <= upper)
+        lost = (self.n_pieces > 0) & (np.bincount(row[kept], minlength=len(self)) == 0)
         kept[self.offsets[:-1][lost]] = True
         counts = np.bincount(row[kept], minlength=len(self))
-        return Regions(np.clip(self.pieces[kept], lower, upper), np.append(0, np.cumsum(counts)))
+        return Regions(np.clip(ends[kept], lower, upper), np.append(0, np.cumsum(counts)))
 
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on."""
-        ends, row = arrays.copy(self.to_numpy().pieces), np.repeat(np.arange(len(self)), self.n_pieces)
+        row, ends = self._by_piece()
+        ends = ends.copy()
         ends[ends[:, 0] <= below, 0], ends[ends[:, 1] >= above, 1] = -np.inf, np.inf
         # Ends still ascend within a row: a piece that does not begin above the one before it belongs to it.
         apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
@@ -180,37 +163,31 @@ class Regions:
 
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty."""
-        some = self.n_pieces > 0
-        if not some.any():
-            return arrays.zeros((len(self), 2), self.pieces) + np.nan
-        ends = [np.where(some, self.offsets[:-1], 0), np.where(some, self.offsets[1:] - 1, 0)]
-        xp = arrays.namespace(self.pieces)
-        hull = xp.stack([arrays.pick(self.pieces, at)[:, j] for j, at in enumerate(ends)], axis=1)
-        return xp.where(arrays.beside(some, hull)[:, None], hull, xp.full_like(hull, xp.nan))
+        some, ends = self.n_pieces > 0, arrays.to_numpy(self.pieces)
+        hull = np.full((len(self), 2), np.nan)
+        hull[some, 0], hull[some, 1] = ends[self.offsets[:-1][some], 0], ends[self.offsets[1:][some] - 1, 1]
+        return arrays.beside(hull, self.pieces)
 
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
-        return self._over_pieces(lambda ends, own: ends[:, 1] - ends[:, 0], 0.0, "float64")
+        row, ends = self._by_piece()
+        return arrays.beside(np.bincount(row, ends[:, 1] - ends[:, 0], len(self)), self.pieces)
 
     def __repr__(self) -> str:
-        shown = min(len(self), 6)
-        lines = [f"  {row}: {_mathematics(arrays.to_numpy(self[row]))}" for row in range(shown)]
+        shown, lines = min(len(self), 6), []
+        for row in range(shown):
+            union = " ∪ ".join(_mathematics(*ends) for ends in arrays.to_numpy(self[row]))
+            lines.append(f"  {row}: {union or '∅'}")
         if shown < len(self):
             lines.append(f"  … and {len(self) - shown} more")
         return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])
 
 
-def _mathematics(pieces: Array) -> str:
-    """Return a union of closed intervals in the usual notation."""
-    if len(pieces) == 0:
-        return "∅"
-
-    def write(lower: float, upper: float) -> str:
-        left = "(-∞" if lower == -np.inf else f"[{lower:.4g}"
-        right = "∞)" if upper == np.inf else f"{upper:.4g}]"
-        return f"{{{lower:.4g}}}" if lower == upper else f"{left}, {right}"
-
-    return " ∪ ".join(write(lower, upper) for lower, upper in pieces)
+def _mathematics(lower: float, upper: float) -> str:
+    """Return a closed interval in the usual notation."""
+    left = "(-∞" if lower == -np.inf else f"[{lower:.4g}"
+    right = "∞)" if upper == np.inf else f"{upper:.4g}]"
+    return f"{{{lower:.4g}}}" if lower == upper else f"{left}, {right}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +279,8 @@ class Answer:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         confidence = arrays.to_numpy(self.confidence)
         if share is not None:
-            ordered = np.sort(confidence)
-            count = int(np.floor(share * len(ordered) + 1e-9))
-            below = np.inf if count == len(ordered) else float(ordered[count])
+            count = int(np.floor(share * len(confidence) + 1e-9))
+            below = float(np.append(np.sort(confidence), np.inf)[count])
         return replace(self, status=np.where(confidence < float(below or 0.0), "rejected", self.status))
 
     def within(self, lower: float, upper: float) -> Answer:

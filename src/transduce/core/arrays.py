@@ -167,11 +167,6 @@ def pick_columns(X: Any, mask: Any) -> Any:
     return namespace(X).take(X, _positions(np.asarray(mask), X), axis=1) if is_foreign(X) else X[:, mask]
 
 
-def pick_block(X: Any, rows: Any, columns: Any) -> Any:
-    """Return the rows at one mask and the columns at another."""
-    return pick_columns(pick(X, rows), columns) if is_foreign(X) else X[np.ix_(rows, columns)]
-
-
 def lexsort(columns: Any) -> Any:
     """Return the order of rows by the first column, then the second, and so on; `columns` has shape (n, d)."""
     xp, few = namespace(columns), 1

@@ -79,20 +79,17 @@ def show_progress(listener: Listener | None = None) -> AbstractContextManager[No
 class _Line:
     """One line of text for each stage, rewritten in place at most ten times a second."""
 
-    def __init__(self, stream: Any = None) -> None:
-        self._stream = stream
-        self._shown = 0.0
+    _shown = 0.0
 
     def __call__(self, name: str, share: float) -> None:
         now = time.perf_counter()
-        stream = self._stream or sys.stderr
         if np.isnan(share):
-            print(f"\r{name}: broken off", file=stream, flush=True)
+            print(f"\r{name}: broken off", file=sys.stderr, flush=True)
             return
         if 0.0 < share < 1.0 and now - self._shown < 0.1:
             return
         self._shown = now
-        print(f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=stream, flush=True)
+        print(f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=sys.stderr, flush=True)
 
 
 MOST_KEPT = 2  # results, the latest ones

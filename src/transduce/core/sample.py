@@ -77,9 +77,7 @@ class PartlyLabelled:
             labels = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
             return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
-        numbers = (
-            values.dtype.kind == "f"
-        )  # then all labels are; an array of objects leaves the type of y alone
+        numbers = values.dtype.kind == "f"  # then all labels are; objects leave the type of y alone
         filled = np.where(labelled, self.y, np.nan).astype(float) if numbers else self.y.copy()
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)

@@ -59,30 +59,24 @@ class Scaling:
 
 def _moments(X: Any) -> tuple[Any, Any]:
     """Return mean and standard deviation of the columns, whose squares may over- or underflow."""
-    if not arrays.is_foreign(X):
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, scale = _plain_moments(X)
-        if np.all(np.isfinite(scale) & (scale > 1e-150)):
-            return mean, scale
-        size = np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny)
-        mean, scale = _plain_moments(X / size)
-        return mean * size, scale * size
     xp = arrays.namespace(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = _plain_moments(X)
+    if bool(xp.all(xp.isfinite(scale) & (scale > 1e-150))):
+        return mean, scale
     size = xp.max(xp.abs(X), axis=0)
     size = xp.where(size > 0.0, size, xp.ones_like(size))
-    mean = xp.mean(X / size, axis=0)
-    return mean * size, xp.sqrt(xp.mean((X / size - mean) ** 2, axis=0)) * size
+    mean, scale = _plain_moments(X / size)
+    return mean * size, scale * size
 
 
-def _plain_moments(rows: Array) -> tuple[Array, Array]:
+def _plain_moments(rows: Any) -> tuple[Any, Any]:
     """Return mean and standard deviation of the columns, block by block to spare memory."""
     n, d = rows.shape
-    mean = np.full(n, 1.0 / n) @ rows
-    total = np.zeros(d)
+    mean, total = (arrays.zeros(n, rows) + 1.0 / n) @ rows, arrays.zeros(d, rows)
     for part in arrays.blocks(n, max(256, 2**18 // d)):
-        centred = rows[part] - mean
-        total += np.einsum("ij,ij->j", centred, centred)
-    return mean, np.sqrt(total / n)
+        total += arrays.column_squares(rows[part, :] - mean)
+    return mean, arrays.namespace(rows).sqrt(total / n)
 
 
 def fit_temperature(scores: Array, codes: AnyArray) -> float:

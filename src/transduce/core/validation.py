@@ -39,9 +39,8 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
     if dates:
         how = "turn them into numbers first, for example days since a fixed day"
         raise ValueError(f"X must be numbers, but {dates} holds dates: {how}.")
-    kinds = "csr" if sparse else False
     try:
-        return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse=kinds)
+        return validate_data(estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False)
     except (TypeError, ValueError) as error:
         reason = _explain(X, getattr(estimator, "kernel", None) == "precomputed")
         if reason:

@@ -14,7 +14,7 @@ import pandas as pd
 from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.designs import ByClass, Drawn, Estimated, calibration_number
-from transduce.conformal.shares import ClassShares
+from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
@@ -282,9 +282,10 @@ def _values(
         own = answer_of(reply, problem, Guarantee("none"))
     assert reply.fitted is not None
     random, none = np.random.RandomState(options.random_state), np.zeros(len(problem.labels), dtype=bool)
-    shares = options.design.class_shares(problem, none, reply, reply, random)
-    answer = model.answer_
-    if shares is not None:
+    answer, shares = model.answer_, None
+    if isinstance(options.design, ByClass):
+        given = options.design.given(problem.classes)
+        shares = shares_of_classes(problem, none, reply, reply, given, random)
         last = shares.applied(reply)
         values, probabilities = named(last, problem.classes), last.probabilities
         own = replace(own, values=values, status=last.status, probabilities=probabilities)
@@ -321,7 +322,8 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     few = options.guarantee == "row" or design.needs_all_rows or options.device is not None
     few |= options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
     if isinstance(design, Drawn):
-        few |= design.rows.number < 2 * fewest_calibration(float(options.confidence))
+        n_drawn = int((design.rows.labelled | design.rows.empty).sum())
+        few |= n_drawn < 2 * fewest_calibration(float(options.confidence))
     return not few
 
 

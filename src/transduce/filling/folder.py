@@ -102,7 +102,9 @@ def _write(
     """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
     (fitted, files, batch_rows, folder), (part, sampled) = shared, item
     target, task = fitted.reading.name, fitted.reading.task
-    known = np.concatenate([fitted.labels, fitted.outside.labels])  # their digits are those of all parts
+    known = np.concatenate(
+        [fitted.labels, fitted.outside.table.labels]
+    )  # their digits are those of all parts
     name, start = f"{part.name}{ENDINGS[files.kind]}", 0
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()

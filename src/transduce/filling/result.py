@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
-from transduce.conformal.designs import Drawn
 from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.miscoverage import Law
 from transduce.conformal.shares import ClassShares
@@ -137,7 +136,8 @@ class FittedFill:
             shares=None if fit.shares is None or classes is None else fit.shares.at(classes),
             empty=kept_rows[held.labels.missing],
         )
-        outside = replace(outside, by_class=options.by_class, drawn=isinstance(options.design, Drawn))
+        weights = replace(outside.table.weights, assumption=options.design.assumption)
+        outside = replace(outside, table=replace(outside.table, by_class=options.by_class, weights=weights))
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
         return cls(known, fit.target, encoder, outside, chance, options, some, verdict)
@@ -225,14 +225,12 @@ class FittedFill:
         self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
     ) -> Guarantee:
         """Return what is guaranteed of the rows of the table that the fit did not see, so many with an answer."""
-        options = self.options
-        found = replace(self.outside, tolerance=options.tolerance).guarantee(
-            float(options.confidence),
-            n_answered=n_answered,
-            n_unreached=n_unreached,
-            certainty=float(options.certainty) if certainty is None else certainty,
-            verdict=self.verdict,
-        )
+        options, table = self.options, self.outside.table
+        weights = replace(table.weights, verdict=self.verdict)
+        outside = replace(self.outside, table=replace(table, weights=weights))
+        sure = float(options.certainty) if certainty is None else certainty
+        found = outside.guarantee(float(options.confidence), n_answered, sure, options.tolerance)
+        found = replace(found, n_unreached=n_unreached)
         return found.limited(options.limits_with(self.reading.limits)).decided_by(self.reading.decisive)
 
 
@@ -322,7 +320,7 @@ class FillResult:
             return self.told.guarantee
         n_inside, model, (n_others, n_lost) = len(self.fit.answer), self.fit.model, self.outside
         if self.fitted is not None:
-            n_others -= self.fitted.outside.n_empty  # drawn, and not covered
+            n_others -= self.fitted.outside.table.n_empty  # drawn, and not covered
         if self.fitted is None or n_others + n_lost <= 0:
             return self.fit.guarantee(certainty, tolerance)
         if n_inside == 0 or not isinstance(model, ConformalTransducer):
@@ -519,9 +517,9 @@ class FillResult:
             saw, of = f"{self.counts['n_fitted']:,}", f"{self.counts['n_rows']:,}"
             notes.append(
                 f"The fit saw {saw} of the {of} rows, drawn at random; all others are answered one by one, and "
-                f"{len(self.fitted.outside.labels):,} labels that the fit did not see calibrate their answers. The "
-                "comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are those "
-                "of the sample."
+                f"{len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate their answers. "
+                "The comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are "
+                "those of the sample."
             )
         if self.options.reject is not None:
             count = int(np.sum(self.answer.status == "rejected"))

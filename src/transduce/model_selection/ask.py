@@ -293,7 +293,8 @@ class FittedEstimator:
         if isinstance(answer, Answer):
             return self._read(answer, at)
         if not hasattr(last, "transduction_"):
-            raise TypeError(f"{type(last).__name__} has no transduction_ after fit: pass transductive=False.")
+            name = type(last).__name__
+            raise TypeError(f"{name} has no transduction_ after fit: it must answer at rows without a label.")
         if shares is None:
             return self.reply(np.asarray(last.transduction_)[at], own=getattr(last, "classes_", None))
         values = np.asarray(last.classes_)[shares[at].argmax(axis=1)]
@@ -405,11 +406,10 @@ def ask(
     rows: AnyArray,
     *,
     order: AnyArray | None = None,
-    transductive: bool | None = None,
     after: FittedEstimator | None = None,
 ) -> Reply:
     """Fit a copy of an estimator to the visible labels, `after` one to fewer if it can; return answers at rows (m,)."""
-    transduces = is_transducer(estimator) if transductive is None else transductive
+    transduces = is_transducer(estimator)
     if problem.classes is not None and len(np.unique(problem.codes[visible])) == 1:
         model, transduces = DummyClassifier(), False
     else:

@@ -269,7 +269,7 @@ def inductive(
         own = spectrum.coefficients(ridge) if spectrum else basis.design(here).coefficients(y_l, ridge)
         return basis.design(there).times(own)
     if basis.centres is None:
-        K_ll, K_al = (arrays.pick_block(rows, part, shown) for part in (shown, ~shown))
+        K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
     else:
         K_ll, K_al = (basis.kernel.matrix(part, arrays.pick(rows, shown)) for part in (here, there))
     return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y_l)
