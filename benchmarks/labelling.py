@@ -30,7 +30,7 @@ import pandas as pd
 from spectral_graph import clustered
 
 from transduce.labelling import Session, SessionSettings
-from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map, prepare_matrix
+from transduce.labelling.model import GraphFeatures, Prepared, draw_map, prepare_matrix
 from transduce.methods.spectral_graph import Spectrum
 from transduce.page.view import view
 

@@ -36,8 +36,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import LinearSVC
 
 from transduce.labelling.certificates import Audit, Draws, first_rejection, first_total_below
-from transduce.labelling.model import ClassRanking
-from transduce.labelling.prepared import prepare_matrix
+from transduce.labelling.model import ClassRanking, prepare_matrix
 
 RECALL, LEVEL = 0.95, 0.05
 PATIENCE = 30  # misses in a row before the person audits

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.labelling import Session, SessionSettings
-from transduce.labelling.prepared import prepare
+from transduce.labelling.model import prepare
 from transduce.labelling.table import read_label_table
 
 

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from tests import brute
 from tests.labelling.tables import prepared
 from transduce.labelling.certificates import rounded_down
-from transduce.labelling.model import GRAPH_WEIGHT, NOISE, RIDGE, ClassOpinion, ClassRanking, Teaching
-from transduce.labelling.prepared import GraphFeatures, Prepared, draw_map
+from transduce.labelling.model import (
+    GRAPH_WEIGHT,
+    NOISE,
+    RIDGE,
+    ClassOpinion,
+    ClassRanking,
+    GraphFeatures,
+    Prepared,
+    Teaching,
+    draw_map,
+)
 from transduce.labelling.table import read_label_table
 from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph
 
@@ -133,7 +142,7 @@ def test_rows_alike_are_near_each_other_on_the_map():
 
 
 def test_rows_off_the_map_have_a_place(monkeypatch):
-    monkeypatch.setattr("transduce.labelling.prepared.MOST_ON_MAP", 40)
+    monkeypatch.setattr("transduce.labelling.model.MOST_ON_MAP", 40)
     found = draw_map(prepared(200, 80).graph)
     assert len(found.rows) == 40
     assert found.place(int(found.rows[7])) == tuple(found.places[7])

@@ -23,8 +23,7 @@ from transduce.labelling import Session, SessionSettings
 from transduce.labelling.certificates import about_intervals, about_left
 from transduce.labelling.export import SessionAnswers, fill_labels
 from transduce.labelling.journal import Event, pack
-from transduce.labelling.model import Question, corrected
-from transduce.labelling.prepared import prepare
+from transduce.labelling.model import Question, corrected, prepare
 from transduce.labelling.state import drawn_place, replay
 from transduce.labelling.table import as_number, read_label_table
 from transduce.page.view import view
@@ -640,7 +639,7 @@ def test_second_opinion():
 )
 def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
     labels = np.repeat([0, 1, 2], counts)
-    known = Question(0, "classes", np.arange(len(labels)), labels, shares=np.array([0.2, 0.3, 0.5]))
+    known = Question(0, np.arange(len(labels)), labels, shares=np.array([0.2, 0.3, 0.5]))
     given_, classes = np.array([chances]), np.arange(3)
     found = corrected(given_, classes, known)
     if given_.sum() > 0.0:
@@ -1166,7 +1165,7 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
         compared.wait()
         return prepared()
 
-    monkeypatch.setattr("transduce.labelling.prepared.prepare", slowly)
+    monkeypatch.setattr("transduce.labelling.model.prepare", slowly)
     frame, truth = clusters()
     session = Session(frame, "relevant", classes=["yes", "no"], settings=SessionSettings(seed=1, wait=False))
     for mode in ("find", "learn", "audit"):

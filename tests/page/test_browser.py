@@ -19,7 +19,7 @@ from tests.labelling.processes import Running, serve_page
 from tests.labelling.tables import clusters, numbers
 from transduce.filling import fill
 from transduce.labelling import Session, SessionSettings
-from transduce.labelling.prepared import prepare
+from transduce.labelling.model import prepare
 from transduce.labelling.table import read_label_table
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
@@ -244,7 +244,7 @@ def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monke
     frame, truth, prepared = papers
     compared = threading.Event()
     monkeypatch.setattr(
-        "transduce.labelling.prepared.prepare", lambda table: prepared if compared.wait() else None
+        "transduce.labelling.model.prepare", lambda table: prepared if compared.wait() else None
     )
     frame.to_csv(tmp_path / "papers.csv", index=False)
     browser.get_log("browser")

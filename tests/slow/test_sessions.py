@@ -10,7 +10,7 @@ from scipy.stats import betabinom, binom
 
 from transduce import FillResult, fill
 from transduce.labelling import Session, SessionSettings
-from transduce.labelling.prepared import prepare
+from transduce.labelling.model import prepare
 from transduce.labelling.table import read_label_table
 
 N_SESSIONS, N_ROWS = 40, 240

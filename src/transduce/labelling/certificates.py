@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
-MOST_POINTS = 60  # of a curve
+MOST_POINTS = 40  # of a curve
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 
@@ -126,9 +126,9 @@ def first_rejection(draws: Draws, total: int, level: float) -> int | None:
     return int(np.argmax(reached)) + 1 if reached.any() else None
 
 
-def total_at_most(audit: Audit, level: float, *, after: int | None = None) -> int:
+def total_at_most(audit: Audit, level: float) -> int:
     """Return the largest total that no look so far has rejected."""
-    draws, totals = audit.draws[:after], range(audit.found + 1, audit.most + 1)
+    totals, draws = range(audit.found + 1, audit.most + 1), audit.draws
     # The rejected totals are the large ones.
     return audit.found + bisect_left(totals, True, key=lambda r: first_rejection(draws, r, level) is not None)
 
@@ -309,34 +309,17 @@ def _allowed(remaining: int, share: float) -> int:
 
 
 def bound_curve(audit: Audit, level: float) -> list[tuple[int, int]]:
-    """Return pairs for some of the draws and the last: how many were made, the largest total not rejected by then."""
-    count, first = len(audit.draws), audit.pool
+    """Return after which draws some of the totals were rejected, and the largest total that was left then."""
+    count, bound, first = len(audit.draws), total_at_most(audit, level), audit.most
     if count:  # hits found since among them, rows that could be hits before the first draw
-        first = int(audit.draws.unlabelled[0] + audit.draws.known[0]) - audit.found - audit.doubtful
-    before = replace(audit, pool=max(audit.pool, first))
-    points = np.unique(np.linspace(0, count, min(count + 1, MOST_POINTS)).round().astype(int)).tolist()
-    curve = [(point, total_at_most(before, level, after=point)) for point in points[:-1]]
-    return [*curve, (count, total_at_most(audit, level))]
-
-
-class BoundCurve:
-    """The curve of `bound_curve`, extended draw by draw; computed anew when labels of earlier draws have changed."""
-
-    def __init__(self, level: float) -> None:
-        self._level, self._draws = level, Draws.of([])
-        self._curve: list[tuple[int, int]] = []
-
-    def update(self, audit: Audit) -> list[tuple[int, int]]:
-        """Return the curve at this moment."""
-        before, count = self._draws, len(audit.draws)
-        same = all(map(np.array_equal, vars(audit.draws[: len(before)]).values(), vars(before).values()))
-        if not same or not self._curve or count > len(before) + 3 or len(self._curve) > 500:
-            self._curve = bound_curve(audit, self._level)
-        else:
-            earlier = [pair for pair in self._curve if pair[0] != count]
-            self._curve = [*earlier, (count, total_at_most(audit, self._level))]
-        self._draws = audit.draws
-        return self._curve
+        first = max(first, int(audit.draws.unlabelled[0] + audit.draws.known[0]))
+    curve = {0: first}
+    totals = np.geomspace(bound + 1, max(first, bound + 1), MOST_POINTS).round().astype(int)
+    for total in np.unique(totals)[::-1].tolist():
+        after = first_rejection(audit.draws, total, level)
+        if after is not None:
+            curve[after] = total - 1
+    return sorted((curve | {count: bound}).items())
 
 
 @dataclass(frozen=True)
@@ -374,42 +357,36 @@ class Certificates:
     answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
 
 
-class Certifier:
-    """Makes certificates; it remembers their curves, so that a new draw adds a point."""
+def certify(state: State, wrong_share: float) -> Certificates:
+    """Return all certificates of a state."""
+    recall, recall_curve = _certified_recall(state)
+    wrong, wrong_curve = _certified_answers(state, wrong_share)
+    return Certificates(recall, wrong, intervals(state), recall_curve, wrong_curve)
 
-    def __init__(self, certainty: float) -> None:
-        self._level = 1.0 - certainty
-        self._curves: dict[int, BoundCurve] = {}  # by the number of the freeze; 0 is the curve of recall
 
-    def certify(self, state: State, wrong_share: float) -> Certificates:
-        """Return all certificates of a state."""
-        recall, curve = self._recall(state)
-        wrong, wrong_curve = self._wrong(state, wrong_share)
-        return Certificates(recall, wrong, intervals(state), curve, wrong_curve)
+def _certified_recall(state: State) -> tuple[RecallCertificate | None, list[tuple[int, float]]]:
+    if state.wanted is None:
+        return None, []
+    audit, certainty = state.audit(state.is_wanted), state.header.certainty
+    certificate = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+    *bounds, (last, _) = bound_curve(audit, 1.0 - certainty)
+    found = state.outside(state.is_wanted, doubt=False)
+    curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
+    return certificate, [*curve, (last, certificate.recall_at_least)]
 
-    def _recall(self, state: State) -> tuple[RecallCertificate | None, list[tuple[int, float]]]:
-        if state.wanted is None:
-            return None, []
-        audit = state.audit(state.is_wanted)
-        certificate = certify_recall(audit, recall=state.header.recall, certainty=state.header.certainty)
-        bounds = self._curves.setdefault(0, BoundCurve(self._level)).update(audit)
-        found = state.outside(state.is_wanted, doubt=False)
-        curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds[:-1]]
-        return certificate, [*curve, (len(audit.draws), certificate.recall_at_least)]
 
-    def _wrong(self, state: State, share: float) -> tuple[WrongCertificate | None, list[tuple[int, int]]]:
-        """Return the certificate about the answers frozen last; each freeze has its own part of the level."""
-        if not state.freezes:
-            return None, []
-        freeze = state.freezes[-1]
-        level, is_wrong = self._level * share_of_level(freeze.number), state.is_wrong(freeze)
-        audit = state.audit(is_wrong, freeze.first_draw)
-        certificate = certify_answers(audit, share=share, certainty=1.0 - level)
-        bounds = self._curves.setdefault(freeze.number, BoundCurve(level)).update(audit)
-        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
-        curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds[:-1]]
-        certificate = replace(certificate, certainty=1.0 - self._level)
-        return certificate, [*curve, (len(audit.draws), certificate.wrong_at_most)]
+def _certified_answers(state: State, share: float) -> tuple[WrongCertificate | None, list[tuple[int, int]]]:
+    """Return the certificate about the answers frozen last; each freeze has its own part of the level."""
+    if not state.freezes:
+        return None, []
+    freeze, certainty = state.freezes[-1], state.header.certainty
+    level, is_wrong = (1.0 - certainty) * share_of_level(freeze.number), state.is_wrong(freeze)
+    audit = state.audit(is_wrong, freeze.first_draw)
+    certificate = certify_answers(audit, share=share, certainty=1.0 - level)
+    *bounds, (last, _) = bound_curve(audit, level)
+    found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
+    curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
+    return replace(certificate, certainty=certainty), [*curve, (last, certificate.wrong_at_most)]
 
 
 def intervals(state: State) -> Intervals:

@@ -14,7 +14,6 @@ import pandas as pd
 
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
-from transduce.core.computing import few_threads
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import AnyArray, Mask
@@ -24,6 +23,7 @@ from transduce.filling.diagnostics import Told
 from transduce.filling.engine import fill_told
 from transduce.labelling.certificates import certificate_text
 from transduce.labelling.journal import Label
+from transduce.labelling.model import Model
 from transduce.labelling.session import Exported, Session
 from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State, replay
 from transduce.tables import files
@@ -78,8 +78,8 @@ class SessionAnswers:
             values, blind = frozen.values.copy(), frozen.values.copy()
             blind[state.drawn[: frozen.first_draw]] = _none(session)
             source = f"answers frozen on {frozen.time[:10]}"
-        labels = state.labelled if session.task == "numbers" else state.codes()
-        values[[*labels]] = [*labels.values()]
+        codes = state.codes()
+        values[[*codes]] = [*codes.values()]
         return cls(values, source, _hidden_in_turn(session) if blind is None else blind)
 
     def judged(self, session: Session) -> pd.DataFrame | None:
@@ -99,20 +99,15 @@ def _none(session: Session) -> float:
 
 def _hidden_in_turn(session: Session) -> AnyArray:
     """Return the first opinion at random draws, a fifth of which is hidden in turn. Returns shape (n,)."""
-    state, labels, model = session.state, session.state.labelled, session.model
-    drawn, places = [row for row in state.drawn if row in state.labels], state.places
-    shares = None if session.task == "numbers" else state.class_shares()
+    state, codes, settings = session.state, session.state.codes(), session.settings
+    drawn = [row for row in state.drawn if row in state.labels]
     blind = np.full(session.table.n_rows, _none(session))
-    for fold in range(FOLDS if len(drawn) >= ENOUGH_DRAWS else 0):
-        some = drawn[fold::FOLDS]
-        others = {row: label for row, label in labels.items() if row not in set(some)}
-        assert model is not None
-        with few_threads(0):
-            if session.task == "numbers":
-                opinion = model.numbers(others, everywhere=True, afresh=True)
-            else:
-                opinion = model.classes({row: places[label] for row, label in others.items()}, shares)
-        blind[some] = opinion.values[some]
+    if len(drawn) >= ENOUGH_DRAWS and session.prepared is not None:
+        model = Model(session.prepared, session.task, settings.confidence, state.header.seed)
+        shares = None if state.numbers else state.class_shares()
+        for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
+            others = {row: code for row, code in codes.items() if row not in some}
+            blind[some] = model.answer(others, shares, everywhere=True).values[some]
     return np.nan_to_num(blind, nan=_none(session))
 
 

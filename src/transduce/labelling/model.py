@@ -1,4 +1,4 @@
-"""What proposes rows and answers them: the likeliest, those that teach most, and opinions at all of them."""
+"""What is computed once of all rows, and what then proposes rows and answers them: two opinions at all rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,39 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import pairwise_distances
 
+from transduce.core.computing import few_threads, stage
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.labelling.journal import Label
-from transduce.labelling.prepared import N_COMPONENTS, GraphFeatures, MaybeSparse, Prepared
 from transduce.labelling.session import FEWEST_NUMBERS
 from transduce.labelling.state import Answers, Proposal, State
+from transduce.labelling.table import LabelTable
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
+from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
+from transduce.tables.features import reduce_words, vectorize
 
+Codes = Mapping[int, float]  # labels by row: numbers, or places in the list of classes
+MaybeSparse: TypeAlias = "AnyArray | sp.csr_array"
+N_COMPONENTS = 80
+N_NEIGHBORS, TEXT_NEIGHBORS = 10, 30
+MOST_WORDS = 50_000
+EXACT_TEXTS = 30_000  # up to here neighbours are searched by all words and features
+REDUCED, FITTED_ROWS = 100, 10_000  # directions, and rows that they are fitted to
+# Beyond `EXACT_TEXTS` rows: rows that each is compared with, and residuals of the spectrum over its last eigenvalue.
+MOST_COMPARED, ROUGH = 8_000, 0.05
+MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
+N_FEATURES, MAP_NEIGHBORS, EPOCHS, REPULSIONS = 16, 12, 200, 4  # of the map
 RECENT = 20  # rows looked back at for near-copies
 COPY = 0.995  # cosine above which a row is a near-copy
 CANDIDATES = 200
@@ -42,57 +58,263 @@ MOST_ROWS = 50_000  # up to so many rows a blend is a second opinion on classes
 FEWEST_LABELS = 10  # of which a second opinion is made
 
 
+# --------------------------------------------------------------------- what is computed once, before the first label
+
+
+class GraphFeatures:
+    """Rows of a graph in the coordinates of its spectrum. Shapes: prior (d + 1,), component (n,)."""
+
+    # Every connected component of the graph is a table of its own: a row of a component of m rows has the features
+    # sqrt(m) [null, v_1, v_2, ...], its entries in the eigenvectors of that component, with prior variances 1, 1, 1/4,
+    # 1/9, ...: the spectral graph transducer's penalties turned round. Features of different components are unrelated.
+
+    def __init__(self, spectrum: Spectrum) -> None:
+        self._vectors, self.component = spectrum.vectors, spectrum.components
+        self.sizes = np.bincount(self.component, minlength=spectrum.count)
+        weights = np.bincount(self.component, weights=spectrum.degrees, minlength=spectrum.count)
+        share = spectrum.degrees / np.where(weights > 0.0, weights, 1.0)[self.component]
+        self._scale = np.sqrt(self.sizes[self.component])
+        self._null = np.sqrt(np.where((weights > 0.0)[self.component], share, 1.0)) * self._scale
+        self.prior = np.concatenate([[1.0], 1.0 / np.arange(1.0, self._vectors.shape[1] + 1) ** 2])
+        self._order = np.argsort(self.component, kind="stable") if spectrum.count > 1 else None
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def __len__(self) -> int:
+        return len(self.component)
+
+    def rows_of(self, component: int) -> AnyArray | slice:
+        """Return the rows of a component; all of them as a slice if there is one."""
+        if self._order is None:
+            return slice(None)
+        return self._order[self._starts[component] : self._starts[component + 1]]
+
+    def at(self, rows: AnyArray | slice) -> Array:
+        """Return the features of some rows, each in the coordinates of its own component."""
+        vectors = self._vectors[rows] * self._scale[rows][:, None]
+        return np.concatenate([self._null[rows][:, None], vectors], axis=1)
+
+    def products(self, rows: AnyArray | slice, weights: Array) -> Array:
+        """Return the products of rows of one component with weights of shape (d + 1, k), without forming features."""
+        vectors = self._vectors if isinstance(rows, slice) else self._vectors[rows]
+        inner = vectors @ weights[1:].astype(vectors.dtype)
+        return self._null[rows][:, None] * weights[0] + self._scale[rows][:, None] * inner
+
+    def expand(self, weights: Mapping[int, Array]) -> Array:
+        """Return the products of every row with the weights of its component, 0 where there are none."""
+        products = np.zeros(len(self))
+        for component, vector in weights.items():
+            rows = self.rows_of(component)
+            products[rows] = self.products(rows, vector[:, None])[:, 0]
+        return products
+
+    def weigh_squares(self, weights: Array) -> Array:
+        """Return the products of every row's squared features with weights of shape (d + 1,)."""
+        sums = np.empty(len(self))
+        for start in range(0, len(self), 50_000):
+            rows = slice(start, start + 50_000)
+            sums[rows] = np.square(self.at(rows)) @ weights
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap:
+    """Places of some rows."""
+
+    rows: AnyArray  # (p,) the rows on the map
+    places: Array  # (p, 2) where they lie, each coordinate from 0 to 1
+    _coordinates: Array
+    _features: GraphFeatures
+
+    def place(self, row: int) -> tuple[float, float]:
+        """Return where any row lies: between the rows on the map that are nearest to it."""
+        near = np.flatnonzero(self.rows == row)
+        if not len(near):
+            own = _coordinates(self._features, np.array([row]))[0]
+            distances = np.square(self._coordinates - own).sum(axis=1)
+            distances[self._features.component[self.rows] != self._features.component[row]] += 1e3
+            near = np.argsort(distances, kind="stable")[:3]
+        x, y = self.places[near].mean(axis=0)
+        return float(x), float(y)
+
+
+def _coordinates(features: GraphFeatures, rows: AnyArray) -> Array:
+    """Return the leading features of rows, the important ones longer."""
+    return (features.at(rows) * np.sqrt(features.prior))[:, 1 : N_FEATURES + 1]
+
+
+def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
+    """Return a map of at most `MOST_ON_MAP` rows."""
+    n, rng = len(features), np.random.default_rng(seed)
+    rows = np.arange(n) if n <= MOST_ON_MAP else np.sort(rng.choice(n, MOST_ON_MAP, replace=False))
+    points = _coordinates(features, rows)
+    if len(rows) < 4 or points.shape[1] < 2:
+        places = np.column_stack([(np.arange(len(rows)) + 0.5) / max(len(rows), 1), np.full(len(rows), 0.5)])
+        return RowMap(rows, places, points, features)
+    parts = features.component[rows].astype(float)[:, None] * 3.0  # components apart from each other
+    apart = np.hstack([points, parts])
+    graph = neighbor_graph(apart, n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed).tocoo()
+    return RowMap(rows, _arranged(points, graph.row, graph.col, rng), points, features)
+
+
+def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Generator) -> Array:
+    """Return places in the unit square: neighbours pull each other together, random pairs push each other apart."""
+    n, start = len(points), points[:, :2] / np.maximum(points[:, :2].std(axis=0), 1e-12)
+    places = (np.clip(start, -3.0, 3.0) * 2.5 + 0.1 * rng.standard_normal((n, 2))).astype(np.float32)
+    for epoch in range(EPOCHS):
+        step = np.float32(1.0 - epoch / EPOCHS)
+        chosen = rng.random(len(tails), dtype=np.float32) < 0.25
+        a, b = tails[chosen], heads[chosen]
+        gap = places[a] - places[b]
+        squares = np.square(gap).sum(axis=1, keepdims=True)
+        places += step * _summed(a, gap * (-1.0 / (1.0 + squares)), n)
+        for _ in range(REPULSIONS):
+            gap = places - places[rng.integers(n, size=n)]
+            squares = np.square(gap).sum(axis=1, keepdims=True)
+            places += step * np.clip(gap / ((0.05 + squares) * (1.0 + squares)), -1.0, 1.0)
+    low, high = (np.quantile(places, share, axis=0) for share in (0.005, 0.995))
+    return np.clip(0.03 + 0.94 * ((places - low) / np.maximum(high - low, 1e-9)), 0.0, 1.0).astype(float)
+
+
+def _summed(rows: AnyArray, moves: Array, n: int) -> AnyArray:
+    """Return a quarter of the sum of moves at each row, at most 2 in either direction."""
+    total = np.stack([np.bincount(rows, weights=moves[:, j], minlength=n) for j in (0, 1)], axis=1)
+    return np.clip(0.25 * total, -2.0, 2.0).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that no label changes."""
+
+    matrix: Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
+    unit: MaybeSparse  # (n, p) words and other features, each row of norm 1
+    spectrum: Spectrum  # of the neighbour graph
+    graph: GraphFeatures  # the same, as features
+    map: RowMap  # places of rows
+    columns: tuple[str, ...] = ()  # those that the features come from
+    notes: tuple[str, ...] = ()  # what the user should know of the columns
+
+
+def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
+    """Return what is computed once from a table; its target is not looked at."""
+    features = vectorize(table.frame, table.target, random_state=seed, folder=table.folder)
+    texts = features.columns.loc[features.columns["kind"] == "text", "name"].tolist()
+    plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
+    words = _words(table.frame, texts) if texts else None
+    if words is None and features.matrix.shape[1] == 0:
+        said = f"No column besides {table.target!r} varies: there is nothing to learn from."
+        raise ValueError(" ".join([said, *features.notes]))
+    others = features.matrix if plain.all() else features.matrix[:, plain]
+    found = prepare_matrix(features.matrix, words, others, seed=seed)
+    columns = tuple(map(str, dict.fromkeys(features.origins)))
+    return replace(found, columns=columns, notes=tuple(features.notes))
+
+
+def prepare_matrix(
+    matrix: Array, words: sp.csr_array | None = None, plain: Array | None = None, *, seed: int = 0
+) -> Prepared:
+    """Return what is computed once from features. Shapes: matrix (n, d), words (n, p), plain (n, q)."""
+    plain = matrix if plain is None else plain
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graphs, near = [], partial(neighbor_graph, most_compared=MOST_COMPARED, random_state=seed)
+        if words is not None:  # by the cosines of their words, reduced first if there are too many texts
+            texts: MaybeSparse = words
+            if words.shape[0] > EXACT_TEXTS:
+                with stage("words"):
+                    texts = reduce_words(words, min(REDUCED, words.shape[1] - 1), seed)[1]
+            graphs.append(near(texts, n_neighbors=TEXT_NEIGHBORS))
+        if plain.shape[1]:
+            graphs.append(near(_reduced(plain, seed), n_neighbors=N_NEIGHBORS, metric="euclidean"))
+        graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
+        rough = ROUGH if len(matrix) > EXACT_TEXTS else None
+        spectrum = graph_spectrum(graph, n_components=N_COMPONENTS, tolerance=rough, random_state=seed)
+        features = GraphFeatures(spectrum)
+        with stage("map"):
+            places = draw_map(features, seed)
+    return Prepared(matrix, _unit(words, plain), spectrum, features, places)
+
+
+def _reduced(plain: Array, seed: int) -> AnyArray:
+    """Return many features of many rows along the directions in which some of the rows vary most."""
+    n, d = plain.shape
+    if n <= EXACT_TEXTS or d <= REDUCED:
+        return plain
+    some = np.sort(np.random.default_rng(seed).choice(n, FITTED_ROWS, replace=False))
+    directions, reduced = PCA(REDUCED, random_state=seed).fit(plain[some]), np.empty((n, REDUCED), np.float32)
+    for start in range(0, n, FITTED_ROWS):
+        reduced[start : start + FITTED_ROWS] = directions.transform(plain[start : start + FITTED_ROWS])
+    return reduced
+
+
+def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:
+    """Return the weights of the words of all texts of each row; None if there are no words."""
+    parts = [frame[name].fillna("").astype(str) for name in columns]
+    texts = parts[0].str.cat(parts[1:], sep="\n")
+    frequency = {"min_df": 2 if len(frame) > 50 else 1, "max_df": 0.5, "max_features": MOST_WORDS}
+    try:
+        weigh = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **frequency)
+        return sp.csr_array(weigh.fit_transform(texts))
+    except ValueError:  # no words that two rows share
+        return None
+
+
+def _unit(words: sp.csr_array | None, plain: Array) -> MaybeSparse:
+    """Return rows of norm 1: words beside the other features, each part as long as the other."""
+    norms = np.linalg.norm(plain, axis=1, keepdims=True)
+    others = (plain / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
+    if words is None:
+        return others
+    if not plain.shape[1]:
+        return words
+    return sp.csr_array(sp.hstack([words * np.float32(np.sqrt(0.5)), sp.csr_array(others * np.sqrt(0.5))]))
+
+
+# ------------------------------------------------------------------------------------ choosing and answering rows
+
+
 class Model:
-    """What proposes rows and answers them, once all are compared."""
+    """What proposes rows and answers them, once all are compared; it remembers what labels have taught."""
 
     def __init__(self, prepared: Prepared, task: str, confidence: float, seed: int) -> None:
-        self.prepared, self._seeded = prepared, (prepared, confidence, seed)
-        self.chooser, self.second = Chooser(prepared), SecondOpinion(prepared.matrix)
-        self.classes = ClassOpinion(prepared).answer
-        self._numbers = NumberOpinion(*self._seeded) if task == "numbers" else None
-
-    def numbers(self, labels: Mapping[int, Label], *, everywhere: bool, afresh: bool = False) -> Answers:
-        """Return the first opinion on numbers; `afresh`, without values that were answered before."""
-        opinion = NumberOpinion(*self._seeded) if afresh or self._numbers is None else self._numbers
-        known = {row: float(label) for row, label in labels.items()}  # type: ignore[arg-type]
-        return opinion.answer(known, everywhere=everywhere)
-
-    def think(self, state: State, *, by_class: bool) -> bool:
-        """Ask for a second opinion where it is worth it; return whether one is being worked on."""
-        small = self._numbers is not None or len(self.prepared.matrix) <= MOST_ROWS
-        enough = len(state.labelled) >= FEWEST_LABELS and small
-        if self.second.busy or not enough or self.second.answer(state.version) is not None:
-            return self.second.busy
-        about = (state.version, state.header.task, np.array(list(state.labelled), dtype=np.int64))
-        if self._numbers is not None:
-            labels = np.array(list(state.labelled.values()), dtype=float)
-            return self.second.ask(Question(*about, labels, self._numbers.machine(len(labels))))
-        codes = np.array(list(state.codes().values()), dtype=np.int64)
-        counts = np.unique(codes, return_counts=True)[1]
-        if len(counts) < 2 or counts.min() < 2:
-            return False
-        return self.second.ask(Question(*about, codes, shares=None if by_class else state.shares_left()))
-
-
-# ------------------------------------------------------------------------------------------- choosing rows
-
-
-class Chooser:
-    """Chooses rows that would help most; it remembers what labels have taught."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        self._unit, self._graph = prepared.unit, prepared.graph
+        self.prepared, self.second = prepared, SecondOpinion(prepared.matrix)
+        numbers = task == "numbers"
+        self._opinion = NumberOpinion(prepared, confidence, seed) if numbers else ClassOpinion(prepared)
         self._ranking = ClassRanking(prepared.unit, prepared.graph)
 
     @cached_property
     def _teaching(self) -> Teaching:
-        return Teaching(self._graph)
+        return Teaching(self.prepared.graph)
+
+    # ------------------------------------------------------------------------------------------ answering rows
+
+    def answer(self, codes: Codes, shares: Array | None, *, everywhere: bool = False) -> Answers:
+        """Return the first opinion; `everywhere`, also of numbers at all rows of the largest table."""
+        with few_threads(0):
+            return self._opinion.answer(codes, shares, everywhere=everywhere)
+
+    def think(self, state: State, *, by_class: bool) -> bool:
+        """Ask for a second opinion where it is worth it; return whether one is being worked on."""
+        codes, machine, shares = state.codes(), None, None
+        small = state.numbers or len(self.prepared.matrix) <= MOST_ROWS
+        enough = len(codes) >= FEWEST_LABELS and small
+        if self.second.busy or not enough or self.second.answer(state.version) is not None:
+            return self.second.busy
+        rows, labels = np.array([*codes], dtype=np.int64), np.array([*codes.values()])
+        if isinstance(self._opinion, NumberOpinion):
+            machine = self._opinion.machine(len(labels))
+        else:
+            counts = np.unique(labels, return_counts=True)[1]
+            if len(counts) < 2 or counts.min() < 2:
+                return False
+            shares = None if by_class else state.shares_left()
+        return self.second.ask(Question(state.version, rows, labels, machine, shares))
+
+    # ------------------------------------------------------------------------------------------- choosing rows
 
     def find(self, free: Mask, hits: list[int], others: list[int]) -> Proposal:
         """Return the row most likely to be a hit; the most diverse one while no hit is known."""
         if not hits:
-            chosen = self.learn(free, set(others), None, [])
-            return Proposal(chosen.row, "find", "diverse", chosen.value)
+            return replace(self.learn(free, set(others), None, []), mode="find")
         return Proposal(_best(self._ranking.scores(hits, others), free), "find", "likeliest")
 
     def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
@@ -125,7 +347,7 @@ class Chooser:
         if len(order) > CANDIDATES:
             order = order[np.argpartition(-scores[order], CANDIDATES)[:CANDIDATES]]
         order = order[np.argsort(-scores[order], kind="stable")]
-        likeness = _cosines(self._unit, order, np.array(recent[-RECENT:], dtype=np.int64))
+        likeness = _cosines(self.prepared.unit, order, np.array(recent[-RECENT:], dtype=np.int64))
         return int(order[np.argmax(likeness < COPY)])  # the first, too, if all are alike
 
 
@@ -241,8 +463,8 @@ class ClassOpinion:
     def __init__(self, prepared: Prepared) -> None:
         self._spectrum, self._unit = prepared.spectrum, prepared.unit
 
-    def answer(self, codes: Mapping[int, int], shares: Array | None = None) -> Answers:
-        """Return the answers that follow from labels. Shapes: shares (n_classes,)."""
+    def answer(self, codes: Codes, shares: Array | None = None, *, everywhere: bool = True) -> Answers:
+        """Return the answers that follow from labels, always at all rows. Shapes: shares (n_classes,)."""
         n = len(self._spectrum.components)
         values, certain = np.full(n, -1, dtype=np.int16), np.full(n, np.nan)
         rows, labels = (np.array([*part], dtype=np.int64) for part in (codes, codes.values()))
@@ -335,10 +557,10 @@ class NumberOpinion:
         """Return width and level of the machine: a level that so few labels can support."""
         return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
 
-    def answer(self, labels: Mapping[int, float], *, everywhere: bool = False) -> Answers:
-        """Return the answers that follow from labels."""
-        n, rows = len(self._matrix), np.array([*labels], dtype=np.int64)
-        y = np.array([*labels.values()], dtype=float)
+    def answer(self, codes: Codes, shares: Array | None = None, *, everywhere: bool = False) -> Answers:
+        """Return the answers that follow from labels; those of very many rows only `everywhere`."""
+        n, rows = len(self._matrix), np.array([*codes], dtype=np.int64)
+        y = np.array([*codes.values()], dtype=float)
         values, lower, upper = np.full((3, n), np.nan)
         source = f"nobody: {FEWEST_NUMBERS} labels are needed"
         if len(rows) >= FEWEST_NUMBERS:
@@ -374,37 +596,38 @@ class Question:
     """Labels that a second opinion is to be made of."""
 
     version: int  # of the labels
-    task: str  # what they are
     rows: AnyArray  # (l,) labelled rows
     labels: AnyArray  # (l,) their places in the list of classes, or their numbers
-    machine: tuple[float, float] = (1.0, 0.9)  # width and level of the confidence machine
+    machine: tuple[float, float] | None = None  # for numbers: width and level of the confidence machine
     shares: Array | None = None  # (n_classes,) of the classes in rows without a label; None: estimate them
 
 
 class SecondOpinion:
-    """Answers questions one at a time, in a process that starts with the first. Shapes: matrix (n, d)."""
+    """Answers questions one at a time, each in a process of its own. Shapes: matrix (n, d)."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix
         self._process: subprocess.Popen[bytes] | None = None
-        self._asking: threading.Thread | None = None
+        self._asking = threading.Thread()
         self._answers: tuple[int, Answers] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a question is being worked on."""
-        return self._asking is not None and self._asking.is_alive()
+        return self._asking.is_alive()
 
     def ask(self, question: Question) -> bool:
-        """Begin to work on a question, unless another is being worked on; return whether one is."""
-        if self.busy:
-            return True
-        fresh = self._process is None or self._process.poll() is not None
+        """Begin to work on a question; return whether that could be begun."""
+        code = "from transduce.labelling.model import give_opinion; give_opinion()"
+        command, environment = [sys.executable, "-c", code], {**os.environ, "OMP_NUM_THREADS": "1"}
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
         try:
-            process = self._start() if fresh else self._process
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
+            )
         except OSError:  # the system has no room for a process: the first opinion stays
             return False
-        self._asking = threading.Thread(target=self._converse, args=(process, question, fresh), daemon=True)
+        self._asking = threading.Thread(target=self._converse, args=(self._process, question), daemon=True)
         self._asking.start()
         return True
 
@@ -417,61 +640,34 @@ class SecondOpinion:
         """The shares of the classes that the last answers estimated."""
         return None if self._answers is None else self._answers[1].shares
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        """Start the process; it ends when its input is closed, so also when the session is killed."""
-        self.close()
-        code = "from transduce.labelling.model import serve_opinions; serve_opinions()"
-        command, environment = [sys.executable, "-c", code], {**os.environ, "OMP_NUM_THREADS": "1"}
-        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-        self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
-        )
-        return self._process
-
-    def _converse(self, process: subprocess.Popen[bytes], question: Question, fresh: bool) -> None:
-        """Hand a question over, and wait for the answers."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        # Where the process was ended, the first opinion stays.
-        with suppress(OSError, EOFError, pickle.UnpicklingError):
-            for message in (self._matrix, question) if fresh else (question,):
-                pickle.dump(message, process.stdin)
-            process.stdin.flush()
-            answers = pickle.load(process.stdout)
-            if answers is not None:
-                self._answers = (question.version, answers)
+    def _converse(self, process: subprocess.Popen[bytes], question: Question) -> None:
+        """Hand a question over, and wait for the answers; whatever goes wrong there, the first opinion stays."""
+        said, _ = process.communicate(pickle.dumps((self._matrix, question)))
+        if process.returncode == 0:
+            self._answers = (question.version, pickle.loads(said))
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            if self._asking is not None:
-                self._asking.join()
-            self._process.communicate()
-            self._process = None
+            self._asking.join()
 
 
-def serve_opinions() -> None:
-    """Answer the questions that come in until the input is closed; the first message is the matrix."""
-    replies, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
+def give_opinion() -> None:
+    """Answer the question that comes in."""
+    reply, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
     warnings.simplefilter("ignore")
-    with suppress(EOFError):
-        matrix = pickle.load(sys.stdin.buffer)
-        while True:
-            question = pickle.load(sys.stdin.buffer)
-            try:
-                opinion = _second_numbers if question.task == "numbers" else _second_classes
-                answers = opinion(matrix, question)
-            except Exception:  # whatever goes wrong there: the first opinion stays
-                answers = None
-            pickle.dump(answers, replies)
-            replies.flush()
+    matrix, question = pickle.load(sys.stdin.buffer)
+    answers = (_second_classes if question.machine is None else _second_numbers)(matrix, question)
+    pickle.dump(answers, reply)
+    reply.flush()
 
 
 def _second_numbers(matrix: Array, known: Question) -> Answers:
     """Return numbers at all rows with their intervals."""
     y, lower, upper = np.full((3, len(matrix)), np.nan)
     y[known.rows] = known.labels
+    assert known.machine is not None
     model = _machine(*known.machine).fit(matrix, y)
     assert model.answer_.regions is not None
     lower[model.answer_.rows], upper[model.answer_.rows] = model.answer_.regions.hull().T

@@ -15,7 +15,7 @@ import pandas as pd
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray
-from transduce.labelling.certificates import Certificates, Certifier
+from transduce.labelling.certificates import Certificates, certify
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
 from transduce.labelling.state import MODES, Answers, Decision, Proposal, open_state
 from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
@@ -23,8 +23,7 @@ from transduce.labelling.table import LabelTable, as_class, as_number, choose_cl
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
-    from transduce.labelling.model import Model
-    from transduce.labelling.prepared import Prepared
+    from transduce.labelling.model import Model, Prepared
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,6 @@ class Session:
         self._answers: tuple[int, Answers] | None = None
         self._proposal: Proposal | None = None
         self._recent: list[int] = []
-        self._certifier = Certifier(self.state.header.certainty)
 
     def _name_classes(self, classes: Sequence[Label], wanted: Label) -> None:
         """Add the classes that are not in the journal yet, and the class wanted."""
@@ -259,8 +257,7 @@ class Session:
             self._record(Event("mode", mode="learn"))
 
     def _make_model(self) -> Model:
-        from transduce.labelling.model import Model
-        from transduce.labelling.prepared import prepare
+        from transduce.labelling.model import Model, prepare
 
         prepared = self.settings.prepared or prepare(self.table)
         return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
@@ -374,14 +371,13 @@ class Session:
         if self.model is None:  # no search found it: it tells of all rows
             place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())
             return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
-        choose = self.model.chooser
         if self.task == "numbers":
-            return choose.widest(free, self.answers(), seen, self._recent)
+            return self.model.widest(free, self.answers(), seen, self._recent)
         if state.mode == "find":
             hits = [row for row, label in labelled.items() if label == state.wanted]
             others = [row for row, label in labelled.items() if label != state.wanted]
-            return choose.find(free, hits, others)
-        return choose.learn(free, seen, self._first_opinion(self.model), self._recent)
+            return self.model.find(free, hits, others)
+        return self.model.learn(free, seen, self._first_opinion(self.model), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
         """Give a row, by default the one proposed, its label, or change it; it is on disk when this returns."""
@@ -486,24 +482,24 @@ class Session:
         return self.table.search(words, limit)
 
     def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
-        if everywhere or self._answers is None or self._answers[0] != self.state.version:
-            with few_threads(0):
-                if self.task == "numbers":
-                    found = model.numbers(self.state.labelled, everywhere=everywhere)
-                else:
-                    by_class = self.settings.labels_by_class and not self.state.tells_shares
-                    left = model.second.shares if by_class else None
-                    found = model.classes(self.state.codes(), self.state.class_shares(left))
-            self._answers = (self.state.version, found)
+        state, shares = self.state, None
+        if everywhere or self._answers is None or self._answers[0] != state.version:
+            if self.task == "classes":
+                shares = state.class_shares(model.second.shares if self._by_class else None)
+            self._answers = (state.version, model.answer(state.codes(), shares, everywhere=everywhere))
         return self._answers[1]
+
+    @property
+    def _by_class(self) -> bool:
+        """Whether nothing but the other rows tells the shares of the classes."""
+        return self.settings.labels_by_class and not self.state.tells_shares
 
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
-        certain = np.full(self.table.n_rows, np.nan)
-        classes: AnyArray = np.full(len(certain), -1, dtype=np.int16)
-        values = certain.copy() if self.task == "numbers" else classes
-        labels = self.state.labelled if self.task == "numbers" else self.state.codes()
-        values[[*labels]] = np.array([*labels.values()], dtype=values.dtype)
+        certain, codes = np.full(self.table.n_rows, np.nan), self.state.codes()
+        values: AnyArray = np.full(len(certain), -1, dtype=np.int16)
+        values = certain.copy() if self.task == "numbers" else values
+        values[[*codes]] = [*codes.values()]
         return Answers(values, certain, "nobody yet: all rows are being compared")
 
     def named(self, values: AnyArray) -> AnyArray:
@@ -537,8 +533,7 @@ class Session:
 
     def think(self) -> bool:
         """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
-        by_class = self.settings.labels_by_class and not self.state.tells_shares
-        return self.model is not None and self.model.think(self.state, by_class=by_class)
+        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
 
     @property
     def busy(self) -> bool:
@@ -547,7 +542,7 @@ class Session:
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before."""
-        return self._certifier.certify(self.state, self.settings.wrong_share)
+        return certify(self.state, self.settings.wrong_share)
 
     def to_fill(self) -> tuple[pd.DataFrame, Design]:
         """Return the table with the labels that were given, and how they came about, for `transduce.fill`.

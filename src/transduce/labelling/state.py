@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,6 +151,11 @@ class State:
         """Return a row's label, the person's before the table's; None if it has none."""
         return self.labels[row] if row in self.labels else self.given.get(row)
 
+    @property
+    def numbers(self) -> bool:
+        """Whether labels are numbers, not classes."""
+        return self.header.task == "numbers"
+
     def was_drawn(self, row: int) -> bool:
         """Return whether a row was drawn at random."""
         return row in self._draw_of
@@ -229,10 +234,10 @@ class State:
         """The place of each class in the list of classes."""
         return {label: code for code, label in enumerate(self.classes)}
 
-    def codes(self) -> dict[int, int]:
-        """Return all labels there are as places in the list of classes."""
+    def codes(self) -> dict[int, Any]:
+        """Return all labels there are: numbers, or places in the list of classes."""
         places = self.places
-        return {row: places[label] for row, label in self.labelled.items()}
+        return {row: label if self.numbers else places[label] for row, label in self.labelled.items()}
 
     def class_shares(self, left: Array | None = None) -> Array:
         """Return a guess of each class's share in all rows, or what follows from that in those without a label."""
@@ -298,7 +303,7 @@ class State:
 
     def is_wrong(self, freeze: Freeze) -> Callable[[int, Label], bool]:
         """Return what tells of a row and its label whether the frozen answer is wrong."""
-        if self.header.task == "numbers":
+        if self.numbers:
             return lambda row, label: not abs(float(freeze.values[row]) - float(label)) <= freeze.tolerance  # type: ignore[arg-type]
         places = self.places
         return lambda row, label: places.get(label) != int(freeze.values[row])
@@ -422,9 +427,9 @@ def _check_event(state: State, event: Event) -> None:
     if event.row < 0 and event.kind in ("draw", "answer", "skip", "change", "undo"):
         raise ValueError("it names no row")
     if event.kind in ("answer", "change"):
-        numbers, label = state.header.task == "numbers", event.label
-        if not (isinstance(label, int | float) if numbers else label in state.classes):
-            raise ValueError(f"{label!r} is no label here")
+        number = isinstance(event.label, int | float)
+        if not (number if state.numbers else event.label in state.classes):
+            raise ValueError(f"{event.label!r} is no label here")
 
 
 def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None) -> State:
