@@ -63,7 +63,7 @@ def operate(session, truth, what, rng):
     elif what == "change":
         if state.labels:
             row = int(rng.choice(list(state.labels)))
-            session.change(row, "no" if state.labels[row] == "yes" else "yes")
+            session.answer("no" if state.labels[row] == "yes" else "yes", row=row)
     elif what == "freeze":
         if not session.no_answers:
             session.freeze()
@@ -286,7 +286,7 @@ def test_all_can_be_undone():
     while session.state.undoable:
         session.undo()
     assert session.state.labels == {}
-    assert session.history() == []
+    assert session.state.decisions == {}
     assert session.state.n_pool == 60
 
 
@@ -355,7 +355,7 @@ def test_a_changed_label_counts_as_if_it_had_always_been_so():
             session.answer(str(truth[session.propose().row]))
         if wrong:
             for row in rows:
-                session.change(row, "yes")
+                session.answer("yes", row=row)
         ends.append((session.certificate().recall, session.certificate().recall_curve[-1]))
     assert ends[0] == ends[1]
 
@@ -417,8 +417,8 @@ def test_rows_labelled_between_the_draws_begin_a_new_block():
     judge(session, truth, "learn", 1)
     judge(session, truth, "audit", 3)
     assert not session.certificate().intervals.spoilt
-    session.change(session.state.drawn[0], "no")
-    session.change(session.state.drawn[0], str(truth[session.state.drawn[0]]))
+    session.answer("no", row=session.state.drawn[0])
+    session.answer(str(truth[session.state.drawn[0]]), row=session.state.drawn[0])
     assert not session.certificate().intervals.spoilt
     judge(session, truth, "find", 1)
     assert session.certificate().intervals.spoilt
@@ -497,8 +497,8 @@ def test_labels_of_the_table_are_kept_and_count():
     assert session.state.wanted == "yes"
     assert session.certificate().recall.found == int(np.sum(truth[:10] == "yes"))
     assert session.state.n_pool == 50
-    session.change(0, "no" if truth[0] == "yes" else "yes")  # the person may overrule the table
-    assert session.history()[-1].row == 0
+    session.answer("no" if truth[0] == "yes" else "yes", row=0)  # the person may overrule the table
+    assert [*session.state.decisions] == [0]
     session.undo()
     assert session.state.label_of(0) == truth[0]
     assert session.state.n_pool == 50
@@ -509,7 +509,7 @@ def test_many_classes_and_no_class_wanted():
     session = Session(
         frame, "kind", classes=["a", "b", "c"], settings=SessionSettings(seed=0, prepared=prepared())
     )
-    assert session.mode == "learn"
+    assert session.state.mode == "learn"
     assert session.certificate().recall is None
     session.add_class("d")
     for label in "abcd":
@@ -537,7 +537,7 @@ def test_classes_that_are_numbers_or_true_and_false(tmp_path):
 def test_numbers_are_answered_with_intervals():
     frame, truth = numbers(200)
     session = Session(frame, "y", settings=SessionSettings(task="numbers", seed=0))
-    assert session.mode == "learn"
+    assert session.state.mode == "learn"
     for _ in range(30):
         row = session.propose().row
         session.answer(float(truth[row]))
@@ -567,8 +567,8 @@ def test_a_table_of_texts():
     for _ in range(40):
         session.answer(str(truth[session.propose("find").row]))
     assert session.certificate().recall.found == 24
-    assert session.search("galaxy dust")
-    assert session.search("17")[0] == 16
+    assert session.table.search("galaxy dust")
+    assert session.table.search("17")[0] == 16
 
 
 def test_rows_without_words_and_parts_without_labels():
@@ -623,8 +623,8 @@ def test_second_opinion():
         session.answer(str(truth[session.propose().row]))
     assert session.answers().source == "the spectral graph transducer"
     assert session.think()
-    session.model.second._asking.join()
-    assert not session.busy
+    session.state.model.second._asking.join()
+    assert not session.model.second.busy
     assert session.answers().source.startswith("a blend of")
     names = np.array(["yes", "no"])[session.answers().values]
     assert np.mean(names == truth) > 0.9
@@ -652,7 +652,7 @@ def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
 def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     session, truth = new_session(120, 40)
     asked = []
-    monkeypatch.setattr(session.model.second, "ask", lambda question: asked.append(question) or True)
+    monkeypatch.setattr(session.state.model.second, "ask", lambda question: asked.append(question) or True)
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
     session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
@@ -677,8 +677,8 @@ def test_labels_of_the_table_that_were_chosen_by_class():
         options = SessionSettings(labels_by_class=by_class)
         with Session(frame.assign(y=given), "y", settings=options) as session:
             assert session.think()
-            session.model.second._asking.join()
-            second, shares = session.answers(), session.model.second.shares
+            session.state.model.second._asking.join()
+            second, shares = session.answers(), session.state.model.second.shares
             session.answer("no", row=int(np.flatnonzero(left & ~hit)[0]))  # the first opinion answers again
             errors = [
                 np.mean((session.named(one.values) != truth)[left]) for one in (second, session.answers())
@@ -828,8 +828,6 @@ def test_refusals(tmp_path):
         session.answer("yes", row=60)
     with pytest.raises(ValueError, match="nothing to undo"):
         session.undo()
-    with pytest.raises(ValueError, match="no label to change"):
-        session.change(3, "yes")
     with pytest.raises(ValueError, match="mode must be one of"):
         session.propose("guess")
     with pytest.raises(ValueError, match="cannot be added"):

@@ -73,7 +73,7 @@ def test_a_session_by_requests(entered):
     assert planned.status == 400
     assert "waiting" in planned.json()["error"]
     history = client.get("/api/history").json()
-    assert [line["row"] for line in history] == [decision.row for decision in session.history()[::-1]]
+    assert [line["row"] for line in history] == [*session.state.decisions][::-1]
     found = client.get("/api/search?words=apple").json()
     assert {line["row"] for line in found} == set(np.flatnonzero(truth == "yes").tolist())
     assert client.get("/api/search?words=").json() == []
@@ -97,7 +97,7 @@ def test_an_earlier_decision_is_changed(entered):
 def test_the_whole_history_can_be_read_in_parts(entered):
     client, session, truth = entered
     judge(client, truth, 7)
-    rows = [decision.row for decision in session.history()[::-1]]
+    rows = [*session.state.decisions][::-1]
     parts = [client.get(f"/api/history?start={start}&count=3").json() for start in (0, 3, 6, 9)]
     assert [[line["row"] for line in part] for part in parts] == [rows[:3], rows[3:6], rows[6:], []]
     assert [client.get(f"/api/row/{row}").json()["step"] for row in rows] == list(range(7))
@@ -246,7 +246,7 @@ def test_a_tab_that_is_behind_is_told_and_not_taken(entered):
         late = client.post(f"/api/{action}", {**body, "version": seen["version"]})
         assert (late.status, late.json()["error"][:27]) == (409, "Another tab has gone on: he")
     assert session.state.labels == {row: "yes"}
-    assert (session.mode, len(session.state.decisions)) == ("find", 1)
+    assert (session.state.mode, len(session.state.decisions)) == ("find", 1)
 
 
 def test_only_json_that_is_short(entered):
@@ -453,9 +453,9 @@ def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
     command.run_label(None, None, demo=True, browser=False, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
-        assert (session.state.wanted, session.mode) == (command.WANTED, "find")
+        assert (session.state.wanted, session.state.mode) == (command.WANTED, "find")
         session.want(3)
         session.propose("audit")
     command.run_label(None, None, demo=True, browser=False, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
-        assert (session.state.wanted, session.mode) == (3, "audit")
+        assert (session.state.wanted, session.state.mode) == (3, "audit")

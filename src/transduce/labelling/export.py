@@ -21,11 +21,11 @@ from transduce.core.words import counted
 from transduce.filling import FillResult, fill
 from transduce.filling.diagnostics import Told
 from transduce.filling.engine import fill_told
-from transduce.labelling.certificates import certificate_text
+from transduce.labelling.certificates import certificate_text, intervals
 from transduce.labelling.journal import Label
 from transduce.labelling.model import Model
 from transduce.labelling.session import Exported, Session
-from transduce.labelling.state import ENOUGH_DRAWS, PlannedDraws, State, replay
+from transduce.labelling.state import ENOUGH_DRAWS, State, replay
 from transduce.tables import files
 from transduce.tables.files import write
 
@@ -40,6 +40,8 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     labelled, filled, report, certificate = (files.named_after(path, *ending) for ending in endings)
     for file in (labelled, filled, report, certificate):
         check_free(file, force=force)
+    if session.model is None:
+        raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table
     source = table.source or files.Table(table.frame, "csv", None, "table")
     answers = SessionAnswers.of(session)
@@ -71,7 +73,7 @@ class SessionAnswers:
     @classmethod
     def of(cls, session: Session) -> SessionAnswers:
         """Return the answers of a session now."""
-        state, now = session.state, session.complete_answers()
+        state, now = session.state, session.answers(everywhere=True)
         values, source, blind = now.values.copy(), now.source, now.hidden
         if state.freezes:
             frozen = state.freezes[-1]
@@ -136,17 +138,15 @@ def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
 
 def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
-    state, table = session.state, session.table
-    frame, level = _with_labels(session, state.labelled), session.settings.confidence
+    state, table, block = session.state, session.table, CalibrationBlock.of(session)
+    level = session.settings.confidence if block is None else block.level
     notes = [f"The values are those of the labelling page: {answers.source}."]
     again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}"
     again = "" if table.path is None or session.journal is None else again
     calibrated, guarantee = None, _nothing(session)
-    if state.block is not None and session.certificate().intervals.ready:
-        level = state.block.level or level
-        block = CalibrationBlock.of(session, state.block, level)
+    if block is not None:
         try:
-            calibrated = block.fill(session, level)
+            calibrated = block.fill(session)
             guarantee = block.guarantee(session, calibrated.guarantee)
             notes.append(block.note(session))
         except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
@@ -154,6 +154,7 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
     judged = answers.judged(session)
     about = (answers.source, judged, guarantee, _origins(state), _to_do(session), again, notes)
     told = Told(session.named(answers.values), *about)
+    frame = _with_labels(session, state.labelled)
     result = fill_told(frame, table.target, told, calibrated, **_options(session, level))
     return replace(result, source=replace(result.source, name=table.name))
 
@@ -185,11 +186,13 @@ def _origins(state: State) -> str:
 def _to_do(session: Session) -> str:
     """Return what to do next, as a sentence."""
     state = session.state
-    if session.certificate().intervals.ready:
+    found = intervals(state)
+    if found.ready:
         return "Go on with the session where answers are not sure enough, and export again."
-    missing = session.certificate().intervals.missing
-    if missing:
-        return f"Judge {missing:,} of the random draws that you skipped: then they calibrate the answers."
+    if found.missing:
+        return (
+            f"Judge {found.missing:,} of the random draws that you skipped: then they calibrate the answers."
+        )
     size, made = state.block_size(session.settings.confidence), 0
     if state.plan is not None and not state.block_is_due:
         size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
@@ -210,12 +213,11 @@ def _nothing(session: Session) -> Guarantee:
 def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
     """Return the labels of a session that a fill may learn from, and the drawn rows that calibrate it, or None."""
     # Labels that came after a complete block of random draws are left out: they would spoil the draw.
-    state = session.state
-    if state.block is None or not session.certificate().intervals.ready:
-        return dict(state.labels), None
-    block = CalibrationBlock.of(session, state.block, state.block.level or session.settings.confidence)
+    labels, block = session.state.labels, CalibrationBlock.of(session)
+    if block is None:
+        return dict(labels), None
     known = {*block.taught, *block.rows}
-    return {row: label for row, label in state.labels.items() if row in known}, [*block.rows, *block.aside]
+    return {row: label for row, label in labels.items() if row in known}, [*block.rows, *block.aside]
 
 
 def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
@@ -235,29 +237,34 @@ def _with_draws(session: Session, frame: pd.DataFrame, drawn: list[int]) -> tupl
 class CalibrationBlock:
     """A complete block of random draws, and the labels that were there before: draws calibrate what these taught."""
 
+    level: float  # of the intervals or sets
     taught: Mapping[int, Label]  # labels that teach
     rows: list[int]  # drawn rows that calibrate
     aside: list[int]  # rows drawn before these that got no label: they count as the worst possible, too
     unlabelled: Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
 
     @classmethod
-    def of(cls, session: Session, block: PlannedDraws, level: float) -> CalibrationBlock:
-        """Return a block; where too few labels were there before, its first draws teach, too."""
-        state, events = session.state, session.events
-        before = replay(state.header, state.given, events[: block.began])
-        after = replay(state.header, state.given, events[: block.ended])
+    def of(cls, session: Session) -> CalibrationBlock | None:
+        """Return the last block that calibrates, if there is one; its first draws teach where labels were too few."""
+        state, block = session.state, session.state.block
+        if block is None or not intervals(state).ready:
+            return None
+        level = block.level or session.settings.confidence
+        ends = (block.began, block.ended)
+        before, after = (replay(state.header, state.given, session.events[:end]) for end in ends)
         rows, taught = state.calibrating(block, level), before.labelled
         first = [row for row in state.drawn_in(block) if row not in rows]
         taught |= {row: state.labels[row] for row in first if row in state.labels}
-        return cls(taught, rows, [row for row in (*before.drawn, *first) if row not in taught], after.pool)
+        aside = [row for row in (*before.drawn, *first) if row not in taught]
+        return cls(level, taught, rows, aside, after.pool)
 
-    def fill(self, session: Session, level: float) -> FillResult:
+    def fill(self, session: Session) -> FillResult:
         """Return the table filled from the labels that teach, calibrated by the draws."""
         labels = session.state.labels
         known = {row: labels[row] for row in self.rows if row in labels}
         frame = _with_labels(session, {**self.taught, **known})
         frame, design = _with_draws(session, frame, [*self.rows, *self.aside])
-        return fill(frame, session.table.target, labels=design, **_options(session, level))
+        return fill(frame, session.table.target, labels=design, **_options(session, self.level))
 
     def guarantee(self, session: Session, found: Guarantee) -> Guarantee:
         """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""

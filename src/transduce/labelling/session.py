@@ -17,7 +17,7 @@ from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray
 from transduce.labelling.certificates import Certificates, certify
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
-from transduce.labelling.state import MODES, Answers, Decision, Proposal, open_state
+from transduce.labelling.state import MODES, Answers, Proposal, open_state
 from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
 
 # What compares all rows is imported when that begins: the first row needs none of it.
@@ -290,11 +290,6 @@ class Session:
         return list(self.state.classes)
 
     @property
-    def mode(self) -> str:
-        """How rows are proposed: "find", "learn" or "audit"."""
-        return self.state.mode
-
-    @property
     def journal(self) -> Path | None:
         """The journal's file."""
         return self._journal.path
@@ -389,12 +384,6 @@ class Session:
         drawn = self.state.was_drawn(row)
         self._record(Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn))
 
-    def change(self, row: int, label: Label) -> None:
-        """Change the label of a row that has one."""
-        if self.state.label_of(self._read_row(row)) is None:
-            raise ValueError(f"Row {row} has no label to change: answer it.")
-        self.answer(label, row=row)
-
     def skip(self) -> None:
         """Leave the proposed row without a label; a random draw that is skipped counts as a hit until it is judged."""
         current = self.propose()
@@ -423,12 +412,11 @@ class Session:
             if isinstance(label, bool):
                 raise ValueError(f"label must be a number; got {label!r}.")
             return as_number(label, self.table.decimal)
-        same = [known for known in self.classes if type(known) is type(label) and known == label]
         alike = [known for known in self.classes if label is not None and str(known) == str(label)]
-        if not same and not alike:
+        if not alike:
             names = ", ".join(map(repr, self.classes))
             raise ValueError(f"There is no class {label!r}: choose one of {names}, or add it first.")
-        return (same or alike)[0]
+        return alike[0]
 
     def add_class(self, name: str) -> None:
         """Add a class by its name."""
@@ -450,7 +438,7 @@ class Session:
         """Freeze the current answers: draws from now on tell how many are wrong, or off by more than a tolerance."""
         if self.no_answers:
             raise ValueError(f"There are no answers to freeze. {self.no_answers}")
-        values = self.complete_answers().values
+        values = self.answers(everywhere=True).values
         if self.task == "numbers":
             if tolerance is None:
                 raise ValueError("Give a tolerance: how far a number may be off and still count as right.")
@@ -472,14 +460,6 @@ class Session:
         self._record(Event("plan", number=float(count), level=self.settings.confidence))
 
     # ------------------------------------------------------------------------------------------------ knowing
-
-    def history(self) -> list[Decision]:
-        """Return every decision as it stands now, the latest last."""
-        return list(self.state.decisions.values())
-
-    def search(self, words: str, limit: int = 50) -> list[int]:
-        """Return rows whose shown columns have all the words, or the row of that number, counted from 1."""
-        return self.table.search(words, limit)
 
     def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
         state, shares = self.state, None
@@ -508,11 +488,15 @@ class Session:
             return np.asarray(values, dtype=float)
         return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
-    def answers(self) -> Answers:
-        """Return the current answers at all rows: the second opinion if it is ready, else the first."""
+    def answers(self, *, everywhere: bool = False) -> Answers:
+        """Return the current answers at all rows: the second opinion if it is ready, else the first.
+
+        The first opinion on numbers is renewed `everywhere` in the largest tables on request, which may take seconds.
+        """
         if self.model is None:
             return self._unanswered()
-        return self.model.second.answer(self.state.version) or self._first_opinion(self.model)
+        found = self.model.second.answer(self.state.version)
+        return found or self._first_opinion(self.model, everywhere=everywhere)
 
     @property
     def no_answers(self) -> str:
@@ -524,21 +508,9 @@ class Session:
             return f"Label {FEWEST_NUMBERS} rows first." if few else ""
         return "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
 
-    def complete_answers(self) -> Answers:
-        """Return the current answers, renewed at all rows of the largest table, which may take seconds."""
-        if self.model is None:
-            raise ValueError(f"There are no answers yet. {self.preparation.words}")
-        found = self.model.second.answer(self.state.version)
-        return found or self._first_opinion(self.model, everywhere=self.task == "numbers")
-
     def think(self) -> bool:
         """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
         return self.model is not None and self.model.think(self.state, by_class=self._by_class)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a second opinion is being worked on."""
-        return self.model is not None and self.model.second.busy
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before."""

@@ -140,7 +140,6 @@ class State:
         self.pool = np.ones(self.header.n_rows, dtype=bool)  # rows that can be drawn
         self.pool[list(self.given)] = False
         self.n_pool = int(self.pool.sum())
-        self._draw_of: dict[int, int] = {}  # rows that were drawn, and in which draw
         self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
         self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
         self.undoable: list[tuple[Event, Decision | None, Label]] = []  # with what was there before
@@ -158,7 +157,7 @@ class State:
 
     def was_drawn(self, row: int) -> bool:
         """Return whether a row was drawn at random."""
-        return row in self._draw_of
+        return row in self.drawn
 
     @property
     def doubtful(self) -> list[int]:
@@ -204,7 +203,7 @@ class State:
 
     def hits(self) -> int:
         """Return how many rows of the wanted class are known."""
-        return 0 if self.wanted is None else self.count(lambda row, label: label == self.wanted)
+        return self.count(self.is_wanted)
 
     def _searched(self) -> list[bool]:
         """Return of each proposal of the search, the last last, whether it was of the wanted class."""
@@ -342,7 +341,6 @@ class State:
             began, aside = self.n_events - 1, len(self.doubtful)
             self.plan = replace(self.plan, began=began, teaching=self.n_teaching, aside=aside)
             self.n_blocks += 1
-        self._draw_of[row] = len(self.drawn)
         self.drawn.append(row)
         self._leave(row)
         self.pending = row

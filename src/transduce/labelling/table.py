@@ -80,18 +80,12 @@ class LabelTable:
 
     def title(self, row: int, length: int = 80) -> str:
         """Return a row in one line: its first text, else its first values."""
-        numbers, other = [], f"row {row + 1}"
-        for name in self.show:
-            cell = _cell(name, self.frame[name].iloc[row])
-            if cell.kind == "text" and cell.text.strip():
-                return _shortened(cell.text, length)
-            if cell.kind == "image":
-                other = Path(cell.text).name
-            elif cell.kind == "number":
-                numbers.append(f"{name} {cell.text}")
-                if len(numbers) == MOST_NUMBERS:
-                    break
-        return _shortened(" · ".join(numbers) or other, length)
+        cells = self.cells(row)
+        texts = [cell.text for cell in cells if cell.kind == "text" and cell.text.strip()]
+        numbers = [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"][:MOST_NUMBERS]
+        images = [Path(cell.text).name for cell in cells if cell.kind == "image"]
+        title = [*texts, " · ".join(numbers), *images, f"row {row + 1}"]
+        return _shortened(next(filter(None, title)), length)
 
     def image(self, row: int, column: int) -> Path | bytes | None:
         """Return the image of a shown cell; None unless it is one: bytes, or a file below the table's folder."""
@@ -140,11 +134,9 @@ def _cell(name: str, value: object) -> Cell:
     if isinstance(value, bool | np.bool_):
         return Cell(name, "text", str(bool(value)))
     if isinstance(value, int | float | np.integer | np.floating):
-        if isinstance(value, float | np.floating) and not (
-            float(value).is_integer() and abs(float(value)) < 1e15
-        ):
-            return Cell(name, "number", f"{float(value):,.6g}")
-        return Cell(name, "number", str(int(value)) if abs(int(value)) < 10_000 else f"{int(value):,}")
+        whole = isinstance(value, int | np.integer) or (float(value).is_integer() and abs(value) < 1e15)
+        rounded = f"{int(value):{',' if abs(value) >= 10_000 else ''}}" if whole else f"{float(value):,.6g}"
+        return Cell(name, "number", rounded)
     if isinstance(value, dict) or isinstance(content_of(value), bytes):
         return Cell(name, "image" if holds_pictures(pd.Series([value])) else "text", name_of(value))
     vector = in_short(value)

@@ -104,7 +104,7 @@ class Server:
     def _search(self, request: Request) -> Json:
         session, words = self._session, request.query_params.get("words", "")
         lines: list[Json] = []
-        for row in session.search(words[:LONGEST_TEXT]):
+        for row in session.table.search(words[:LONGEST_TEXT]):
             label = session.state.label_of(row)
             shown = None if label is None else str(label)
             lines.append({"row": row, "title": session.table.title(row), "label": shown})

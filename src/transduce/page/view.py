@@ -43,7 +43,7 @@ def view(session: Session) -> dict[str, Json]:
     certain, uncertain = _listed(session, answers, unlabelled)
     return {
         "version": state.n_events,
-        "mode": session.mode,
+        "mode": state.mode,
         "classes": _classes(session, answers),
         "wanted": state.places.get(state.wanted),
         "can_want": not state.drawn,
@@ -61,7 +61,7 @@ def view(session: Session) -> dict[str, Json]:
         "uncertain": uncertain,
         "map": on_the_map(session, answers),
         "source": answers.source,
-        "thinking": session.busy,
+        "thinking": session.model is not None and session.model.second.busy,
         "preparing": preparing(session),
     }
 
@@ -168,7 +168,8 @@ def decided(session: Session, decision: Decision) -> dict[str, Json]:
 
 def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
     """Return some decisions, the latest first, after leaving out the latest `start`."""
-    return [decided(session, decision) for decision in session.history()[::-1][start : start + count]]
+    latest = list(session.state.decisions.values())[::-1]
+    return [decided(session, decision) for decision in latest[start : start + count]]
 
 
 def _json(value: object) -> Json:
