@@ -369,10 +369,10 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
         }[way]
     )
     if way == "groups":  # two groups cannot calibrate anything
-        assert (found.will, found.draw) == ([], True)
+        assert (found["will"], found["draw"]) == ([], True)
     else:
-        assert f"probability {'about' if found.roughly else 'at least'} 90 %" in found.will[0]
-        assert found.roughly == (way == "unknown")
+        assert f"probability {'about' if found['roughly'] else 'at least'} 90 %" in found["will"][0]
+        assert found["roughly"] == (way == "unknown")
     command = choices.options().as_command("houses.csv", target, "auto")
     assert (way == "chance") == (command == f"transduce fill houses.csv --target {target}")
 
@@ -386,7 +386,7 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
     choices = Choices(target="y", way="unknown")
     before = outlook(Preview(tmp_path / "t.csv", choices), choices)
     few = outlook(Preview(tmp_path / "t.csv", choices), replace(choices, confidence=0.97))
-    assert any("too few" in line for line in few.will_not)  # where columns tell who has a value
+    assert any("too few" in line for line in few["will_not"])  # where columns tell who has a value
     (tmp_path / "job.json").write_text(
         json.dumps({"path": str(tmp_path / "t.csv"), "choices": asdict(choices)})
     )
@@ -395,7 +395,7 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
         json.loads((tmp_path / "result" / name).read_text()) for name in ("brief.json", "numbers.json")
     )
     kind = "approximate" if n_labels == 60 else "none"
-    assert before.headline == {"approximate": kind, "none": "Nothing can be guaranteed like this"}[kind]
+    assert before["headline"] == {"approximate": kind, "none": "Nothing can be guaranteed like this"}[kind]
     assert brief["guarantee"]["headline"] == numbers["guarantee"]["headline"] == kind
     assert brief["options"]["labels"]["design"] == "Estimated"
     assert brief["again"].endswith("--shift estimate")

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import pairwise_distances
 
@@ -37,7 +36,7 @@ N_COMPONENTS = 80
 N_NEIGHBORS, TEXT_NEIGHBORS = 10, 30
 MOST_WORDS = 50_000
 EXACT_TEXTS = 30_000  # up to here neighbours are searched by all words and features
-REDUCED, FITTED_ROWS = 100, 10_000  # directions, and rows that they are fitted to
+REDUCED = 100  # directions
 # Beyond `EXACT_TEXTS` rows: rows that each is compared with, and residuals of the spectrum over its last eigenvalue.
 MOST_COMPARED, ROUGH = 8_000, 0.05
 MOST_ON_MAP = 5_000  # rows on the map; of a larger table a random sample
@@ -217,12 +216,8 @@ def prepare_matrix(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graphs, near = [], partial(neighbor_graph, most_compared=MOST_COMPARED, random_state=seed)
-        if words is not None:  # by the cosines of their words, reduced first if there are too many texts
-            texts: MaybeSparse = words
-            if words.shape[0] > EXACT_TEXTS:
-                with stage("words"):
-                    texts = reduce_words(words, min(REDUCED, words.shape[1] - 1), seed)[1]
-            graphs.append(near(texts, n_neighbors=TEXT_NEIGHBORS))
+        if words is not None:  # by the cosines of their words
+            graphs.append(near(_reduced(words, seed), n_neighbors=TEXT_NEIGHBORS))
         if plain.shape[1]:
             graphs.append(near(_reduced(plain, seed), n_neighbors=N_NEIGHBORS, metric="euclidean"))
         graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
@@ -234,16 +229,12 @@ def prepare_matrix(
     return Prepared(matrix, _unit(words, plain), spectrum, features, places)
 
 
-def _reduced(plain: Array, seed: int) -> AnyArray:
-    """Return many features of many rows along the directions in which some of the rows vary most."""
-    n, d = plain.shape
-    if n <= EXACT_TEXTS or d <= REDUCED:
-        return plain
-    some = np.sort(np.random.default_rng(seed).choice(n, FITTED_ROWS, replace=False))
-    directions, reduced = PCA(REDUCED, random_state=seed).fit(plain[some]), np.empty((n, REDUCED), np.float32)
-    for start in range(0, n, FITTED_ROWS):
-        reduced[start : start + FITTED_ROWS] = directions.transform(plain[start : start + FITTED_ROWS])
-    return reduced
+def _reduced(part: MaybeSparse, seed: int) -> MaybeSparse:
+    """Return words or features, too many of them in many rows along the directions in which rows vary most."""
+    if part.shape[0] <= EXACT_TEXTS or part.shape[1] <= REDUCED:
+        return part
+    with stage("words"):
+        return reduce_words(part, REDUCED, seed)[1]
 
 
 def _words(frame: pd.DataFrame, columns: list[str]) -> sp.csr_array | None:
@@ -369,8 +360,8 @@ class Teaching:
     # component by m |S f_i|^2 / (noise + f_i' S f_i), with S the posterior covariance of the features. Both parts are
     # known at every row and change by two products a label.
 
-    def __init__(self, features: GraphFeatures, noise: float = NOISE) -> None:
-        self._features, self._noise = features, noise
+    def __init__(self, features: GraphFeatures) -> None:
+        self._features = features
         self._covariances: dict[int, Array] = {}
         self._known: set[int] = set()
         self.variance = features.weigh_squares(features.prior)
@@ -391,7 +382,7 @@ class Teaching:
         own = features.at(np.array([row]))[0]
         first = covariance @ own
         second = covariance @ first
-        factor = sign / (self._noise + sign * float(own @ first))
+        factor = sign / (NOISE + sign * float(own @ first))
         rows = features.rows_of(component)
         near, far = features.products(rows, np.stack([first, second], axis=1)).T
         self.variance[rows] -= factor * near**2
@@ -401,7 +392,7 @@ class Teaching:
     def gains(self) -> Array:
         """Return by how much the label of each row would lower the summed variance, as a share of the rows."""
         sizes = self._features.sizes[self._features.component] / len(self._features)
-        return sizes * np.maximum(self._reach, 0.0) / (self._noise + np.maximum(self.variance, 0.0))
+        return sizes * np.maximum(self._reach, 0.0) / (NOISE + np.maximum(self.variance, 0.0))
 
 
 class ClassRanking:

@@ -3,107 +3,100 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
+import socket
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from transduce.core.safe_files import whole_file
 from transduce.core.words import counted
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
 
+if TYPE_CHECKING:
+    from transduce.page.workspace import Workspace
+
 FOLDER = Path("demo-output") / "label-digits"
 WANTED = 8
 MOMENT = 1.0  # seconds in which small tables are compared: their page opens ready
-EVERY = 5.0  # seconds between two lines about a comparison that takes longer
-
-
-def _check_installed() -> None:
-    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise ValueError("The page needs a web server: pip install 'transduce[page]'.")
 
 
 def run_open(table: str | None, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Serve the page for the whole job, for the tables of a folder, until it is interrupted."""
-    _check_installed()
-    from transduce.page.server import listen, make_server
-    from transduce.page.workspace import Workspace
+    with _listening(port) as listening:
+        from transduce.page.workspace import Workspace
 
-    path = Path(table or ".")
-    folder, name = (path, None) if path.is_dir() else (path.parent, path.name)
-    with listen(port) as listening, suppress(KeyboardInterrupt):
-        server, address = make_server(Workspace(folder, name), listening)
-        say(f"The tables in {folder.resolve()}. Nothing leaves this computer.")
-        say(f"Open {address}")
-        say("The address works once, in one browser. Press Ctrl-C here to end.")
-        if browser:
-            webbrowser.open(address)
-        server.run(sockets=[listening])
+        path = Path(table or ".")
+        folder, name = (path, None) if path.is_dir() else (path.parent, path.name)
+        said = f"The tables in {folder.resolve()}. Nothing leaves this computer."
+        _serve(Workspace(folder, name), listening, [said], browser=browser, say=say)
     say("Ended. Everything is kept beside the table; the same command goes on there.")
 
 
-def run_label(  # noqa: PLR0913
+def run_label(
     table: str | Path | None,
     target: str | None,
     *,
-    show: Sequence[str] = (),
-    classes: Sequence[Label] = (),
-    wanted: str | None = None,
-    settings: SessionSettings | None = None,
     port: int = 0,
     browser: bool = True,
     demo: bool = False,
     say: Callable[[str], None] = print,
+    **how: Any,
 ) -> None:
-    """Serve the labelling page of a table until it is interrupted."""
-    _check_installed()
-    from transduce.page.server import listen, make_server
-
-    if demo:
-        table, target, show, classes = demo_digits()
-        say(f"The table {table} was made of bundled images of digits.")
-    if table is None or target is None:
-        raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
-    with listen(port) as listening:
+    """Serve the labelling page of a table until it is interrupted; what is not named here is for `Session`."""
+    with _listening(port) as listening:
+        if demo:
+            table, target, how["show"], how["classes"] = demo_digits()
+            say(f"The table {table} was made of bundled images of digits.")
+        if table is None or target is None:
+            raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
         say(f"Reading {table}.")
-        how = replace(settings or SessionSettings(), wait=False)
-        with Session(table, target, show=show, classes=classes, wanted=wanted, settings=how) as session:
+        how["settings"] = replace(how.get("settings") or SessionSettings(), wait=False)
+        with Session(table, target, **how) as session:
             session.preparation.join(MOMENT)
             if demo and session.state.wanted is None:
                 session.want(WANTED)
                 session.propose("find")
-            with suppress(KeyboardInterrupt):
-                server, address = make_server(session, listening)
-                _greet(session, address, say)
-                threading.Thread(target=_follow, args=(session, say), daemon=True).start()
-                if browser:
-                    webbrowser.open(address)
-                server.run(sockets=[listening])
+            labelled = len(session.state.labels)
+            already = f", {labelled:,} labelled in earlier sittings" if labelled else ""
+            said = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
+            said = f"{said} Everything is saved in {session.journal}."
+            _serve(session, listening, [said, *session.notes], browser=browser, say=say)
             labels = counted(len(session.state.labels), "label is", "labels are")
             say(f"Ended. {labels} in {session.journal}; the same command goes on there.")
 
 
-def _greet(session: Session, address: str, say: Callable[[str], None]) -> None:
-    """Say what was opened, and where the page is."""
-    labelled = len(session.state.labels)
-    already = f", {labelled:,} labelled in earlier sittings" if labelled else ""
-    table = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
-    say(f"{table} Everything is saved in {session.journal}.")
-    for line in (*session.notes, f"Open {address}"):
-        say(line)
-    say("The address works once, in one browser. Press Ctrl-C here to end.")
+def _listening(port: int) -> socket.socket:
+    """Return where the page will be served, or raise a ValueError if that is not installed."""
+    if any(importlib.util.find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise ValueError("The page needs a web server: pip install 'transduce[page]'.")
+    from transduce.page.server import listen
+
+    return listen(port)
 
 
-def _follow(session: Session, say: Callable[[str], None]) -> None:
-    """Say how far the comparison of all rows is, until it is done."""
-    if session.model is not None:
-        return
-    while not session.preparation.join(EVERY):
-        say(session.preparation.words)
-    say(session.preparation.words or "All rows are compared: answers are there, and Find can be used.")
+def _serve(
+    served: Session | Workspace,
+    listening: socket.socket,
+    lines: list[str],
+    *,
+    browser: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Say what was opened and where the page is, and serve it until it is interrupted."""
+    from transduce.page.server import make_server
+
+    with suppress(KeyboardInterrupt):
+        server, address = make_server(served, listening)
+        for line in (*lines, f"Open {address}"):
+            say(line)
+        say("The address works once, in one browser. Press Ctrl-C here to end.")
+        if browser:
+            webbrowser.open(address)
+        server.run(sockets=[listening])
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:

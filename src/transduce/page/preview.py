@@ -6,8 +6,8 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,6 @@ N_NEIGHBOURS = 6
 LONGEST, LONGEST_HOLE = 160, 16  # characters of a cell, and of one that may say that it is empty
 
 
-@dataclass(frozen=True)
-class ColumnView:
-    """How one column is read."""
-
-    features: Features
-    n_empty: int  # in the whole table, with the cells that are read as such
-    n_holes: int  # of these, those that would be filled
-    values: list[tuple[str, int]]  # those of interest, and how often they occur
-
-
 class Preview:
     """A table as it is read under some choices; columns are looked at once each."""
 
@@ -64,7 +54,7 @@ class Preview:
         n = len(self.table.frame)
         some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
         self._some = self.table.frame.iloc[some].reset_index(drop=True)
-        self._views: dict[tuple[Any, bool, bool, tuple[str, ...]], ColumnView] = {}
+        self._columns: dict[Any, tuple[Features, dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._compared: dict[Any, dict[str, Any]] = {}
 
@@ -85,19 +75,37 @@ class Preview:
 
     # ---------------------------------------------------------------------------------------------------- columns
 
-    def view(self, name: Any, choices: Choices) -> ColumnView:
-        """Return how a column is read."""
-        key = (name, str(name) in choices.text, str(name) in choices.number, tuple(choices.missing))
+    def column(self, name: Any, choices: Choices) -> tuple[Features, dict[str, Any]]:
+        """Return how a column is read: its features, and what the page shows."""
+        text, number = str(name) in choices.text, str(name) in choices.number
+        key = (name, text, number, tuple(choices.missing))
         with self._lock:
-            if key not in self._views:
+            if key not in self._columns:
                 cells = without(self._some[[name]], choices.missing)
-                own: dict[str, Any] = {"text": [name] * key[1], "number": [name] * key[2]}
-                own["prefer"] = self.table.prefer
-                features = vectorize(cells, folder=self.table.folder, **own)
+                own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
+                features = vectorize(cells, folder=self.table.folder, prefer=self.table.prefer, **own)
                 every = without(self.frame[[name]], choices.missing)[name]
-                counts = (_n_empty(features, name, every), int(every.isna().sum()))
-                self._views[key] = ColumnView(features, *counts, _frequent(self._some[name]))
-            return self._views[key]
+                shown = self._described(name, features, every)
+                self._columns[key] = features, shown | ({"kind": "text"} if text else {})
+            return self._columns[key]
+
+    def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
+        """Return how a column is read, and what was odd; empty cells are counted in the whole table."""
+        line, reading = features.columns.iloc[0], features.encoder.readings.get(name)
+        spelled, n_holes = self.table.cells(name).reading, int(every.isna().sum())
+        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
+        return {
+            "name": str(name),
+            "kind": str(line["kind"]),
+            "unit": clean(reading.unit if isinstance(reading, NumberReading) else "", 20),
+            "treatment": clean(line["treatment"]),
+            "empty": _n_empty(features, name, every),
+            "holes": n_holes,
+            "in_text": bool(self._some[name].map(type).eq(str).any()),
+            "notes": [clean(note, 400) for note in notes],
+            "values": [[value, count] for value, count in _frequent(self._some[name])],
+            "target": 0 < n_holes < len(every),
+        }
 
     def cells(self, row: int, columns: list[str]) -> list[Any]:
         """Return cells of a row, each with its kind, what is in it, and the place of its column."""
@@ -108,29 +116,11 @@ class Preview:
             found.append([cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)])
         return found
 
-    def _described(self, name: Any, choices: Choices) -> dict[str, Any]:
-        """Return a column with how it is read, and what was odd."""
-        view, n, spelled = self.view(name, choices), len(self.frame), self.table.cells(name).reading
-        line, reading = view.features.columns.iloc[0], view.features.encoder.readings.get(name)
-        unit = reading.unit if isinstance(reading, NumberReading) else ""
-        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *view.features.notes]
-        return {
-            "name": str(name),
-            "kind": "text" if str(name) in choices.text else str(line["kind"]),
-            "unit": clean(unit, 20),
-            "treatment": clean(line["treatment"]),
-            "empty": view.n_empty,
-            "holes": view.n_holes,
-            "in_text": bool(self._some[name].map(type).eq(str).any()),
-            "notes": [clean(note, 400) for note in notes],
-            "values": [[value, count] for value, count in view.values],
-            "ignored": str(name) in choices.ignore or str(name) in self.table.index,
-            "target": 0 < view.n_holes < n,
-        }
-
     def as_json(self, choices: Choices) -> dict[str, Any]:
         """Return the first rows, every column, and those that may be filled, the one with most holes first."""
-        columns = [self._described(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
+        gone = {*choices.ignore, *map(str, self.table.index)}
+        columns = [self.column(name, choices)[1] for name in self.frame.columns[:MOST_COLUMNS]]
+        columns = [column | {"ignored": column["name"] in gone} for column in columns]
         holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["holes"])
         rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
         sheets = [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
@@ -160,7 +150,7 @@ class Preview:
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
         for name in self.frame.columns:
             if str(name) not in gone and name not in self.table.index:
-                blocks.append(self.view(name, choices).features.encoder.transform(frame[[name]]))
+                blocks.append(self.column(name, choices)[0].encoder.transform(frame[[name]]))
                 origins += [str(name)] * blocks[-1].shape[1]
         return np.concatenate(blocks, axis=1), origins
 
@@ -229,19 +219,8 @@ def _some_of(rows: AnyArray) -> AnyArray:
 # ------------------------------------------------------------------------------------------------ what is guaranteed
 
 
-@dataclass(frozen=True)
-class Outlook:
-    """What will and what will not be guaranteed if labels came about in some way."""
-
-    headline: str
-    will: list[str]
-    will_not: list[str]
-    draw: bool  # whether to offer rows to be labelled
-    roughly: bool = False  # whether it is approximate
-
-
-def outlook(preview: Preview, choices: Choices) -> Outlook:
-    """Return what can be guaranteed before anything is computed, in the words of the guarantee itself."""
+def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
+    """Return what will and will not be guaranteed, in the words of the guarantee, and whether to offer draws."""
     labels = preview.target(choices)
     about = "interval" if labels.task == "regression" else "set"
     classes = None if labels.task == "regression" else np.array(sorted(set(labels.known.tolist()), key=str))
@@ -251,7 +230,8 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
         if design.calibrates and design.n_calibration(labels.n_labels, choices.confidence) < 1:
             raise ValueError(design.too_few(labels.n_labels, choices.confidence))
     except ValueError as error:
-        return Outlook("Nothing can be guaranteed like this", [], [str(error)], draw=True)
+        nothing = {"headline": "Nothing can be guaranteed like this", "will": [], "will_not": [str(error)]}
+        return nothing | {"draw": True, "roughly": False}
     guarantee = _expected(design, choices, about)
     column = design.for_column
     column &= choices.guarantee == "column" or labels.n_labels >= ROW_BELOW[labels.task] or design.calibrates
@@ -271,7 +251,8 @@ def outlook(preview: Preview, choices: Choices) -> Outlook:
         )
     will_not.append("One particular row: a guarantee is about rows picked at random.")
     draw = guarantee.kind != "exact" or choices.way == "chance"
-    return Outlook(guarantee.headline, will, will_not, draw, guarantee.kind == "approximate")
+    said = {"headline": guarantee.headline, "will": will, "will_not": will_not}
+    return said | {"draw": draw, "roughly": guarantee.kind == "approximate"}
 
 
 def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
@@ -292,14 +273,8 @@ def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
 
 MOST_A_PAGE = 200
 MOST_KEPT = 6  # orders that are kept
-SHOWN = (
-    "row",
-    "status",
-    "value",
-    "low",
-    "high",
-    *("value_text", "low_text", "high_text", "chance", "set", "first"),
-)
+SHOWN = ("row", "status", "value", "low", "high", "value_text", "low_text", "high_text")
+SHOWN += ("chance", "set", "first")
 
 
 class AnswerRows:
@@ -319,7 +294,7 @@ class AnswerRows:
             set(names) - {*first}, key=lambda name: (-relevance.get(name, 0.0), names.index(name))
         )
         self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
-        self._orders: dict[Any, AnyArray] = {}
+        self._order = lru_cache(MOST_KEPT)(self._sorted)
         self._kept: dict[str, Any] = {}
 
     def __len__(self) -> int:
@@ -349,7 +324,7 @@ class AnswerRows:
 
     def page(self, asked: dict[str, str]) -> dict[str, Any]:
         """Return some rows, as they are asked for."""
-        start, count = _whole(asked, "start", 0), min(_whole(asked, "count", 50), MOST_A_PAGE)
+        start, count = max(int(asked.get("start", 0)), 0), max(int(asked.get("count", 50)), 0)
         sort, down = asked.get("sort", ""), asked.get("down") == "1"
         kept, counts = self._found(asked.get("search", "").strip()), dict[str, int]()
         if asked.get("trust"):
@@ -361,22 +336,17 @@ class AnswerRows:
         places = self._order(sort, down)
         places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
         places = places[kept[places]]
-        shown = places[start : start + count]
+        shown = places[start : start + min(count, MOST_A_PAGE)]
         return {"total": len(places), "start": start, "rows": self._lines(shown), **counts}
 
-    def _order(self, sort: str, down: bool) -> AnyArray:
+    def _sorted(self, sort: str, down: bool) -> AnyArray:
         """Return the places of the answers in an order; by default the least certain come first."""
         if not sort:
             return np.arange(len(self))
         if sort not in self._table.column_names and sort not in self.context:
             raise ValueError(f"There is no column {sort!r} to sort by.")
-        if (sort, down) not in self._orders:
-            order = "descending" if down else "ascending"
-            found = pc.sort_indices(self._column(sort), sort_keys=[("", order)])
-            self._orders[sort, down] = found.to_numpy()
-            while len(self._orders) > MOST_KEPT:
-                del self._orders[next(iter(self._orders))]
-        return self._orders[sort, down]
+        order = "descending" if down else "ascending"
+        return pc.sort_indices(self._column(sort), sort_keys=[("", order)]).to_numpy()
 
     @cached_property
     def _searched(self) -> list[str]:
@@ -415,10 +385,8 @@ class AnswerRows:
         """
         if self.brief["trust"]["why_not"]:
             raise ValueError(self.brief["trust"]["why_not"])
-        share, relative = (
-            checks.check_share("The share of mistakes", float(asked["trust"])),
-            bool(asked.get("relative")),
-        )
+        share = checks.check_share("The share of mistakes", float(asked["trust"]))
+        relative = bool(asked.get("relative"))
         first, value = (self._table[name].to_numpy() for name in ("first", "value"))
         if self.brief["task"] != "regression":
             return pick(self._judged.p_values(0.5), share), first != value
@@ -474,11 +442,3 @@ class AnswerRows:
                 for one, label in zip(near, known, strict=True)
             ],
         }
-
-
-def _whole(asked: dict[str, str], name: str, usual: int) -> int:
-    """Return a whole number from 0 that a request carries."""
-    try:
-        return max(int(asked.get(name, usual)), 0)
-    except ValueError:
-        raise ValueError(f"{name} is a whole number.") from None

@@ -1,4 +1,4 @@
-"""The local web server: a thin client of `fill` and `Session`, on this machine's own address only."""
+"""The local web server: a thin client of `fill` and `Session`, for one browser on this machine only."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,17 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from transduce.core.words import options_spelled
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
 from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.page import view as views
-from transduce.page.guard import Guard
 from transduce.page.preview import AnswerRows, Preview, outlook
 from transduce.page.run import RESULT, GivenLabels, Run
 from transduce.page.view import Json
@@ -35,6 +37,23 @@ from transduce.tables.files import named_after
 from transduce.tables.numbers import without
 from transduce.tables.pictures import preview
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+ENTER = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+    "<title>transduce</title></head><body><p>Opening …</p></body></html>"
+)
 REPORT_POLICY = (  # the report has a policy of its own besides, which names its script
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -44,25 +63,69 @@ LONGEST_TEXT = 200
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Body = dict[str, Json]
+Lock = AbstractContextManager[Any]
+
+
+class Guard:
+    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives."""
+
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
+        self._app, self._token, self._used = app, token, False
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
+        self._cookie_name = f"transduce-{port}"  # cookies do not tell ports apart
+        self._secret = secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it; every answer carries the headers."""
+        if scope["type"] != "http":
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await (self._refusal(Request(scope)) or self._app)(scope, receive, sending)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that must not go through; None if it may."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if host not in self._hosts:
+            return PlainTextResponse("Forbidden: this address is not served here.", 403)
+        foreign = origin is not None and origin != f"http://{host}"
+        if foreign or (origin is None and request.method not in ("GET", "HEAD")):
+            return PlainTextResponse("Forbidden: the request comes from another page.", 403)
+        site = request.headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and request.scope["path"] != "/":
+            return PlainTextResponse("Forbidden: the request comes from another site.", 403)
+        cookie = request.cookies.get(self._cookie_name, "")
+        if secrets.compare_digest(cookie.encode(), self._secret.encode()):
+            return None
+        return self._enter(request)
+
+    def _enter(self, request: Request) -> Response:
+        """Return the cookie for the one-time key, which is then used up."""
+        key = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        if self._used or not secrets.compare_digest(key.encode(), self._token.encode()):
+            return PlainTextResponse(
+                "Forbidden: open the address that the command printed. It works once, in one browser; start the "
+                "command again for a new one.",
+                403,
+            )
+        self._used = True
+        # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a link led here.
+        response = Response(ENTER, media_type="text/html")
+        response.set_cookie(self._cookie_name, self._secret, httponly=True, samesite="strict", path="/")
+        return response
 
 
 class Server:
     """Answers the requests of the labelling page, one at a time."""
 
     def __init__(self, session: Session | None) -> None:
-        self.session = session
-        self.lock = threading.RLock()
-        self._actions: dict[str, Callable[[Body], object]] = {
-            "answer": self._answer,
-            "skip": lambda body: self._session.skip(),
-            "undo": lambda body: self._session.undo(),
-            "mode": lambda body: self._session.propose(_read(body, "mode", "a short text")),
-            "want": lambda body: self._session.want(self._class(body)),
-            "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
-            "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
-            "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
-            "pause": lambda body: self._session.think(),
-        }
+        self.session, self.lock = session, threading.RLock()
 
     @property
     def _session(self) -> Session:
@@ -72,29 +135,40 @@ class Server:
 
     def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
         """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
+
+        def first(request: Request) -> Response:
+            return RedirectResponse(home, 303) if home and self.session is None else _static("index.html")
+
+        reading: dict[str, Callable[[Request], Json]] = {
+            "about": lambda request: views.about(self._session) | {"home": home},
+            "view": lambda request: views.view(self._session),
+            "preparing": lambda request: views.preparing(self._session),
+            "history": self._history,
+            "search": self._search,
+            "row/{row:int}": self._row,
+        }
+        acting: dict[str, Callable[[Body], object]] = {
+            "answer": self._answer,
+            "skip": lambda body: self._session.skip(),
+            "undo": lambda body: self._session.undo(),
+            "mode": lambda body: self._session.propose(_read(body, "mode", "a short text")),
+            "want": lambda body: self._session.want(self._class(body)),
+            "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
+            "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
+            "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
+            "pause": lambda body: self._session.think(),
+            "export": self._export,
+        }
         return [
-            Route(page, lambda request: self._page(home)),
+            Route(page, first),
             Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
             Route("/image/{row:int}/{column:int}", lambda request: _picture(self._session.table, request)),
-            Route("/api/about", self._reading(lambda request: views.about(self._session) | {"home": home})),
-            Route("/api/view", self._reading(lambda request: views.view(self._session))),
-            Route("/api/preparing", self._reading(lambda request: views.preparing(self._session))),
-            Route("/api/history", self._reading(self._history)),
-            Route("/api/search", self._reading(self._search)),
-            Route("/api/row/{row:int}", self._reading(self._row)),
-            Route("/api/{action}", self._act, methods=["POST"]),
+            *(Route(f"/api/{name}", _reading(answer, self.lock)) for name, answer in reading.items()),
+            *_acting("/api", {name: partial(self._do, do) for name, do in acting.items()}, self.lock),
         ]
 
     # ------------------------------------------------------------------------------------------------ reading
-
-    def _page(self, home: str | None) -> Response:
-        ended = home is not None and self.session is None
-        return RedirectResponse(home, 303) if ended and home else _static("index.html")
-
-    def _reading(self, answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
-        """Return a handler that answers with what a function makes of the request."""
-        return lambda request: _reply(lambda: answer(request), self.lock)
 
     def _history(self, request: Request) -> Json:
         start = int(request.query_params.get("start", 0))
@@ -102,12 +176,12 @@ class Server:
         return views.history(self._session, max(start, 0), min(max(count, 1), 200))
 
     def _search(self, request: Request) -> Json:
-        session, words = self._session, request.query_params.get("words", "")
-        lines: list[Json] = []
-        for row in session.table.search(words[:LONGEST_TEXT]):
-            label = session.state.label_of(row)
-            shown = None if label is None else str(label)
-            lines.append({"row": row, "title": session.table.title(row), "label": shown})
+        table, lines = self._session.table, list[Json]()
+        for row in table.search(request.query_params.get("words", "")[:LONGEST_TEXT]):
+            label = self._session.state.label_of(row)
+            lines.append(
+                {"row": row, "title": table.title(row), "label": None if label is None else str(label)}
+            )
         return lines
 
     def _row(self, request: Request) -> Json:
@@ -118,37 +192,25 @@ class Server:
 
     # ------------------------------------------------------------------------------------------------- acting
 
-    async def _act(self, request: Request) -> Response:
-        name = request.path_params["action"]
-        if name != "export" and name not in self._actions:
-            return PlainTextResponse("There is no such action.", 404)
-        body = await _body(request)
-        if isinstance(body, Response):
-            return body
-        return await run_in_threadpool(_reply, lambda: self._do(name, body), self.lock)
-
-    def _do(self, name: str, body: Body) -> Json:
+    def _do(self, do: Callable[[Body], object], body: Body) -> Json:
         """Do what the page asks for, and return what it shows then."""
-        if name == "export":
-            return self._export(force=bool(body.get("force")))
-        if (
-            name != "pause"
-            and body.get("version", self._session.state.n_events) != self._session.state.n_events
-        ):
+        state = self._session.state
+        if body.get("version", state.n_events) != state.n_events:
             raise StaleError(
                 "Another tab has gone on: here is where the session stands now. Look, then do it again."
             )
-        asks = views.question(self._session, body.get("label")) if name == "answer" else None
-        if asks is not None:
-            return {"ask": asks}
-        self._actions[name](body)
-        return views.view(self._session)
+        found = do(body)
+        return found if isinstance(found, dict) else views.view(self._session)
 
-    def _answer(self, body: Body) -> None:
+    def _answer(self, body: Body) -> Json:
         label = self._class(body) if self._session.task == "classes" else body.get("label")
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
+        asks = views.question(self._session, label)
+        if asks is not None:
+            return {"ask": asks}
         self._session.answer(label, row=_read(body, "row", "a whole number"))
+        return None
 
     def _class(self, body: Body) -> Label:
         """Return the class that a request names by its place."""
@@ -157,9 +219,9 @@ class Server:
             raise ValueError(f"There is no class number {code}.")
         return classes[code]
 
-    def _export(self, *, force: bool) -> Json:
+    def _export(self, body: Body) -> Json:
         try:
-            done = self._session.export(force=force)
+            done = self._session.export(force=bool(body.get("force")))
         except FileExistsError:
             return {"exists": "Files of an earlier export are there."}
         paths = (done.labelled, done.filled, done.report, done.certificate)
@@ -184,7 +246,7 @@ class OpenServer:
         reading = {
             "state": lambda request: self.state(),
             "preview": lambda request: self.preview.as_json(self.choices),
-            "outlook": lambda request: asdict(outlook(self.preview, self.choices)),
+            "outlook": lambda request: outlook(self.preview, self.choices),
             "test": lambda request: self.preview.compare(self.choices),
             "answers": lambda request: self.answers.as_json(),
             "rows": lambda request: self.answers.page(dict(request.query_params)),
@@ -192,34 +254,22 @@ class OpenServer:
         }
         acting = {"open": self._open, "change": self._change, "fill": self._fill, "label": self._label}
         acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
+        picture = Route(
+            "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
+        )
         return [
             Route("/", lambda request: _static("open.html")),
-            *(Route(f"/open/{name}", self._reading(answer)) for name, answer in reading.items()),
-            *(Route(f"/open/{name}", self._acting(do), methods=["POST"]) for name, do in acting.items()),
+            *(Route(f"/open/{name}", _reading(answer)) for name, answer in reading.items()),
+            *_acting("/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/file/{name}", self._file),
-            Route(
-                "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
-            ),
+            picture,
             *self.label.routes("/label", "/"),
         ]
 
-    def _reading(self, answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
-        return lambda request: _reply(lambda: answer(request))
-
-    def _acting(self, do: Callable[[Body], None]) -> Callable[[Request], Awaitable[Response]]:
-        async def act(request: Request) -> Response:
-            body = await _body(request)
-            if isinstance(body, Response):
-                return body
-
-            def done() -> Json:
-                do(body)
-                return self.state()
-
-            return await run_in_threadpool(_reply, done, self._lock)
-
-        return act
+    def _do(self, do: Callable[[Body], None], body: Body) -> Json:
+        do(body)
+        return self.state()
 
     # ----------------------------------------------------------------------------------------- what is known now
 
@@ -347,8 +397,8 @@ class OpenServer:
         try:
             name = await self.workspace.keep(request.query_params.get("name", ""), request.stream())
         except (ValueError, OSError) as error:
-            return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
-        return Response(json.dumps({"name": name}), media_type="application/json")
+            return JSONResponse({"error": str(error)}, 400)
+        return JSONResponse({"name": name})
 
     def _file(self, request: Request) -> Response:
         """Return a file of the last fill: the filled table, also with the rows to trust, the report, or the numbers."""
@@ -375,15 +425,29 @@ def _version(body: Body) -> tuple[str, int]:
     return _read(body, "table", "a short text"), _read(body, "revision", "a whole number")
 
 
-def _reply(answer: Callable[[], Any], lock: AbstractContextManager[Any] | None = None) -> Response:
+def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
     """Return what a function gives as JSON, or what it refuses as a sentence."""
     try:
         with lock or nullcontext(), options_spelled(in_boxes):
-            return Response(json.dumps(answer(), allow_nan=False), media_type="application/json")
+            return JSONResponse(answer())
     except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
-        status = 409 if isinstance(error, StaleError) else 400
         said = str(error) or "There is not enough memory."
-        return Response(json.dumps({"error": said}), status, media_type="application/json")
+        return JSONResponse({"error": said}, 409 if isinstance(error, StaleError) else 400)
+
+
+def _reading(answer: Callable[[Request], Any], lock: Lock | None = None) -> Callable[[Request], Response]:
+    """Return a handler that answers with what a function makes of the request."""
+    return lambda request: _reply(lambda: answer(request), lock)
+
+
+def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -> list[Route]:
+    """Return the addresses of actions, each of which takes what a request carries."""
+
+    async def act(request: Request) -> Response:
+        body, do = await _body(request), actions[request.scope["path"].removeprefix(f"{under}/")]
+        return body if isinstance(body, Response) else await run_in_threadpool(_reply, lambda: do(body), lock)
+
+    return [Route(f"{under}/{name}", act, methods=["POST"]) for name in actions]
 
 
 def _static(name: str) -> Response:
@@ -409,11 +473,9 @@ async def _body(request: Request) -> Body | Response:
     """Return the JSON that a request carries, or the refusal of anything else."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         return PlainTextResponse("Send JSON.", 415)
-    content = b""
-    async for part in request.stream():
-        content += part
-        if len(content) > LONGEST_BODY:
-            return PlainTextResponse("Too long.", 413)
+    content = await request.body()
+    if len(content) > LONGEST_BODY:
+        return PlainTextResponse("Too long.", 413)
     try:
         body = json.loads(content or b"{}")
     except ValueError:
