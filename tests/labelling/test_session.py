@@ -80,7 +80,7 @@ def facts(state):
     return (
         state.labels, list(state.decisions.values()), state.drawn, state.pools, state.pending, state.revisit,
         state.classes, state.wanted, state.mode, state.plan, state.n_pool, state.pool.tolist(), state.version,
-        [(f.number, f.first_draw, f.values.tolist(), f.tolerance) for f in state.freezes],
+        [(f.first_draw, f.values.tolist(), f.tolerance) for f in state.freezes],
         [(a.found, a.doubtful, a.pool, *(p.tolist() for p in (a.draws.unlabelled, a.draws.known, a.draws.hits)))
          for a in audits],
     )  # fmt: skip
@@ -623,7 +623,7 @@ def test_second_opinion():
         session.answer(str(truth[session.propose().row]))
     assert session.answers().source == "the spectral graph transducer"
     assert session.think()
-    session.state.model.second._asking.join()
+    session.model.second._asking.join()
     assert not session.model.second.busy
     assert session.answers().source.startswith("a blend of")
     names = np.array(["yes", "no"])[session.answers().values]
@@ -652,7 +652,7 @@ def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
 def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     session, truth = new_session(120, 40)
     asked = []
-    monkeypatch.setattr(session.state.model.second, "ask", lambda question: asked.append(question) or True)
+    monkeypatch.setattr(session.model.second, "ask", lambda question: asked.append(question) or True)
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
     session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
@@ -677,8 +677,8 @@ def test_labels_of_the_table_that_were_chosen_by_class():
         options = SessionSettings(labels_by_class=by_class)
         with Session(frame.assign(y=given), "y", settings=options) as session:
             assert session.think()
-            session.state.model.second._asking.join()
-            second, shares = session.answers(), session.state.model.second.shares
+            session.model.second._asking.join()
+            second, shares = session.answers(), session.model.second.shares
             session.answer("no", row=int(np.flatnonzero(left & ~hit)[0]))  # the first opinion answers again
             errors = [
                 np.mean((session.named(one.values) != truth)[left]) for one in (second, session.answers())

@@ -380,7 +380,7 @@ def _certified_answers(state: State, share: float) -> tuple[WrongCertificate | N
     if not state.freezes:
         return None, []
     freeze, certainty = state.freezes[-1], state.header.certainty
-    level, is_wrong = (1.0 - certainty) * share_of_level(freeze.number), state.is_wrong(freeze)
+    level, is_wrong = (1.0 - certainty) * share_of_level(len(state.freezes)), state.is_wrong(freeze)
     audit = state.audit(is_wrong, freeze.first_draw)
     certificate = certify_answers(audit, share=share, certainty=1.0 - level)
     *bounds, (last, _) = bound_curve(audit, level)

@@ -48,7 +48,7 @@ NOISE = 0.25  # variance of a label beside a prior variance of about 2
 GRAPH_WEIGHT = 1.2
 RIDGE = 1.0  # of regressions on words and features
 TOLERANCE, MOST_STEPS = 1e-4, 200  # of conjugate gradients
-MOST_REGIONS = 1_000  # rows that get an interval at once; the others when there is time
+MOST_REGIONS = 2_000  # rows that get an interval
 MOST_PARTS = 500  # parts of the graph whose labels are spread over it
 MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach
 BLOCK = 16_384
@@ -108,11 +108,8 @@ class GraphFeatures:
 
     def weigh_squares(self, weights: Array) -> Array:
         """Return the products of every row's squared features with weights of shape (d + 1,)."""
-        sums = np.empty(len(self))
-        for start in range(0, len(self), 50_000):
-            rows = slice(start, start + 50_000)
-            sums[rows] = np.square(self.at(rows)) @ weights
-        return sums
+        squares = np.einsum("ij,ij,j->i", self._vectors, self._vectors, weights[1:])
+        return np.asarray(self._null**2 * weights[0] + self._scale**2 * squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,21 +281,17 @@ class Model:
             return self._opinion.answer(codes, shares, everywhere=everywhere)
 
     def think(self, state: State, *, by_class: bool) -> bool:
-        """Ask for a second opinion where it is worth it; return whether one is being worked on."""
-        codes, machine, shares = state.codes(), None, None
-        small = state.numbers or len(self.prepared.matrix) <= MOST_ROWS
-        enough = len(codes) >= FEWEST_LABELS and small
-        if self.second.busy or not enough or self.second.answer(state.version) is not None:
+        """Ask for a second opinion on classes where it is worth it; return whether one is being worked on."""
+        codes = state.codes()
+        worth = not state.numbers and len(codes) >= FEWEST_LABELS and len(self.prepared.matrix) <= MOST_ROWS
+        if self.second.busy or not worth or self.second.answer(state.version) is not None:
             return self.second.busy
         rows, labels = np.array([*codes], dtype=np.int64), np.array([*codes.values()])
-        if isinstance(self._opinion, NumberOpinion):
-            machine = self._opinion.machine(len(labels))
-        else:
-            counts = np.unique(labels, return_counts=True)[1]
-            if len(counts) < 2 or counts.min() < 2:
-                return False
-            shares = None if by_class else state.shares_left()
-        return self.second.ask(Question(state.version, rows, labels, machine, shares))
+        counts = np.unique(labels, return_counts=True)[1]
+        if len(counts) < 2 or counts.min() < 2:
+            return False
+        shares = None if by_class else state.shares_left()
+        return self.second.ask(Question(state.version, rows, labels, shares))
 
     # ------------------------------------------------------------------------------------------- choosing rows
 
@@ -544,10 +537,6 @@ class NumberOpinion:
         self._sample = np.sort(rng.choice(n, min(n, MOST_REGIONS), replace=False))
         self._values = np.full(n, np.nan)
 
-    def machine(self, n_labels: int) -> tuple[float, float]:
-        """Return width and level of the machine: a level that so few labels can support."""
-        return self._width, min(self._confidence, (n_labels - 1) / (n_labels + 1))
-
     def answer(self, codes: Codes, shares: Array | None = None, *, everywhere: bool = False) -> Answers:
         """Return the answers that follow from labels; those of very many rows only `everywhere`."""
         n, rows = len(self._matrix), np.array([*codes], dtype=np.int64)
@@ -557,9 +546,11 @@ class NumberOpinion:
         if len(rows) >= FEWEST_NUMBERS:
             others = np.setdiff1d(self._sample, rows)
             used, labelled = np.concatenate([rows, others]), np.append(y, np.full(len(others), np.nan))
+            level = min(self._confidence, (len(rows) - 1) / (len(rows) + 1))  # that so few labels can support
+            model = RidgeConfidenceMachine(width=self._width, confidence=level, standardize=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = _machine(*self.machine(len(rows))).fit(self._matrix[used], labelled)
+                model.fit(self._matrix[used], labelled)
             asked = np.arange(n) if everywhere or n <= MOST_VALUES else others
             for start in range(0, len(asked), MOST_VALUES):
                 part = asked[start : start + MOST_VALUES]
@@ -569,17 +560,8 @@ class NumberOpinion:
             values = self._values.copy()
             source = "ridge regression and the confidence machine"
         values[rows] = y
-        return _with_intervals(values, lower, upper, source)
-
-
-def _machine(width: float, confidence: float) -> RidgeConfidenceMachine:
-    return RidgeConfidenceMachine(width=width, confidence=confidence, standardize=False)
-
-
-def _with_intervals(values: Array, lower: Array, upper: Array, source: str) -> Answers:
-    """Return answers that are the more certain, the narrower their intervals are."""
-    with np.errstate(invalid="ignore"):
-        return Answers(values, lower - upper, source, lower, upper)
+        with np.errstate(invalid="ignore"):  # the narrower an interval, the more certain
+            return Answers(values, lower - upper, source, lower, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -588,8 +570,7 @@ class Question:
 
     version: int  # of the labels
     rows: AnyArray  # (l,) labelled rows
-    labels: AnyArray  # (l,) their places in the list of classes, or their numbers
-    machine: tuple[float, float] | None = None  # for numbers: width and level of the confidence machine
+    labels: AnyArray  # (l,) their places in the list of classes
     shares: Array | None = None  # (n_classes,) of the classes in rows without a label; None: estimate them
 
 
@@ -648,25 +629,11 @@ def give_opinion() -> None:
     """Answer the question that comes in."""
     reply, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
     warnings.simplefilter("ignore")
-    matrix, question = pickle.load(sys.stdin.buffer)
-    answers = (_second_classes if question.machine is None else _second_numbers)(matrix, question)
-    pickle.dump(answers, reply)
+    pickle.dump(_second_opinion(*pickle.load(sys.stdin.buffer)), reply)
     reply.flush()
 
 
-def _second_numbers(matrix: Array, known: Question) -> Answers:
-    """Return numbers at all rows with their intervals."""
-    y, lower, upper = np.full((3, len(matrix)), np.nan)
-    y[known.rows] = known.labels
-    assert known.machine is not None
-    model = _machine(*known.machine).fit(matrix, y)
-    assert model.answer_.regions is not None
-    lower[model.answer_.rows], upper[model.answer_.rows] = model.answer_.regions.hull().T
-    values = np.asarray(model.transduction_, dtype=float)
-    return _with_intervals(values, lower, upper, "ridge regression and the confidence machine, at all rows")
-
-
-def _second_classes(matrix: Array, known: Question) -> Answers:
+def _second_opinion(matrix: Array, known: Question) -> Answers:
     """Return classes at all rows by the blend, its probabilities corrected for how labels came about."""
     from transduce.conformal.shares import estimate_shares
     from transduce.ensemble import TransductiveBlend

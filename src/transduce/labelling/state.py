@@ -78,7 +78,6 @@ class Decision:
     label: Label  # its label; None if it was skipped
     mode: str  # how it came up
     random: bool  # whether it was a random draw
-    time: str  # when it was decided first
     changed: bool = False  # whether the label was changed since
 
 
@@ -86,7 +85,6 @@ class Decision:
 class Freeze:
     """Answers that were frozen, so that the wrong ones among them can be counted."""
 
-    number: int  # 1 for the first
     first_draw: int  # draws made before
     values: AnyArray  # (n,) an answer at each row
     tolerance: float  # how far a number may be off and still count as right
@@ -326,10 +324,10 @@ class State:
             case "class":
                 self.classes.append(event.label)
             case "freeze":
-                frozen, number = unpack(event.data), len(self.freezes) + 1
+                frozen = unpack(event.data)
                 if len(frozen) != self.header.n_rows:
                     raise ValueError("as many answers as rows must be frozen")
-                self.freezes.append(Freeze(number, len(self.drawn), frozen, event.number, event.time))
+                self.freezes.append(Freeze(len(self.drawn), frozen, event.number, event.time))
             case "plan":
                 self.plan = PlannedDraws(int(event.number), len(self.drawn), level=event.level)
 
@@ -369,7 +367,7 @@ class State:
         self.undoable.append((event, before, self.labels.get(row)))
         if before is None or before.label is None:
             self.decisions.pop(row, None)  # so that the last decision comes last
-            self.decisions[row] = Decision(row, event.label, event.mode, event.random, event.time)
+            self.decisions[row] = Decision(row, event.label, event.mode, event.random)
         else:
             self.decisions[row] = replace(before, label=event.label, changed=True)
         if event.kind != "skip":

@@ -134,9 +134,10 @@ def _cell(name: str, value: object) -> Cell:
     if isinstance(value, bool | np.bool_):
         return Cell(name, "text", str(bool(value)))
     if isinstance(value, int | float | np.integer | np.floating):
-        whole = isinstance(value, int | np.integer) or (float(value).is_integer() and abs(value) < 1e15)
-        rounded = f"{int(value):{',' if abs(value) >= 10_000 else ''}}" if whole else f"{float(value):,.6g}"
-        return Cell(name, "number", rounded)
+        whole = isinstance(value, int | np.integer) or abs(float(value)) < 1e15 and float(value).is_integer()
+        if whole:
+            return Cell(name, "number", f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value)))
+        return Cell(name, "number", f"{float(value):,.6g}")
     if isinstance(value, dict) or isinstance(content_of(value), bytes):
         return Cell(name, "image" if holds_pictures(pd.Series([value])) else "text", name_of(value))
     vector = in_short(value)

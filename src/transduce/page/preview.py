@@ -273,8 +273,8 @@ def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
 
 MOST_A_PAGE = 200
 MOST_KEPT = 6  # orders that are kept
-SHOWN = ("row", "status", "value", "low", "high", "value_text", "low_text", "high_text")
-SHOWN += ("chance", "set", "first")
+SHOWN = ["row", "status", "value", "low", "high", "value_text", "low_text", "high_text"]
+SHOWN += ["chance", "set", "first"]
 
 
 class AnswerRows:
