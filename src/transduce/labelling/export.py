@@ -55,11 +55,11 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
     write_text(certificate, text, force=force)
-    if result is None:
-        return Exported(labelled, certificate, None, None, said, verdict, grounds)
-    result.report(report, force=force)
-    write(filled, source, result.new, force=force)
-    return Exported(labelled, certificate, filled, report, said, verdict, grounds)
+    both = (None, None) if result is None else (filled, report)
+    if result is not None:
+        result.report(report, force=force)
+        write(filled, source, result.new, force=force)
+    return Exported(labelled, certificate, *both, said, verdict, grounds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from transduce.labelling.state import Answers, Proposal, State
 from transduce.labelling.table import LabelTable
 from transduce.methods.confidence_machine import RidgeConfidenceMachine
 from transduce.methods.spectral_graph import NeighborGraph, Spectrum, graph_spectrum, neighbor_graph
-from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, default_label_weight
+from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, default_label_weight
 from transduce.tables.features import reduce_words, vectorize
 
 Codes = Mapping[int, float]  # labels by row: numbers, or places in the list of classes
@@ -118,7 +118,6 @@ class RowMap:
 
     rows: AnyArray  # (p,) the rows on the map
     places: Array  # (p, 2) where they lie, each coordinate from 0 to 1
-    _coordinates: Array
     _features: GraphFeatures
 
     def place(self, row: int) -> tuple[float, float]:
@@ -126,7 +125,7 @@ class RowMap:
         near = np.flatnonzero(self.rows == row)
         if not len(near):
             own = _coordinates(self._features, np.array([row]))[0]
-            distances = np.square(self._coordinates - own).sum(axis=1)
+            distances = np.square(_coordinates(self._features, self.rows) - own).sum(axis=1)
             distances[self._features.component[self.rows] != self._features.component[row]] += 1e3
             near = np.argsort(distances, kind="stable")[:3]
         x, y = self.places[near].mean(axis=0)
@@ -145,11 +144,11 @@ def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
     points = _coordinates(features, rows)
     if len(rows) < 4 or points.shape[1] < 2:
         places = np.column_stack([(np.arange(len(rows)) + 0.5) / max(len(rows), 1), np.full(len(rows), 0.5)])
-        return RowMap(rows, places, points, features)
+        return RowMap(rows, places, features)
     parts = features.component[rows].astype(float)[:, None] * 3.0  # components apart from each other
     apart = np.hstack([points, parts])
     graph = neighbor_graph(apart, n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed).tocoo()
-    return RowMap(rows, _arranged(points, graph.row, graph.col, rng), points, features)
+    return RowMap(rows, _arranged(points, graph.row, graph.col, rng), features)
 
 
 def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Generator) -> Array:
@@ -464,11 +463,18 @@ class ClassOpinion:
         return Answers(values, certain, source)
 
     def _by_graph(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, Array]:
-        """Return classes and margins at all rows, -1 and NaN where no label reaches."""
+        """Return classes and margins at all rows, -1 and NaN where no label reaches, as `relabel` computes them."""
         kept = self._in_large_parts(rows)
-        if len(set(labels[kept].tolist())) < 2:
-            kept = np.ones(len(rows), dtype=bool)
-        cut, classes = self._cut(rows[kept], labels[kept], shares)
+        if len(set(labels[kept].tolist())) > 1:
+            rows, labels = rows[kept], labels[kept]
+        classes, counts = np.unique(labels, return_counts=True)
+        prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
+        held = slice(None) if len(classes) > 2 else slice(1, 2)
+        members = labels[:, None] == classes[held]
+        sides = np.where(members, counts[held], len(rows) - counts[held])
+        costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
+        known = KnownLabels(rows, members, costs, prior[held], weight)
+        cut = cut_graph(self._spectrum, known, N_COMPONENTS)
         best, certain = winners(cut.scores, cut.thresholds)
         return np.where(np.isnan(certain), -1, classes[best]).astype(np.int16), certain
 
@@ -480,17 +486,6 @@ class ClassOpinion:
             return np.ones(len(rows), dtype=bool)
         sizes = np.bincount(self._spectrum.components)[known]
         return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
-
-    def _cut(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[Cut, AnyArray]:
-        """Return scores of classes at rows, and the classes, as `SpectralGraphTransducer.relabel` computes them."""
-        classes, counts = np.unique(labels, return_counts=True)
-        prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
-        held = slice(None) if len(classes) > 2 else slice(1, 2)
-        members = labels[:, None] == classes[held]
-        sides = np.where(members, counts[held], len(rows) - counts[held])
-        costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
-        known = KnownLabels(rows, members, costs, prior[held], weight)
-        return cut_graph(self._spectrum, known, N_COMPONENTS), classes
 
 
 def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:

@@ -134,7 +134,9 @@ def _cell(name: str, value: object) -> Cell:
     if isinstance(value, bool | np.bool_):
         return Cell(name, "text", str(bool(value)))
     if isinstance(value, int | float | np.integer | np.floating):
-        whole = isinstance(value, int | np.integer) or abs(float(value)) < 1e15 and float(value).is_integer()
+        whole = isinstance(value, int | np.integer) or (
+            abs(float(value)) < 1e15 and float(value).is_integer()
+        )
         if whole:
             return Cell(name, "number", f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value)))
         return Cell(name, "number", f"{float(value):,.6g}")

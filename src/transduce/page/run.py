@@ -312,22 +312,17 @@ def _changes(before: Path, after: Path) -> None:
     both = pd.read_feather(before / "answers.feather").merge(
         pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
     )
-    value_old, value_new = both["value_old"], both["value_new"]
-    score = "mean_absolute_error" if new["task"] == "regression" else "accuracy"
+    value_old, value_new, score = both["value_old"], both["value_new"], "accuracy"
+    changed, sizes = value_old != value_new, both.filter(like="size_").mean()
     if new["task"] == "regression":
-        spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
+        spread, score = float(np.nanstd(value_old.to_numpy(float))) or 1.0, "mean_absolute_error"
         changed = (value_old - value_new).abs() > 0.01 * spread
-        widths = [np.nan_to_num(both[f"width_{one}"].to_numpy(), nan=np.inf) for one in ("old", "new")]
-        sizes = [finite(np.median(one)) for one in widths]
-    else:
-        changed = value_old != value_new
-        several = [both[f"size_{one}"] for one in ("old", "new") if f"size_{one}" in both]
-        sizes = [finite(one.mean()) for one in several] if len(several) == 2 else [None, None]
+        sizes = both[["width_old", "width_new"]].fillna(np.inf).median()
     lines = {
         "rows": len(both),
         "changed": int(changed.sum()),
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
-        "size": sizes,
+        "size": [finite(size) for size in sizes] or [None, None],
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
         "quality": [one["quality"] and one["quality"][score] for one in (old, new)],
     }
@@ -355,11 +350,8 @@ def main(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     try:
         work(folder, tell)
-    except MemoryError as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         print(json.dumps({"error": str(error) or "There is not enough memory."}), file=out, flush=True)
-    except (ValueError, TypeError, OSError) as error:
-        print(json.dumps({"error": str(error)}), file=out, flush=True)
-    out.flush()
     os._exit(0)
 
 

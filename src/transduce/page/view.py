@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -69,13 +68,12 @@ def view(session: Session) -> dict[str, Json]:
 def about(session: Session) -> dict[str, Json]:
     """Return what does not change: the table, the columns, the places on the map."""
     table, prepared = session.table, session.prepared
-    rows, places = np.zeros(0, dtype=int), np.zeros((0, 2))
-    if prepared is not None:
-        rows, places = prepared.map.rows, prepared.map.places
+    rows = [] if prepared is None else prepared.map.rows.tolist()
+    places = np.zeros((0, 2)) if prepared is None else prepared.map.places
     x, y = (places * 10_000).round().astype(int).T.tolist()
     return {
         **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
-        "map": {"rows": rows.tolist(), "x": x, "y": y},
+        "map": {"rows": rows, "x": x, "y": y},
         "notes": list(session.notes),
         "folder": None if table.path is None else str(table.folder.resolve()),
         "columns": list(prepared.columns if prepared else ()),
@@ -91,9 +89,8 @@ def question(session: Session, label: Json) -> Json:
     if len(values) > 1 or len(known) < FEWEST_KNOWN:
         return {"values": [*values]} if len(values) > 1 else None
     value, low, high = values[0], float(known.min()), float(known.max())
-    far = max(low - value, value - high) > high - low or (
-        low > 0.0 and not low <= 10.0 * value <= 100.0 * high
-    )
+    other_size = low > 0.0 and not low <= 10.0 * value <= 100.0 * high
+    far = other_size or max(low - value, value - high) > high - low
     return {"values": [*values], "low": low, "high": high} if far else None
 
 
@@ -182,35 +179,28 @@ def _json(value: object) -> Json:
 def certificates(session: Session, certified: words.Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
     recall, answers, intervals = certified.recall, certified.answers, certified.intervals
-    shown: dict[str, Json] = {"recall": None, "answers": None, "no_answers": session.no_answers}
+    shown: dict[str, Any] = {"recall": None, "answers": None, "no_answers": session.no_answers}
     if recall is not None:
-        text = words.about_recall(recall, session.state.wanted)
-        shown["recall"] = _certificate(recall, text, certified.recall_curve, recall.recall)
+        head, text = words.about_recall(recall, session.state.wanted)
+        shown["recall"] = {"headline": head, "text": text, "reached": recall.reached, "goal": recall.recall}
+        shown["recall"] |= {
+            "curve": [*map(list, certified.recall_curve)],
+            "ahead": recall.draws_needed or None,
+        }
         shown["estimate"], shown["hint"] = words.about_left(session.state)
     if answers is not None:
+        head, text = words.about_answers(answers)
         goal = int(answers.remaining * answers.share)
-        shown["answers"] = _certificate(answers, words.about_answers(answers), certified.answers_curve, goal)
+        shown["answers"] = {"headline": head, "text": text, "reached": answers.reached, "goal": goal}
+        shown["answers"] |= {
+            "curve": [*map(list, certified.answers_curve)],
+            "ahead": answers.draws_needed or None,
+        }
     open_ = intervals.planned > 0 and not (intervals.complete or intervals.spoilt)
     about: dict[str, Json] = {"text": words.about_intervals(intervals), "ready": intervals.ready}
     about |= {"complete": intervals.complete, "open": open_ and intervals.drawn > 0}
     usual = session.state.block_size(session.settings.confidence)
     return {**shown, "intervals": {**asdict(intervals), **about, "usual": usual}}
-
-
-def _certificate(
-    certificate: words.RecallCertificate | words.WrongCertificate,
-    text: tuple[str, str],
-    curve: Sequence[tuple[int, float]],
-    goal: float,
-) -> dict[str, Json]:
-    return {
-        "headline": text[0],
-        "text": text[1],
-        "reached": certificate.reached,
-        "goal": goal,
-        "curve": [[*point] for point in curve],
-        "ahead": certificate.draws_needed or None,
-    }
 
 
 def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[Json], list[Json]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -129,10 +130,8 @@ class Choices:
         mended = {name: value for name, value in own.items() if name not in changes}
         mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column}
-        mended |= {
-            name: [one for one in getattr(new, name) if one not in used]
-            for name in ("ignore", "text", "number")
-        }
+        for name in ("ignore", "text", "number"):
+            mended[name] = [one for one in getattr(new, name) if one not in used]
         return replace(new, **mended)
 
 
@@ -168,17 +167,12 @@ class Workspace:
         self._lock = threading.RLock()
         begun = [path for path in self.folder.glob(f"?*{ENDING}") if path.is_file()]
         begun.sort(key=lambda path: -path.stat().st_mtime_ns)
-        latest = [path.name.removesuffix(ENDING) for path in begun[:1] if self._opened(path)]
-        names = [table] if table is not None else [name for name in latest if (self.folder / name).is_file()]
-        if names:
-            self.open(names[0])
-
-    @staticmethod
-    def _opened(path: Path) -> bool:
-        try:
-            return Saved.read(path).open
-        except (ValueError, OSError):
-            return False
+        if table is None and begun:
+            with suppress(ValueError, OSError):  # a file that is damaged tells of no table
+                name = begun[0].name.removesuffix(ENDING)
+                table = name if Saved.read(begun[0]).open and (self.folder / name).is_file() else None
+        if table is not None:
+            self.open(table)
 
     # ------------------------------------------------------------------------------------------------ the folder
 
@@ -186,11 +180,9 @@ class Workspace:
         """Return the tables in the folder, those first that were open before."""
         found = []
         for path in self.folder.iterdir():
-            if files.kind_of(path)[0] is None or not path.is_file() or path.name.startswith("."):
-                continue
-            if not is_journal(path):
-                about = path.stat()
-                begun = self._beside(path.name).exists()
+            table = files.kind_of(path)[0] is not None and path.is_file() and not path.name.startswith(".")
+            if table and not is_journal(path):
+                about, begun = path.stat(), self._beside(path.name).exists()
                 line = {"name": path.name, "bytes": about.st_size, "changed": about.st_mtime, "begun": begun}
                 found.append(line)
         found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
@@ -199,12 +191,8 @@ class Workspace:
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
-        if (
-            Path(name).name != name
-            or path.is_symlink()
-            or not path.is_file()
-            or files.kind_of(name)[0] is None
-        ):
+        known = path.is_file() and not path.is_symlink() and files.kind_of(name)[0] is not None
+        if Path(name).name != name or not known:
             raise ValueError(f"There is no table {name!r} in this folder.")
         return path
 
