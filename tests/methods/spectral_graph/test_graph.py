@@ -682,7 +682,7 @@ def test_bad_rows_of_a_graph():
         neighbor_graph([[1.0, np.nan]])
     with pytest.raises(ValueError, match="does not take a sparse matrix"):
         neighbor_graph(sp.csr_array(blobs(20)), metric="chebyshev")
-    with pytest.raises(ValueError, match="and dense rows: use method=.exact."):
+    with pytest.raises(ValueError, match=r"and dense rows: use method=.exact."):
         neighbor_graph(sp.csr_array(blobs(20)), method="approximate")
 
 
