@@ -33,7 +33,7 @@ from transduce.tables.columns import narrowness, new_names
 from transduce.tables.features import vectorize
 
 
-def plan(method, task, *, n_outside=0, n_classes=0, n_features=None, n_rows, n_labels, **options):
+def plan(method, task, *, n_outside=0, n_classes=0, n_features=0, n_rows, n_labels, **options):
     """Return what is planned for a table of some size."""
     case = Case(task, n_rows, n_labels, n_features, n_classes, standardize=False, random_state=0)
     return make_plan(case, Options(method=method, **options), Chance(), n_outside=n_outside)
