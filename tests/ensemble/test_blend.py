@@ -411,7 +411,7 @@ def test_processes_leave_no_trace(monkeypatch, cv):
 # --------------------------------------------------------------------------------------------------- limits
 
 
-def test_equal_weights():
+def test_equal_and_given_weights():
     X = np.zeros((8, 1))
     y = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, None, None]
     members = {"low": constant(0.0), "high": constant(4.0)}
@@ -420,6 +420,9 @@ def test_equal_weights():
     assert not hasattr(equal, "out_of_fold_")
     assert equal.answer_.standard_errors is None
     assert np.isnan(equal.predict(X, return_std=True)[1]).all()
+    given = TransductiveBlend(members, weights=np.array([0, 5])).fit(X, y)
+    np.testing.assert_array_equal(given.answer_.values, 4.0)
+    np.testing.assert_array_equal(given.weights_, [0.0, 1.0])
 
 
 def test_few_labels_are_weighed_equally():
@@ -475,7 +478,7 @@ def test_members_without_probabilities():
         "foreign": Foreign(),
         "sure": LogisticRegression(),
     }
-    for weights in ("shrunk", "equal"):
+    for weights in ("shrunk", "equal", [1, 1, 1, 0, 1]):
         model = TransductiveBlend(members, weights=weights, random_state=0).fit(X, y)
         np.testing.assert_allclose(model.answer_.probabilities.sum(axis=1), 1.0)
         assert np.mean(model.transduction_ == truth) > 0.8
@@ -490,7 +493,7 @@ def test_where_a_member_has_no_answer_the_others_speak():
     X, y, _ = classes(("a", "b"), n=40, unlabelled=20)
     unlabelled = pd.isna(y)
     model = TransductiveBlend(
-        {"partial": Partial(limit=0.0), "sure": LogisticRegression()}, weights="equal", random_state=0
+        {"partial": Partial(limit=0.0), "sure": LogisticRegression()}, weights=[1, 1], random_state=0
     ).fit(X, y)
     alone = LogisticRegression().fit(X[~unlabelled], y[~unlabelled].astype(str)).predict_proba(X[unlabelled])
     unreached = X[unlabelled, 0] > 0.0
@@ -524,6 +527,11 @@ def test_a_member_that_fails_is_left_out_and_named():
     assert model.weights_.index.tolist() == ["ridge"]
     with pytest.raises(ValueError, match=r"Every member failed\. unlucky: no luck"):
         TransductiveBlend({"unlucky": Breaks()}).fit(X, y)
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match="members left have weight 0"),
+    ):
+        TransductiveBlend({"unlucky": Breaks(), "ridge": Ridge()}, weights=[1, 0]).fit(X, y)
     with pytest.warns(UserWarning, match="'near' failed when labels were hidden and is left out"):
         model = TransductiveBlend({"near": KNeighborsRegressor(24), "ridge": Ridge()}, random_state=0).fit(
             X, y
@@ -633,9 +641,12 @@ def test_mix_over_those_who_answer():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weights": "best"}, "weights must be one of 'shrunk', 'equal'"),
-        ({"weights": [1, 2, 3]}, "weights must be one of 'shrunk', 'equal'"),
-        ({"weights": None}, "weights must be one of 'shrunk', 'equal'"),
+        ({"weights": "best"}, r"weights \(or an array\) must be one of 'shrunk', 'equal'"),
+        ({"weights": [1, 2]}, "a number from 0 on for each of the 3 members"),
+        ({"weights": [1, 2, -1]}, "a number from 0 on"),
+        ({"weights": [0, 0, 0]}, "not all 0"),
+        ({"weights": ["a", "b", "c"]}, "a number from 0 on"),
+        ({"weights": None}, "a number from 0 on"),
         ({"task": "ranking"}, "task must be one of"),
         ({"cv": 1}, "cv must be a whole number from 2 on"),
         ({"n_jobs": 0}, "n_jobs must be"),

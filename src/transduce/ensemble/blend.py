@@ -31,9 +31,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     estimators : None, dict or list, default=None
         Members, by name or not: transducers, and any regressors or classifiers. None: those of our methods that suit
         the task, the number of labels and the size of the table, as docs/model_selection.md lists them.
-    weights : {"shrunk", "equal"}, default="shrunk"
+    weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
         ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
-        fewer labels.
+        fewer labels. An array is scaled to sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
         What labels are. ``"auto"``: what the given members are for, or else what the labels are: text, booleans and
         categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
@@ -85,14 +85,14 @@ class TransductiveBlend(Transducer, _BaseComposition):
     >>> from sklearn.dummy import DummyRegressor
     >>> from transduce import TransductiveBlend
     >>> low, high = (DummyRegressor(strategy="constant", constant=value) for value in (0.0, 4.0))
-    >>> model = TransductiveBlend({"low": low, "high": high}, weights="equal")
+    >>> model = TransductiveBlend({"low": low, "high": high}, weights=[3, 1])
     >>> model.fit([[0.0]] * 4, [0.0, 1.0, 2.0, None]).transduction_
-    array([0., 1., 2., 2.])
+    array([0., 1., 2., 1.])
     """
 
     estimators: Any = None
     _: KW_ONLY
-    weights: str = "shrunk"
+    weights: Any = "shrunk"
     task: str = "auto"
     cv: Any = "auto"
     standardize: bool = True
@@ -141,7 +141,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         checks.check_jobs(self.n_jobs)
         if self.budget_seconds is not None:
             checks.check_positive("budget_seconds", self.budget_seconds)
-        checks.check_choice("weights", self.weights, ("shrunk", "equal"))
+        if isinstance(self.weights, str):
+            checks.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
         members = {} if self.estimators is None else name_members("estimators", self.estimators)
         if len({bool(get_tags(member).input_tags.pairwise) for member in members.values()}) > 1:
             mixed = "Some members take a precomputed kernel, others features"

@@ -457,7 +457,7 @@ class Asking:
     @property
     def estimated(self) -> bool:
         """Whether weights are estimated from out-of-fold answers."""
-        return self.settings.weights == "shrunk"
+        return isinstance(self.settings.weights, str) and self.settings.weights == "shrunk"
 
     @property
     def refits(self) -> bool:
@@ -466,6 +466,7 @@ class Asking:
 
     def fit(self, random: np.random.RandomState) -> BlendFit:
         """Fit the members, weigh them, and return what it takes to blend their answers."""
+        given = read_weights(self.settings.weights, list(self.members))
         replies, problem, earlier, known = self.replies(), self.problem, self.earlier, None
         if earlier is not None and self.estimated:
             known = earlier.out_of_fold(problem, list(replies))
@@ -477,8 +478,10 @@ class Asking:
             factors = {name: calibrate(problem, folds, replies[name], own) for name, own in hidden.items()}
             if self.estimated and folds:
                 known = OutOfFold.of(problem, folds, hidden, factors)
-        equal = np.full(len(replies), 1.0 / len(replies))
-        fitted = BlendFit(problem, replies, factors, equal, late=self.late, hidden=known)
+        kept = np.array([given[name] for name in replies])
+        if kept.sum() == 0.0:
+            raise ValueError("The members left have weight 0: give weights to those that do not fail.")
+        fitted = BlendFit(problem, replies, factors, kept / kept.sum(), late=self.late, hidden=known)
         if known is None:
             return fitted
         weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
@@ -608,3 +611,18 @@ def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Re
     if hidden is None:
         return unit_factor(reply.class_scores(n_classes)[reply.given])
     return fit_factor(hidden, [problem.codes[fold[1]] for fold in folds], n_classes)
+
+
+def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
+    """Return the weight of each member by name, equal ones unless an array is given, or raise a ValueError."""
+    try:
+        numbers = np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
+    if not proper or numbers.sum() == 0.0:
+        raise ValueError(
+            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {len(names)} members, not all "
+            f"0; got {weights!r}."
+        )
+    return dict(zip(names, numbers.tolist(), strict=True))
