@@ -13,7 +13,7 @@ import pandas as pd
 from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
-from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage, urn_bound
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
 from transduce.conformal.shares import ClassShares
 from transduce.core import guarantee
@@ -168,8 +168,8 @@ class CalibratedTable:
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
-        told = (p, new) if self.supports(confidence) else (np.ones(p.shape), np.ones(new.shape))
-        sets, unseen = (label_sets(each, confidence) for each in told)
+        all_possible = not self.supports(confidence)
+        sets, unseen = (label_sets(each, confidence) | all_possible for each in (p, new))
         ranked = np.sort(p, axis=1)
         sure, credible = 1.0 - np.maximum(ranked[:, -2], new), ranked[:, -1]
         answer = replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
@@ -181,8 +181,9 @@ class CalibratedTable:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
         if self.supports(confidence):
-            values, scales = self.unlabelled.values, self.scoring.measure(self.unlabelled)
-            for _, at, ranks in self.rankings:
+            rankings, scales = self.rankings, self.scoring.measure(self.unlabelled)
+            values = self.unlabelled.values
+            for _, at, ranks in rankings:
                 ends[at] = intervals(ranks, values[at], scales[at], confidence, self.scoring.unit)
         return Regions.from_intervals(ends)
 
@@ -220,13 +221,20 @@ class CalibratedTable:
 
         truth, names = columns(self.labels).astype(float), ["mean"] if self.classes is None else self.classes
         told = filled(self.unlabelled), filled(self.calibration)
-        estimated = miscoverage.powered_mean(*told, truth, weights, names)
+        found = miscoverage.powered_mean(*told, truth, weights, names)
         if self.classes is None:
-            return estimated
-        same = np.all(weights == 1.0) and self.weights.cells is None and self.weights.kind != GROUPS
-        own, empty = self.labels if same else None, self.weights.empty
-        n_empty = 0 if empty is None else int(empty.sum())
-        return miscoverage.class_shares(estimated, own, len(self.unlabelled.values), confidence, n_empty)
+            return found
+        lower = upper = np.full(len(found), np.nan)
+        if np.all(weights == 1.0) and self.weights.cells is None and self.weights.kind != GROUPS:
+            # Calibration rows are a random part of all rows, so that the interval is exact.
+            n_empty = 0 if self.weights.empty is None else int(self.weights.empty.sum())
+            size = len(self.labels), len(self.unlabelled.values)
+            ends = [miscoverage.urn_interval(int(n), *size, confidence, n_empty) for n in truth.sum(axis=0)]
+            lower, upper = np.array(ends, dtype=float).T / max(size[1], 1)
+            found["estimate"] = np.clip(found["estimate"], lower, upper)
+        found.insert(1, "lower", lower)
+        found.insert(2, "upper", upper)
+        return found
 
     def _weights_of_means(self) -> Array:
         """Return weights of the calibration rows in means over all unlabelled rows."""
@@ -258,14 +266,13 @@ class CalibratedTable:
             return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
         if not self.covered.any():
             return replace(nothing, reasons=("Every row without a label was drawn to get one: label them.",))
-        law, thresholds = self.law(confidence), self._thresholds(confidence)
+        law, thresholds, outside = self.law(confidence), self._thresholds(confidence), None
+        if law is not None:
+            outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
         why = self._nothing_supported(thresholds, confidence)
         if why:
             return replace(nothing, reasons=(f"{why}.",))
-        sure = replace(nothing, any_class=self._any_class_possible(confidence))
-        if law is not None:
-            most = law.quantile(certainty)
-            sure = replace(sure, outside=CountBound(certainty, most, law.n_unlabelled, law.mean))
+        sure = replace(nothing, outside=outside, any_class=self._any_class_possible(confidence))
         if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
@@ -290,7 +297,7 @@ class CalibratedTable:
             assumption = guarantee.BY_CLASS
         return replace(
             sure,
-            kind="approximate" if estimated else "exact",
+            kind="approximate" if estimated or (verdict is not None and verdict.shifted) else "exact",
             within="class" if self.by_class else "category" if weights.cells is not None else "",
             assumptions=(assumption, guarantee.SEEN) if self.by_class else (assumption,),
             reasons=reasons,
@@ -299,7 +306,7 @@ class CalibratedTable:
             n_other=weights.n_other,
             of_rows=largest_share(weights.sizes, 1.0 - confidence) if weights.sizes else None,
             short=self._short_categories(confidence),
-        ).doubted(verdict)
+        )
 
     def _short_categories(self, confidence: float) -> tuple[str, ...]:
         """Return the categories of unlabelled rows at which nothing is ruled out."""
@@ -465,7 +472,7 @@ def _bound(wrong: Mask, n_empty: int, rows: tuple[Mask, Mask, Mask], certainty: 
     """Return a bound on the wrong answers at rows that the first fit answers so, both fits do, and the last does."""
     # Calibration rows (c,), some of them wrong, judge the first fit, and so do rows that were drawn and have no label.
     n_first, n_both, n_last = (int(some.sum()) for some in rows)
-    most = urn_bound(int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty)
+    most = miscoverage.urn_bound(int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty)
     return CountBound(certainty, min(most, n_both) + n_last - n_both, n_last)
 
 
@@ -632,22 +639,17 @@ class OutsideCalibration:
     table: CalibratedTable  # the calibration rows, beside no row to be answered
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
 
-    def _answer(self, reply: Reply, confidence: float, rows: AnyArray) -> Answer:
-        """Return answers at rows (m,) beside the calibration rows, of which nothing is guaranteed yet."""
-        none = np.zeros(len(rows))
-        weights = replace(self.table.weights, unlabelled=none + 1.0)
-        beside = replace(self.table, unlabelled=reply, ties=(self.table.ties[0], none), weights=weights)
-        return beside.answer(confidence, rows)
-
     def answer(self, X: Any, confidence: float, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
-        reply = _in_blocks(self.fitted, X) if len(X) else self.table.unlabelled
-        places = np.arange(len(reply.values)) if rows is None else rows
-        if self.shares is None:
-            return holding_values(self._answer(reply, confidence, places))
-        last = self.shares.applied(reply)
-        answer = self._answer(last if self.shares.given else reply, confidence, places)
-        return with_values(answer, named(last, self.table.classes), last.status, None, last.probabilities)
+        reply, shares = _in_blocks(self.fitted, X) if len(X) else self.table.unlabelled, self.shares
+        last, none = reply if shares is None else shares.applied(reply), np.zeros(len(reply.values))
+        scored = last if shares is not None and shares.given else reply
+        weights = replace(self.table.weights, unlabelled=none + 1.0)
+        table = replace(self.table, unlabelled=scored, ties=(self.table.ties[0], none), weights=weights)
+        answer = table.answer(confidence, np.arange(len(none)) if rows is None else rows)
+        if shares is None:
+            return holding_values(answer)
+        return with_values(answer, named(last, table.classes), last.status, None, last.probabilities)
 
     def guarantee(
         self, confidence: float, n_answered: int, certainty: float = 0.95, tolerance: float | None = None

@@ -42,7 +42,8 @@ class Design:
     holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
 
     def __post_init__(self) -> None:
-        checks.check_factor("sensitivity", self.sensitivity)
+        if self.sensitivity != 1.0:
+            checks.check_factor("sensitivity", self.sensitivity)
 
     # ---- what the user said
 
@@ -145,6 +146,7 @@ class Design:
         """Return how much rows weigh, and how they compare if that is tested. Shapes: held_out (l,), given (c,)."""
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
         compared = self._compare(problem, random) if test and self.testable and len(unlabelled) else None
+        verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
@@ -158,7 +160,7 @@ class Design:
             assumption=self.assumption,
             testable=self.testable,
             compared=compared,
-            verdict=None if compared is None else compared.verdict,
+            verdict=verdict,
         )
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:

@@ -154,8 +154,13 @@ def exchangeability_test(
     >>> print(exchangeability_test(X, labelled).verdict)
     Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
     """
-    mask = _read(X, labelled, n_permutations, max_rows)
-    random = check_random_state(random_state)
+    mask, random = np.asarray(labelled), check_random_state(random_state)
+    if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
+        raise ValueError(
+            f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
+        )
+    checks.check_whole("n_permutations", n_permutations, least=1)
+    checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
     rows = _draw_rows(mask, int(max_rows), random)
     unlabelled = ~mask[rows]
     n, m = int((~unlabelled).sum()), int(unlabelled.sum())
@@ -228,15 +233,6 @@ def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
     area = float(norm.cdf(shift / np.sqrt(2.0)))
     pairs = (n - 1) * (area / (2.0 - area) - area**2) + (m - 1) * (2.0 * area**2 / (1.0 + area) - area**2)
     return 2.0 * area - 1.0, 2.0 * float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
-
-
-def _read(X: Any, labelled: Any, n_permutations: Any, max_rows: Any) -> Mask:
-    mask, n = np.asarray(labelled), _num_samples(X)
-    if mask.dtype.kind != "b" or mask.shape != (n,):
-        raise ValueError(f"labelled must be True or False for each of the {n} rows: pd.notna(y).")
-    checks.check_whole("n_permutations", n_permutations, least=1)
-    checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
-    return mask
 
 
 def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray:

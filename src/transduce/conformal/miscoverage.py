@@ -346,17 +346,3 @@ def powered_mean(
             share = float(np.sum(weights**2)) / total**2
             error = residuals.std(axis=0, ddof=1) * np.sqrt(share + 1.0 / m)
     return pd.DataFrame({"estimate": estimate, "standard_error": error, "plain": plain}, index=columns)
-
-
-def class_shares(
-    estimated: pd.DataFrame, codes: AnyArray | None, n_unlabelled: int, confidence: float, n_empty: int = 0
-) -> pd.DataFrame:
-    """Return shares of classes with an exact interval: calibration rows (c,) are a random part of all rows."""
-    shares, bounds = estimated.copy(), np.full((len(estimated), 2), np.nan)
-    if codes is not None:
-        counts = np.bincount(codes, minlength=len(shares))
-        ends = [urn_interval(int(count), len(codes), n_unlabelled, confidence, n_empty) for count in counts]
-        bounds = np.array(ends, dtype=float).reshape(-1, 2) / max(n_unlabelled, 1)
-        shares["estimate"] = np.clip(shares["estimate"], bounds[:, 0], bounds[:, 1])
-    shares["lower"], shares["upper"] = bounds[:, 0], bounds[:, 1]
-    return shares[["estimate", "lower", "upper", "standard_error", "plain"]]

@@ -92,8 +92,9 @@ def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
     if n_classes:
         possible = {"probability": has, "margin": has or reply.scores is not None, "zero_one": True}
     if nonconformity == "auto":  # takes standard errors where every answer has one
-        all_usable = n_classes or np.all(_usable(reply) | ~reply.given)
-        return next(name for name in suited if possible[name] and (name != "scaled" or all_usable))
+        if possible.get("scaled") and not np.all(_usable(reply) | ~reply.given):
+            return "absolute"
+        return next(name for name in suited if possible[name])
     names = ", ".join(map(repr, sorted(suited)))
     if nonconformity not in suited:
         one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
@@ -193,7 +194,6 @@ class WeightedRanks:
 def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float) -> Array:
     """Return the ends of ``value ± threshold * scale``, (m, 2); the whole line where calibration labels are too few."""
     limits, closed = ranks.thresholds(confidence)
-    bounded = np.isfinite(limits)
     with np.errstate(over="ignore", invalid="ignore"):
         half = limits * scales
         if unit > 0.0:
@@ -201,10 +201,7 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
             steps = half / unit
             inside = np.where(closed, np.floor(steps + 0.125) + 0.5, np.ceil(steps - 0.125) - 0.5)
             half = np.where(np.isfinite(steps) & (steps < 2.0**50), np.maximum(inside, 0.0) * unit, half)
-        half = np.where(bounded, half, np.inf)
-        ends = np.column_stack([values - half, values + half])
-    ends[~bounded] = [-np.inf, np.inf]
-    return ends
+        return np.column_stack([values - half, values + half])
 
 
 def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None, shares: Any) -> Array:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from transduce.conformal.calibrated import CalibratedTable, named
 from transduce.core import checks
+from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted
 from transduce.model_selection.ask import Reply
-
-if TYPE_CHECKING:
-    from transduce.conformal.calibrated import CalibratedTable
-
 
 # What labels are to be like: what a mistake is, in words; how much unlabelled and calibration rows look like rows that
 # are to be picked; and which calibration labels are as they are to be.
@@ -77,8 +75,8 @@ def _unsure(table: CalibratedTable, reply: Reply) -> Array:
     return measure if table.classes is None else measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
 
 
-def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tuple[Array, Mask, Guarantee]:
-    """Return p-values of the unlabelled rows, 1 without an answer, which are picked, and what is guaranteed of them."""
+def select_rows(table: CalibratedTable, answer: Answer, goal: Goal, false_discovery: Any) -> Selection:
+    """Return the unlabelled rows that are picked, and what is guaranteed of them; p-values are 1 without an answer."""
     bound = checks.check_share("false_discovery", false_discovery)
     mistake, (unlabelled, calibration), good = goal
     known, given = table.calibration.given, table.covered
@@ -88,7 +86,16 @@ def select_rows(table: CalibratedTable, goal: Goal, false_discovery: Any) -> tup
     met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
     p_values[given] = selection_p_values(unlabelled[given], judged, met)
     picked[given] = pick(p_values[given], bound)
-    return p_values, picked, _guarantee(table, mistake, bound)
+    values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
+    return Selection(
+        rows=answer.rows[picked],
+        values=values[picked],
+        p_values=p_values,
+        guarantee=_guarantee(table, mistake, bound),
+        index=None if answer.index is None else answer.index[picked],
+        answers=values,
+        judged=Judged.of(table),
+    )
 
 
 def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:

@@ -253,12 +253,11 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
     def objective(shares: Array) -> float:
         return float(np.sum(np.log(ratio @ shares)) + own @ np.log(shares))
 
-    long, before = 1.0, objective(q)
-    while long > 1e-12:
+    before = objective(q)
+    for long in 0.5 ** np.arange(40.0):
         new = q + long * step
         if new.min() > 0.0 and objective(new) >= before + 1e-4 * long * gain - 1e-12 * abs(before):
             return new
-        long /= 2.0
     return q
 
 

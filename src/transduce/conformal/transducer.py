@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, named
+from transduce.conformal.calibrated import CalibratedFit, CalibratedTable
 from transduce.conformal.designs import ByClass, Chance, Design, read_design
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
-from transduce.conformal.selection import Judged, Selection, read_goal, select_rows
+from transduce.conformal.selection import Selection, read_goal, select_rows
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core import checks
 from transduce.core.answer import Answer
@@ -381,20 +381,9 @@ class ConformalTransducer(Transducer):
             none.
         """
         check_is_fitted(self)
-        table, answer = self._fit.table, self.answer_
-        numbers = {"above": above, "below": below, "tolerance": tolerance}
+        table, numbers = self._fit.table, {"above": above, "below": below, "tolerance": tolerance}
         goal = read_goal(table, **numbers, label=label, correct=correct)
-        p_values, picked, guarantee = select_rows(table, goal, false_discovery)
-        values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
-        return Selection(
-            rows=answer.rows[picked],
-            values=values[picked],
-            p_values=p_values,
-            guarantee=guarantee,
-            index=None if answer.index is None else answer.index[picked],
-            answers=values,
-            judged=Judged.of(table),
-        )
+        return select_rows(table, self.answer_, goal, false_discovery)
 
     # ------------------------------------------------------------------------------------------- prediction
 

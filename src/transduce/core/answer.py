@@ -95,9 +95,7 @@ class Regions:
     def __getitem__(self, rows: Any) -> Any:
         """Return the (k, 2) array of one row, or the `Regions` of a slice, mask or list of rows."""
         if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
-            row = int(rows) + (len(self) if rows < 0 else 0)
-            if not 0 <= row < len(self):
-                raise IndexError(f"row {rows} of {len(self)}")
+            row = range(len(self))[rows]  # raises an IndexError where there is none
             return arrays.copy(self.pieces[int(self.offsets[row]) : int(self.offsets[row + 1]), :])
         chosen = np.arange(len(self))[rows]
         counts = self.n_pieces[chosen]

@@ -72,11 +72,6 @@ def cumulative_sum(array: Any, axis: int | None = None) -> Any:
     return np.cumsum(array, axis=axis) if xp is np else xp.cumulative_sum(array, axis=axis)
 
 
-def device_of(array: Any) -> Any:
-    """Return the device an array lives on; None for numpy."""
-    return _compat().device(array) if is_foreign(array) else None
-
-
 def to_numpy(array: Any) -> Any:
     """Return an array as numpy's, copied from its device if it has one; anything else as it is."""
     library = library_of(array)
@@ -100,7 +95,7 @@ def beside(values: Any, like: Any, dtype: Any = None) -> Any:
     values = np.asarray(values)
     if not values.flags.writeable:  # torch warns of such
         values = values.copy()
-    return xp.asarray(values, dtype=kind, device=device_of(like))
+    return xp.asarray(values, dtype=kind, **on_device(like))
 
 
 def copy(array: Any) -> Any:
@@ -110,8 +105,7 @@ def copy(array: Any) -> Any:
 
 def as_double(array: Any) -> Any:
     """Return an array in double precision, where it lives."""
-    xp = namespace(array)
-    return xp.astype(array, xp.float64, copy=False) if is_foreign(array) else array.astype(float, copy=False)
+    return beside(array, array, "float64")
 
 
 def cast(values: Any, like: Any) -> Any:
@@ -134,7 +128,7 @@ def zeros(shape: Any, like: Any, dtype: str = "float64") -> Any:
 
 def on_device(like: Any) -> dict[str, Any]:
     """Return the keyword that creates an array on the device of another; none for numpy."""
-    return {"device": device_of(like)} if is_foreign(like) else {}
+    return {"device": _compat().device(like)} if is_foreign(like) else {}
 
 
 def blocks(n: int, size: int) -> list[slice]:
