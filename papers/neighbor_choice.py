@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from transduce.core import arrays, checks, validation
@@ -21,7 +22,6 @@ from transduce.methods.spectral_graph.cut import KnownLabels, cut_graph, known_l
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     Metric,
-    Reader,
     assemble,
     row_order,
     unit_rows,
@@ -70,10 +70,9 @@ def choose_n_neighbors(
     """
     if arrays.is_foreign(X):
         raise ValueError("choose_n_neighbors computes on the processor only: pass X as a numpy array.")
-    reader = Reader(missing_label)
-    rows = validation.read_rows(reader, X, reset=True, sparse=True)
+    rows = validation.read_rows(BaseEstimator(), X, reset=True, sparse=True)
     ks = _check_candidates(candidates, rows.shape[0])
-    GraphSettings(max(ks), metric, "exact", n_jobs).check()
+    GraphSettings(max(ks), metric, "exact", n_jobs).check(rows)
     checks.check_whole("n_components", n_components, least=1)
     random = check_random_state(random_state)
     order = row_order(rows)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -21,13 +20,11 @@ Random = np.random.RandomState
 Report = Callable[[float], None]  # is told the share done
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceGraph:
+class DeviceGraph(NamedTuple):
     """A symmetric neighbour graph on a device, as `NeighborGraph` is one of numpy arrays."""
 
     matrix: SparseRows  # (n, n)
-    rows: Any  # (t,) row of every entry
-    diagnostics: dict[str, Any] = field(default_factory=dict)  # as in `NeighborGraph`
+    diagnostics: dict[str, Any]  # as in `NeighborGraph`
 
 
 def similarities(neighbors: Neighbors, scale: float | None) -> Any:
@@ -70,21 +67,14 @@ def assemble(ids: Any, weights: Any, random: Random, order: Any) -> tuple[Device
     xp, n, kept = arrays.namespace(weights), ids.shape[0], weights > 0.0
     here, there = xp.broadcast_to(order[:, None], ids.shape)[kept], xp.take(order, ids[kept])
     keys = xp.concat([here * n + there, there * n + here])
-    return DeviceGraph(*merged(keys, xp.concat([weights[kept]] * 2), n)), n_alone
+    return DeviceGraph(merged(keys, xp.concat([weights[kept]] * 2), n), {}), n_alone
 
 
-def merged(keys: Any, values: Any, n: int) -> tuple[SparseRows, Any]:
-    """Return entries ``row * n + column`` as a sparse matrix, equal ones added up; and the row of every entry."""
-    xp = arrays.namespace(values)
-    turn = xp.argsort(keys, stable=True)
-    keys, values = xp.take(keys, turn), xp.take(values, turn)
-    first = xp.concat([xp.ones_like(keys[:1], dtype=xp.bool), keys[1:] != keys[:-1]])
-    group = arrays.cumulative_sum(xp.astype(first, xp.int64)) - 1
-    keys = keys[first]
-    values = sum_by_group(values, group, keys.shape[0])
+def merged(keys: Any, values: Any, n: int) -> SparseRows:
+    """Return entries ``row * n + column`` as a sparse matrix (n, n), equal ones added up."""
+    keys, group = arrays.namespace(values).unique_inverse(keys)
     rows = keys // n
-    starts = xp.searchsorted(rows, xp.arange(n + 1, dtype=xp.int64, **arrays.on_device(keys)))
-    return SparseRows(xp.astype(starts, xp.int64), keys - rows * n, values, (n, n)), rows
+    return SparseRows(rows, keys - rows * n, sum_by_group(values, group, keys.shape[0]), (n, n))
 
 
 def sum_by_group(values: Any, groups: Any, n: int) -> Any:
@@ -107,8 +97,12 @@ def group_bounds(groups: Any, n: int) -> AnyArray:
 class SparseRows:
     """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks."""
 
-    def __init__(self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
-        self.indptr, self.indices, self.data, self.shape = indptr, indices, data, shape
+    def __init__(self, rows: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
+        # Row, in ascending order, column and value of every entry.
+        self.rows, self.indices, self.data, self.shape = rows, indices, data, shape
+        xp = arrays.namespace(data)
+        ends = xp.arange(shape[0] + 1, dtype=rows.dtype, **arrays.on_device(data))
+        self.indptr = xp.searchsorted(rows, ends)
         self._matrix = self._build()
 
     def _build(self) -> Any:
@@ -170,9 +164,9 @@ SpectrumParts = tuple[Any, Array, Any, Any, Array, AnyArray, AnyArray]
 
 def find_components(graph: DeviceGraph) -> tuple[int, Any]:
     """Return how many connected components there are, and that of each row, numbered by their first rows."""
-    xp, n = arrays.namespace(graph.rows), graph.matrix.shape[0]
-    label = xp.arange(n, dtype=xp.int64, **arrays.on_device(graph.rows))
-    here, there = graph.rows, graph.matrix.indices
+    here, there, n = graph.matrix.rows, graph.matrix.indices, graph.matrix.shape[0]
+    xp = arrays.namespace(here)
+    label = xp.arange(n, dtype=xp.int64, **arrays.on_device(here))
     while True:
         # Every component so far takes the smallest number among its neighbours; then chains of numbers are shortened.
         smallest = smallest_by_group(xp.take(label, there), xp.take(label, here), n)
@@ -191,14 +185,14 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
 
 def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts:
     """Return the `d` smallest eigenvectors of each component's normalised Laplacian, on the device of the graph."""
-    matrix, rows, n = graph.matrix, graph.rows, graph.matrix.shape[0]
+    matrix, n = graph.matrix, graph.matrix.shape[0]
     with stage("components"):
         count, components = find_components(graph)
     degrees = (matrix @ (arrays.zeros((n, 1), matrix.data) + 1.0))[:, 0]
     with stage("spectrum") as report:
         if count > 1:
             return _each_component(graph, d, random, (count, components), degrees, report)
-        S = normalised(matrix, rows, degrees)
+        S = normalised(matrix, degrees)
         values, vectors, residuals = smallest_pairs(S, degrees, min(d, n - 1), random, report)
         return (
             vectors,
@@ -218,8 +212,8 @@ def _each_component(
     xp, n, (count, components) = arrays.namespace(degrees), graph.matrix.shape[0], parts_of
     order = xp.argsort(components, stable=True)
     place = xp.argsort(order)
-    keys = xp.take(place, graph.rows) * n + xp.take(place, graph.matrix.indices)
-    matrix, rows = merged(keys, graph.matrix.data, n)
+    keys = xp.take(place, graph.matrix.rows) * n + xp.take(place, graph.matrix.indices)
+    matrix = merged(keys, graph.matrix.data, n)
     bounds = group_bounds(components, count)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
     ordered, vectors = xp.take(degrees, order), arrays.zeros((n, d), degrees)
@@ -227,9 +221,8 @@ def _each_component(
     for component in np.flatnonzero(np.diff(bounds) > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
-        ends, places = matrix.indptr[start : stop + 1] - part.start, matrix.indices[part] - start
-        local = SparseRows(ends, places, matrix.data[part], (stop - start, stop - start))
-        S = normalised(local, rows[part] - start, ordered[start:stop])
+        rows, columns, data = matrix.rows[part] - start, matrix.indices[part] - start, matrix.data[part]
+        S = normalised(SparseRows(rows, columns, data, (stop - start,) * 2), ordered[start:stop])
         solved = smallest_pairs(S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None)
         vectors[start:stop, : len(solved[0])] = xp.astype(solved[1], xp.float64)
         found += [(*pair, component, j) for j, pair in enumerate(zip(solved[0], solved[2], strict=True))]
@@ -240,12 +233,12 @@ def _each_component(
     return vectors, values, components, degrees, residuals, owners, columns
 
 
-def normalised(matrix: SparseRows, rows: Any, degrees: Any) -> SparseRows:
+def normalised(matrix: SparseRows, degrees: Any) -> SparseRows:
     """Return ``B^-1/2 A B^-1/2``."""
     xp = arrays.namespace(degrees)
     scale = 1.0 / xp.sqrt(degrees)
-    data = matrix.data * xp.take(scale, rows) * xp.take(scale, matrix.indices)
-    return SparseRows(matrix.indptr, matrix.indices, data, matrix.shape)
+    data = matrix.data * xp.take(scale, matrix.rows) * xp.take(scale, matrix.indices)
+    return SparseRows(matrix.rows, matrix.indices, data, matrix.shape)
 
 
 def smallest_pairs(S: SparseRows, degrees: Any, d: int, random: Random, report: Report) -> Pairs:
@@ -301,7 +294,7 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
 def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
     """Return the same as `spectral_graph.spectrum.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
-    matrix = SparseRows(S.indptr, S.indices, xp.astype(S.data, block.dtype), S.shape)
+    matrix = SparseRows(S.rows, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
     first = block[:, :1] / xp.sqrt(xp.sum(block[:, :1] * block[:, :1]))

@@ -31,11 +31,6 @@ def exp(A: Any) -> Any:
     return xp.exp(xp.where(A < 0.0, A, xp.zeros_like(A)))
 
 
-def times(A: Any, B: Any) -> Any:
-    """Return the product entry by entry; the first array may be the same, changed."""
-    return A.mul_(B) if arrays.library_of(A) == "torch" else A * B
-
-
 def cholesky(A: Any) -> Any:
     """Return the lower Cholesky factor of a matrix, or of a batch of them; numpy's LinAlgError if there is none."""
     library = arrays.library_of(A)

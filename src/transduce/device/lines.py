@@ -29,16 +29,13 @@ def lines(residuals: Any, diagonal: Any, weights: Any, pivot: Any, power: float)
 def regions(rho: Any, beta: Any, rank: int, side: str, slack: float) -> Regions:
     """Return the regions about the predictions: by selection, and by sweep where some line is too steep for it."""
     xp = arrays.namespace(rho)
-    if side == "two":
-        ends, steep = _select_two(xp, rho, beta, rank, slack)
-    else:
-        rho = -rho if side == "lower" else rho
-        ends, steep = _select_one(xp, rho, beta, rank, slack)
+    select, sweep = (_select_two, _sweep_two) if side == "two" else (_select_one, _sweep_one)
+    rho = -rho if side == "lower" else rho
+    ends, steep = select(xp, rho, beta, rank, slack)
     open_rows = np.flatnonzero(arrays.to_numpy(steep))
     intervals = Regions.from_intervals(ends)
     if len(open_rows):
         heights, slopes = (arrays.pick(part, open_rows) for part in (rho, beta))
-        sweep = _sweep_two if side == "two" else _sweep_one
         row = np.arange(len(intervals))
         row[open_rows] = len(intervals) + np.arange(len(open_rows))
         swept = _walk(xp, *sweep(xp, heights, slopes, slack), rank)

@@ -15,7 +15,6 @@ from transduce.core.types import AnyArray
 from transduce.device import memory
 
 PRODUCTS = ("cosine", "euclidean", "l2")
-Random = np.random.RandomState
 N_SAMPLE = 512  # rows on which the recall is measured
 GOOD_RECALL = 0.999  # below this candidates are chosen to more digits
 BUDGET = 2.0**28  # bytes of scores at a time, where nothing says how much is free
@@ -108,7 +107,7 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
     return xp.take_along_axis(values, some, axis=1), some
 
 
-def search(X: Any, k: int, settings: Any, random: Random, report: Any) -> tuple[Neighbors, str, float]:
+def search(X: Any, k: int, settings: Any, random: Any, report: Any) -> tuple[Neighbors, str, float]:
     """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
     xp, n = arrays.namespace(X), X.shape[0]
     rows, offsets = comparable(X, settings.metric)

@@ -138,8 +138,8 @@ def test_components_along_a_line(name):
     shuffle = np.random.default_rng(0).permutation(2 * n)
     one, two = shuffle[links], shuffle[links + 1]
     keys = np.concatenate([one * 2 * n + two, two * 2 * n + one])
-    matrix, rows = device_graph.merged(give(keys, name), give(np.ones(len(keys)), name), 2 * n)
-    count, part = device_graph.find_components(device_graph.DeviceGraph(matrix, rows))
+    matrix = device_graph.merged(give(keys, name), give(np.ones(len(keys)), name), 2 * n)
+    count, part = device_graph.find_components(device_graph.DeviceGraph(matrix, {}))
     assert count == 2
     part = arrays.to_numpy(part)[shuffle]
     assert len(set(part[:n])) == len(set(part[n:])) == 1

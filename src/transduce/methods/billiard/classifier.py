@@ -174,31 +174,24 @@ def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed:
 def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
     """Return the mean leave-one-out log-loss of every softness, by a Gaussian process. Shapes: K (l, l), codes (l,)."""
     # With the kernel ``A = K + softness I`` times an unknown scale, labels of -1 and 1 as if they were latent values,
-    # and one of them left out, the latent value there is Student's t: its mean, spread and scale follow from ``A^-1``
-    # and ``A^-1 y``, which one eigendecomposition of K gives for every softness.
+    # and row i left out, the latent value there is Student's t, of mean ``y_i - weights_i / diagonal_i`` with weights
+    # ``A^-1 y`` and the diagonal of ``A^-1``, spread ``1 / diagonal_i`` times the scale, and scale ``y' A^-1 y / l`` of
+    # the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``. One eigendecomposition of K gives all.
     values, vectors = np.linalg.eigh(K)
-    values = np.maximum(values, 0.0)
+    values, tiny, rest = np.maximum(values, 0.0), np.finfo(float).tiny, len(codes) - 1
     signs = np.where(codes[:, None] == balls.held_classes(int(codes.max()) + 1), 1.0, -1.0)
     turned, squares = vectors.T @ signs, vectors**2
     losses = []
     for softness in softnesses:
         inverse = 1.0 / (values + softness)
-        shares = left_out_shares(signs, vectors @ (inverse[:, None] * turned), squares @ inverse)
+        weights, diagonal = vectors @ (inverse[:, None] * turned), (squares @ inverse)[:, None]
+        means = signs - weights / diagonal
+        scales = np.maximum((signs * weights).sum(axis=0) - weights**2 / diagonal, tiny) / rest
+        shares = stdtr(rest, means * np.sqrt(diagonal / scales))
         shares = np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
-        right = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), np.finfo(float).tiny)
+        right = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), tiny)
         losses.append(-np.mean(np.log(np.clip(right, LEAST, 1.0))))
     return np.array(losses)
-
-
-def left_out_shares(signs: Array, weights: Array, diagonal: Array) -> Array:
-    """Return the probability (l, c) of +1 at each row from all the others; signs, weights (l, c), diagonal (l,)."""
-    # Without row i the mean there is ``y_i - weights_i / diagonal_i``, the spread ``1 / diagonal_i`` times the scale,
-    # and the scale ``y' A^-1 y / l`` of the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``.
-    rest = len(signs) - 1
-    inverse = diagonal[:, None]
-    means = signs - weights / inverse
-    scales = np.maximum((signs * weights).sum(axis=0) - weights**2 / inverse, np.finfo(float).tiny) / rest
-    return stdtr(rest, means * np.sqrt(inverse / scales))
 
 
 def arrange_rows(
@@ -254,7 +247,13 @@ def drop_balls(
     try:
         return geometry, geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
-        raise ValueError(_inseparable(softness, uses_width(settings.kernel))) from None
+        soft = "let labels be wrong with softness > 0 (or softness='loo')"
+        how = f"give a softness larger than {softness:g}" if softness > 0.0 else soft
+        width = ", or give the kernel a smaller width" if uses_width(settings.kernel) else ""
+        raise ValueError(
+            "No separator in this kernel's feature space gets every labelled row right, as far as double precision "
+            f"can tell: {how}{width}. Features far from 0 should be standardised."
+        ) from None
 
 
 def check_contradictions(K: Array, shown: LabelledRows, names: Any) -> None:
@@ -275,17 +274,6 @@ def check_contradictions(K: Array, shown: LabelledRows, names: Any) -> None:
                 f"Rows {who} cannot be told apart by this kernel in double precision, but are labelled differently: "
                 "scale the features (standardize=True), give a smaller width or bias, or softness > 0."
             )
-
-
-def _inseparable(softness: float, has_width: bool) -> str:
-    """Return what to do when no separator was found."""
-    soft = "let labels be wrong with softness > 0 (or softness='loo')"
-    how = f"give a softness larger than {softness:g}" if softness > 0.0 else soft
-    width = ", or give the kernel a smaller width" if has_width else ""
-    return (
-        "No separator in this kernel's feature space gets every labelled row right, as far as double precision can "
-        f"tell: {how}{width}. Features far from 0 should be standardised."
-    )
 
 
 class Vote(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +26,9 @@ NO_GUARANTEE = Guarantee(
     "none",
     reasons=("Scores rank the rows.", "For sets of classes with a guarantee, use ConformalTransducer."),
 )
+Labels = tuple[
+    PartlyLabelled, AnyArray, KnownLabels
+]  # of one labelling: as read, their classes, and for the cut
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
 
 
@@ -122,16 +125,13 @@ class SpectralGraphTransducer(ClassTransducer):
             self.n_features_in_ = len(rows)
         else:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
-        if settings.precomputed:
-            replace(settings, metric="cosine").check()
-        else:
-            settings.check(rows)
+        settings.check(None if settings.precomputed else rows)
         if rows.shape[0] == 1:
             raise ValueError("Found array with 1 sample(s): at least two rows are needed.")
         # Whatever is wrong with labels or settings is found before the long work.
         labels = self._read_labels(rows.shape[0], getattr(X, "index", None), y, costs)
         random = check_random_state(self.random_state)
-        return self._label(fit_graph(X, rows, settings, int(self.n_components), random), *labels)
+        return self._label(fit_graph(X, rows, settings, int(self.n_components), random), labels)
 
     def relabel(self, y: Any, *, costs: Any = None) -> Self:
         """Answer for another labelling y (n,) of the same rows, on the same spectrum, with `costs` as in `fit`.
@@ -145,20 +145,17 @@ class SpectralGraphTransducer(ClassTransducer):
         if y is None:
             raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
         base = self._fitted.base
-        return self._label(base, *self._read_labels(base.spectrum.components.shape[0], base.index, y, costs))
+        return self._label(base, self._read_labels(base.spectrum.components.shape[0], base.index, y, costs))
 
-    def _read_labels(
-        self, n: int, index: Any, y: Any, costs: Any
-    ) -> tuple[PartlyLabelled, AnyArray, KnownLabels]:
+    def _read_labels(self, n: int, index: Any, y: Any, costs: Any) -> Labels:
         """Return labels and settings of a labelling, checked."""
         sample = validation.read_labels(np.empty((n, 0)), index, y, missing_label=self.missing_label)
         classes, codes = validation.class_labels(sample)
         settings = {name: getattr(self, name) for name in ("label_weight", "class_prior", "class_costs")}
         return sample, classes, known_labels(classes, codes, sample.labelled, costs=costs, **settings)
 
-    def _label(
-        self, base: FittedGraph, sample: PartlyLabelled, classes: AnyArray, known: KnownLabels
-    ) -> Self:
+    def _label(self, base: FittedGraph, labels: Labels) -> Self:
+        sample, classes, known = labels
         cut = cut_graph(base.spectrum, known, base.n_components)
         answer, transduction = answer_of(base, cut, sample, classes)
         warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
@@ -206,8 +203,9 @@ class LabelledGraph(NamedTuple):
         scores, xp = arrays.pick(self.cut.scores, reached), arrays.namespace(self.cut.scores)
         same = arrays.library_of(rows) == arrays.library_of(scores)
         if not same or (base.rows is None and arrays.is_foreign(scores)):
-            where = "to rows on a device, by features"
-            raise ValueError(f"Rows on a device extend the answer {where}: pass such.")
+            raise ValueError(
+                "Rows on a device extend the answer to rows on a device, by features: pass such."
+            )
         if base.graph is not None and base.rows is not None:
             known, scale = arrays.pick(base.rows, reached), base.graph.diagnostics["scale"]
             weights: Any = similar_rows(rows, known, base.settings, scale)

@@ -238,9 +238,7 @@ def known_labels(
         each = np.broadcast_to(by_class[codes][:, None], members.shape)
     if costs is not None:
         costs = np.asarray(costs, dtype=float)
-        if costs.shape != labelled.shape or not np.all(
-            np.isfinite(costs[labelled]) & (costs[labelled] >= 0.0)
-        ):
+        if costs.shape != labelled.shape or not np.all((costs[labelled] >= 0.0) & (costs[labelled] < np.inf)):
             raise ValueError(f"costs must be one number from 0 for each of the {len(labelled)} rows.")
         each = each * costs[labelled][:, None]
     prior = np.bincount(codes, minlength=len(classes)) / n

@@ -78,14 +78,16 @@ class GraphSettings:
         """Whether there is nothing to search, because the user gives the graph."""
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
-    def check(self, rows: Any = None) -> None:
-        """Raise a ValueError that says which setting is wrong, or does not suit these rows."""
+    def check(self, rows: Any) -> None:
+        """Raise a ValueError that says which setting is wrong, or does not suit these rows; None if not searched."""
         metric, method = self.metric, self.method
         checks.check_whole("n_neighbors", self.n_neighbors, least=1)
         checks.check_choice("method", method, ("auto", "exact", "approximate"))
         checks.check_jobs(self.n_jobs)
         if self.most_compared is not None:
             checks.check_whole("most_compared", self.most_compared, least=1)
+        if rows is None:
+            return
         if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
             raise ValueError(
                 "metric must be 'cosine', another metric of scikit-learn such as 'euclidean', or a function of two "
@@ -105,13 +107,6 @@ class GraphSettings:
             raise ValueError(
                 "method='approximate' needs metric='cosine' or 'euclidean' and dense rows: use method='exact'."
             )
-
-
-class Reader(BaseEstimator):
-    """Gives a plain function the names of the features in its messages, and its labels a word for "none"."""
-
-    def __init__(self, missing_label: object = None) -> None:
-        self.missing_label = missing_label
 
 
 def neighbor_graph(
@@ -160,7 +155,7 @@ def neighbor_graph(
            [2., 0., 1.],
            [0., 1., 0.]])
     """
-    rows = validation.read_rows(Reader(), X, reset=True, sparse=True, device=True)
+    rows = validation.read_rows(BaseEstimator(), X, reset=True, sparse=True, device=True)
     settings = GraphSettings(n_neighbors, metric, method, n_jobs, most_compared)
     settings.check(rows)
     return build_graph(rows, settings, check_random_state(random_state))
@@ -267,8 +262,9 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
     xp, (m, k) = arrays.namespace(ids), ids.shape
     similar = xp.where((ids >= 0) & (similar > 0.0), similar, xp.zeros_like(similar))
     near = xp.where(ids >= 0, ids, xp.zeros_like(ids))
-    ends = xp.arange(0, m * k + 1, k, **arrays.on_device(ids))
-    return SparseRows(ends, xp.reshape(near, (-1,)), xp.reshape(similar, (-1,)), (m, known.shape[0]))
+    own = xp.broadcast_to(xp.arange(m, dtype=xp.int64, **arrays.on_device(ids))[:, None], (m, k))
+    own, near, similar = (xp.reshape(part, (-1,)) for part in (own, near, similar))
+    return SparseRows(own, near, similar, (m, known.shape[0]))
 
 
 MOST_KEPT = 100_000  # rows of a graph that is kept for the next fit

@@ -289,9 +289,8 @@ class Cells(NamedTuple):
         c = min(max(int(np.sqrt(n)), 2), n)
         part = random.choice(n, min(n, 40 * c), replace=False)
         means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
-        with warnings.catch_warnings():
-            # With fewer different rows than cells some cells stay empty.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # With fewer different rows than cells some cells stay empty.
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             means.fit(X[part])
         cell = means.predict(X)
         order = np.argsort(cell, kind="stable")
