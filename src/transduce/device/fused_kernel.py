@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
-import numpy as np
-
 from transduce.device.neighbors import Neighbors
 
 HEIGHT, STEP = 64, 128  # queries and rows of one product
@@ -156,14 +154,11 @@ TRAINING = 64  # rows for each cell
 TARGET = 0.975  # on the sample; a little more than is asked for
 
 
-def nearest_centres(X: Any, centres: Any, k: int = 1) -> Any:
-    """Return the `k` centres nearest to each row, nearest first, shape (n, k)."""
+def nearest_centre(X: Any, centres: Any) -> Any:
+    """Return the centre nearest to each row, shape (n,)."""
     half = 0.5 * (centres * centres).sum(dim=1)
-    parts, size = [], max(1, 2**28 // len(centres))
-    for start in range(0, len(X), size):
-        scores = X[start : start + size] @ centres.T - half
-        parts.append(scores.argmax(dim=1)[:, None] if k == 1 else scores.topk(k, dim=1).indices)
-    return torch.cat(parts)
+    parts = X.split(max(1, 2**28 // len(centres)))
+    return torch.cat([(part @ centres.T - half).argmax(dim=1) for part in parts])
 
 
 def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
@@ -171,7 +166,7 @@ def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
     part = X[torch.randperm(len(X), device=X.device, generator=generator)[: TRAINING * n_cells]]
     centres = part[:n_cells].clone()
     for _ in range(N_STEPS):
-        cell = nearest_centres(part, centres)[:, 0]
+        cell = nearest_centre(part, centres)
         sums = torch.zeros_like(centres).index_add_(0, cell, part)
         counts = torch.bincount(cell, minlength=n_cells)[:, None]
         centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
@@ -185,7 +180,7 @@ def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]
     single = X.float()
     n_cells = max(1, min(MOST_CELLS, n // ROWS_IN_CELL))
     centres = find_centres(single, n_cells, generator)
-    cell = nearest_centres(single, centres)[:, 0]
+    cell = nearest_centre(single, centres)
     counts = torch.bincount(cell, minlength=n_cells)
     blocks = -(-counts // STEP)
     first = torch.cumsum(blocks, 0) - blocks  # first block of every cell
@@ -195,7 +190,7 @@ def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]
     n_slots = int(blocks.sum()) * STEP
     rows_at = torch.full((n_slots,), -1, dtype=torch.int64, device=device)
     rows_at[slot] = order
-    near = nearest_centres(centres, centres, n_cells)
+    near = (centres @ centres.T - 0.5 * (centres * centres).sum(dim=1)).argsort(dim=1, descending=True)
     lists, lengths = _block_lists(near[:, : _visits_needed(cell, near, *known)], blocks, first)
     padded = torch.where(rows_at >= 0, rows_at, 0)
     filled = rows_at >= 0
@@ -218,7 +213,7 @@ def _visits_needed(cell: Any, near: Any, rows: Any, true: Any) -> int:
     """Return in how many of the nearest cells the target share of the true neighbours (s, k) of some rows lies."""
     needed = near.argsort(dim=1)[cell[rows][:, None], cell[true]].ravel()
     shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
-    return int(np.searchsorted(shares.cpu().numpy(), TARGET)) + 1
+    return int(torch.searchsorted(shares, TARGET)) + 1
 
 
 def _block_lists(visited: Any, blocks: Any, first: Any) -> tuple[Any, Any]:

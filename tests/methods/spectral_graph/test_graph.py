@@ -216,7 +216,7 @@ def test_row_in_a_cell_of_its_own_has_neighbours():
 
 
 def test_auto_is_approximate_for_many_dense_rows_only(monkeypatch):
-    monkeypatch.setattr("transduce.methods.spectral_graph.graph.EXACT_ROWS", 100)
+    monkeypatch.setattr("transduce.methods.spectral_graph.neighbors.EXACT_ROWS", 100)
     X = blobs(400)
     assert neighbor_graph(X, random_state=0).diagnostics["method"] == "approximate"
     assert neighbor_graph(sp.csr_array(X)).diagnostics["method"] == "exact"

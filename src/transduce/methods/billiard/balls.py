@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -269,10 +269,9 @@ WARM_UP = 500
 # as neighbouring ones say the same; no fewer than this; and no more numbers than this.
 SPACING, FEWEST_POSITIONS, MOST_NUMBERS = 0.5, 64, 4_000_000
 _BLOCK = 512  # rows whose state stays near the processor
-T = TypeVar("T")
 
 
-def in_threads(jobs: Sequence[Callable[[], T]], n_jobs: int | None) -> list[T]:
+def in_threads(jobs: Sequence[Callable[[], Any]], n_jobs: int | None) -> list[Any]:
     """Return what functions return, called in joblib's way; without joblib, whose calls take time, if one by one."""
     if effective_n_jobs(n_jobs) == 1:
         return [job() for job in jobs]

@@ -22,10 +22,9 @@ from transduce.device import memory
 from transduce.device import neighbors as device_neighbors
 from transduce.device.graph import DeviceGraph, SparseRows
 from transduce.device.neighbors import PRODUCTS, Neighbors
-from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, nearly_nearest_rows
+from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, search
 from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
 
-EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 SPARSE_METRICS = ("cosine", "euclidean", "l2", "manhattan", "l1", "cityblock")
 METRICS = sorted(
     {*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]}
@@ -184,21 +183,6 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     graph.diagnostics.update(n_neighbors=k, metric=name, method=method, recall=share)
     graph.diagnostics.update(n_random=n_random, scale=scale)
     return graph
-
-
-def search(
-    X: Any, k: int, settings: GraphSettings, random: np.random.RandomState, report: Any
-) -> tuple[Neighbors, str, float]:
-    """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
-    metric, method, n = settings.metric, settings.method, X.shape[0]
-    if method == "auto":
-        possible = not sp.issparse(X) and metric in PRODUCTS
-        method = "approximate" if possible and n > EXACT_ROWS else "exact"
-    work = Work(settings.n_jobs, report, most_compared=settings.most_compared)
-    if method == "exact" or n < 4 * k:
-        return nearest_rows(X, np.arange(n), X, k, metric, work), "exact", 1.0
-    found, share = nearly_nearest_rows(X, k, metric, random, work)
-    return found, method, share
 
 
 def reordered(graph: NeighborGraph, rows: AnyArray) -> NeighborGraph:

@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
 from transduce.core.types import AnyArray, Array
-from transduce.device.neighbors import Neighbors, distances_to
+from transduce.device.neighbors import PRODUCTS, Neighbors, distances_to
 
+EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
 QUERIES = 256  # rows whose neighbours are searched together
 CANDIDATES = 4096  # rows they are compared with in one product: both fit in the cache
 HOMOGENEOUS = ("euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev", "minkowski")
@@ -362,14 +363,22 @@ def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work 
     return search_dense(Q, own, X, np.zeros(len(X)), k, work)
 
 
-def nearly_nearest_rows(
-    X: AnyArray, k: int, metric: Any, random: np.random.RandomState, work: Work = QUIET
-) -> tuple[Neighbors, float]:
-    """Return nearly all of the `k` rows most similar to each, and the recall on a sample. Shapes: X (n, d)."""
+def search(
+    X: Any, k: int, settings: Any, random: np.random.RandomState, report: Callable[[float], None]
+) -> tuple[Neighbors, str, float]:
+    """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
+    metric, method, n = settings.metric, settings.method, X.shape[0]
+    if method == "auto":
+        possible = not sp.issparse(X) and metric in PRODUCTS
+        method = "approximate" if possible and n > EXACT_ROWS else "exact"
+    work = Work(settings.n_jobs, report, most_compared=settings.most_compared)
+    if method == "exact" or n < 4 * k:
+        return nearest_rows(X, np.arange(n), X, k, metric, work), "exact", 1.0
     if metric == "cosine":
-        return search_cells(X.astype(np.float32), np.zeros(len(X), dtype=np.float32), k, random, work)
+        found, share = search_cells(X.astype(np.float32), np.zeros(n, dtype=np.float32), k, random, work)
+        return found, method, share
     # In single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances.
     rows = X - X.mean(axis=0)
     rows = (rows / max(np.abs(rows).max(), np.finfo(float).tiny)).astype(np.float32)
-    found, reached = search_cells(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
-    return Neighbors(found.ids, -distances_to(X, X, found.ids)), reached
+    found, share = search_cells(rows, 0.5 * np.einsum("ij,ij->i", rows, rows), k, random, work)
+    return Neighbors(found.ids, -distances_to(X, X, found.ids)), method, share
