@@ -21,7 +21,7 @@ from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce import fill
 from transduce.labelling import Session, SessionSettings
 from transduce.labelling.certificates import about_intervals, about_left
-from transduce.labelling.export import SessionAnswers, fill_labels
+from transduce.labelling.export import fill_labels, told_answers
 from transduce.labelling.journal import Event, pack
 from transduce.labelling.model import Question, corrected, prepare
 from transduce.labelling.state import drawn_place, replay
@@ -704,7 +704,7 @@ def exported(session, folder, monkeypatch):
     assert done.guarantee in done.certificate.read_text(encoding="utf-8")
     report = done.report.read_text(encoding="utf-8")
     assert report.startswith("<!DOCTYPE html>")
-    rows = fill_labels(session, SessionAnswers.of(session)).summary()["rows"]
+    rows = fill_labels(session, told_answers(session)).summary()["rows"]
     written = pd.read_csv(done.filled, dtype=str).loc[~given, f"{target}_filled"]
     assert {one["position"]: str(one["value"]) for one in rows} == written.to_dict()
     return labelled, filled, report, done.guarantee

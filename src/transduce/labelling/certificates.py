@@ -358,35 +358,25 @@ class Certificates:
 
 
 def certify(state: State, wrong_share: float) -> Certificates:
-    """Return all certificates of a state."""
-    recall, recall_curve = _certified_recall(state)
-    wrong, wrong_curve = _certified_answers(state, wrong_share)
-    return Certificates(recall, wrong, intervals(state), recall_curve, wrong_curve)
-
-
-def _certified_recall(state: State) -> tuple[RecallCertificate | None, list[tuple[int, float]]]:
-    if state.wanted is None:
-        return None, []
-    audit, certainty = state.audit(state.is_wanted), state.header.certainty
-    certificate = certify_recall(audit, recall=state.header.recall, certainty=certainty)
-    *bounds, (last, _) = bound_curve(audit, 1.0 - certainty)
-    found = state.outside(state.is_wanted, doubt=False)
-    curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
-    return certificate, [*curve, (last, certificate.recall_at_least)]
-
-
-def _certified_answers(state: State, share: float) -> tuple[WrongCertificate | None, list[tuple[int, int]]]:
-    """Return the certificate about the answers frozen last; each freeze has its own part of the level."""
-    if not state.freezes:
-        return None, []
-    freeze, certainty = state.freezes[-1], state.header.certainty
-    level, is_wrong = (1.0 - certainty) * share_of_level(len(state.freezes)), state.is_wrong(freeze)
-    audit = state.audit(is_wrong, freeze.first_draw)
-    certificate = certify_answers(audit, share=share, certainty=1.0 - level)
-    *bounds, (last, _) = bound_curve(audit, level)
-    found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
-    curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
-    return replace(certificate, certainty=certainty), [*curve, (last, certificate.wrong_at_most)]
+    """Return all certificates of a state; each freeze of answers has its own part of the level."""
+    recall, answers, recall_curve, answers_curve = None, None, [], []
+    certainty, level = state.header.certainty, 1.0 - state.header.certainty
+    if state.wanted is not None:
+        audit, found = state.audit(state.is_wanted), state.outside(state.is_wanted, doubt=False)
+        recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+        *bounds, (last, _) = bound_curve(audit, level)
+        recall_curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
+        recall_curve.append((last, recall.recall_at_least))
+    for freeze in state.freezes[-1:]:
+        level, is_wrong = level * share_of_level(len(state.freezes)), state.is_wrong(freeze)
+        audit = state.audit(is_wrong, freeze.first_draw)
+        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
+        certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
+        answers = replace(certified, certainty=certainty)
+        *bounds, (last, _) = bound_curve(audit, level)
+        answers_curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
+        answers_curve.append((last, answers.wrong_at_most))
+    return Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
 
 
 def intervals(state: State) -> Intervals:
@@ -479,17 +469,16 @@ def about_intervals(intervals: Intervals) -> str:
         alone = "The first random draws calibrate by themselves, with no assumption at all"
         return f"{alone}: audit when you like."
     planned, skipped = counted(intervals.planned, "random draw"), intervals.drawn - intervals.answered
+    count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
     if intervals.complete:
         done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
         if skipped:
-            count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
             done += f" {count} as badly answered: judge them if you can."
         return f"{done} The next draws begin a new block." if intervals.searched else done
     kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
     if intervals.spoilt:
         return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
     if intervals.missing:
-        count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
         few = f"judge {intervals.missing:,} of them" if intervals.missing <= skipped else "begin a new block"
         return f"{count} as badly answered, which is too many: {few}.{kept}"
     skipped -= intervals.waiting

@@ -16,7 +16,7 @@ from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.safe_files import check_free, write_text
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
 from transduce.filling.diagnostics import Told
@@ -25,7 +25,7 @@ from transduce.labelling.certificates import certificate_text, intervals
 from transduce.labelling.journal import Label
 from transduce.labelling.model import Model
 from transduce.labelling.session import Exported, Session
-from transduce.labelling.state import ENOUGH_DRAWS, State, replay
+from transduce.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.tables import files
 from transduce.tables.files import write
 
@@ -44,7 +44,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table
     source = table.source or files.Table(table.frame, "csv", None, "table")
-    answers = SessionAnswers.of(session)
+    answers = told_answers(session)
     write(labelled, source, label_columns(session, answers), force=force)
     result: FillResult | None = None
     try:
@@ -55,65 +55,45 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
     write_text(certificate, text, force=force)
-    both = (None, None) if result is None else (filled, report)
+    done = Exported(labelled, certificate, None, None, said, verdict, grounds)
     if result is not None:
         result.report(report, force=force)
         write(filled, source, result.new, force=force)
-    return Exported(labelled, certificate, *both, said, verdict, grounds)
+        done = replace(done, filled=filled, report=report)
+    return done
 
 
-@dataclass(frozen=True, eq=False)
-class SessionAnswers:
-    """The answers that all files tell of: those frozen last, which a certificate is about, or else the current ones."""
-
-    values: AnyArray  # (n,) as in `Answers`, a row's label where it has one
-    source: str  # who answered
-    blind: AnyArray  # (n,) answers at random draws that their labels have not taught; -1 or NaN elsewhere
-
-    @classmethod
-    def of(cls, session: Session) -> SessionAnswers:
-        """Return the answers of a session now."""
-        state, now = session.state, session.answers(everywhere=True)
-        values, source, blind = now.values.copy(), now.source, now.hidden
-        if state.freezes:
-            frozen = state.freezes[-1]
-            values, blind = frozen.values.copy(), frozen.values.copy()
-            blind[state.drawn[: frozen.first_draw]] = _none(session)
-            source = f"answers frozen on {frozen.time[:10]}"
-        codes = state.codes()
-        values[[*codes]] = [*codes.values()]
-        return cls(values, source, _hidden_in_turn(session) if blind is None else blind)
-
-    def judged(self, session: Session) -> pd.DataFrame | None:
-        """Return labels of random draws, and their answers without them; None if they are too few to tell."""
-        labels = session.state.labels
-        rows = [row for row in session.state.drawn if row in labels and self.blind[row] > _none(session)]
-        if len(rows) < ENOUGH_DRAWS:
-            return None
-        true, answered = [labels[row] for row in rows], session.named(self.blind[rows])
-        return pd.DataFrame({"true": true, "answered": answered})
+def told_answers(session: Session) -> Answers:
+    """Return the answers that all files tell of: those frozen last, which a certificate is about, or those of now."""
+    now, codes = session.answers(everywhere=True), session.state.codes()
+    for frozen in session.state.freezes[-1:]:
+        now = replace(now, values=frozen.values, source=f"answers frozen on {frozen.time[:10]}")
+    values = now.values.copy()
+    values[[*codes]] = [*codes.values()]
+    return replace(now, values=values)
 
 
-def _none(session: Session) -> float:
-    """Return what stands for no answer, and is smaller than any."""
-    return -np.inf if session.task == "numbers" else -1
-
-
-def _hidden_in_turn(session: Session) -> AnyArray:
-    """Return the first opinion at random draws, a fifth of which is hidden in turn. Returns shape (n,)."""
-    state, codes, settings = session.state, session.state.codes(), session.settings
-    drawn = [row for row in state.drawn if row in state.labels]
-    blind = np.full(session.table.n_rows, _none(session))
-    if len(drawn) >= ENOUGH_DRAWS and session.prepared is not None:
-        model = Model(session.prepared, session.task, settings.confidence, state.header.seed)
-        shares = None if state.numbers else state.class_shares()
+def judged_draws(session: Session) -> pd.DataFrame | None:
+    """Return labels of random draws, and answers that these have not taught; None if they are too few to tell."""
+    state, hidden = session.state, session.answers().hidden
+    since = state.freezes[-1].first_draw if state.freezes else 0
+    drawn = [row for row in state.drawn[since:] if row in state.labels]
+    if len(drawn) < ENOUGH_DRAWS or session.prepared is None:
+        return None
+    answers = state.freezes[-1].values if state.freezes else hidden
+    if answers is None:  # a fifth of the draws is hidden in turn
+        model = Model(session.prepared, session.task, session.settings.confidence, state.header.seed)
+        codes, shares = state.codes(), None if state.numbers else state.class_shares()
+        answers = np.full(session.table.n_rows, np.nan if state.numbers else -1)
         for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
             others = {row: code for row, code in codes.items() if row not in some}
-            blind[some] = model.answer(others, shares, everywhere=True).values[some]
-    return np.nan_to_num(blind, nan=_none(session))
+            answers[some] = model.answer(others, shares, everywhere=True).values[some]
+    true, answered = [state.labels[row] for row in drawn], session.named(answers[drawn])
+    judged = pd.DataFrame({"true": true, "answered": answered}).dropna(ignore_index=True)
+    return judged if len(judged) >= ENOUGH_DRAWS else None
 
 
-def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
+def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
     """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer."""
     state, target, n = session.state, session.table.target, session.table.n_rows
     labels = [state.label_of(row) for row in range(n)]
@@ -136,7 +116,7 @@ def label_columns(session: Session, answers: SessionAnswers) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------------- the filled table
 
 
-def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
+def fill_labels(session: Session, answers: Answers) -> FillResult:
     """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
     state, table, block = session.state, session.table, CalibrationBlock.of(session)
     level = session.settings.confidence if block is None else block.level
@@ -151,8 +131,7 @@ def fill_labels(session: Session, answers: SessionAnswers) -> FillResult:
             notes.append(block.note(session))
         except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
             guarantee = replace(guarantee, reasons=(f"The random draws cannot calibrate them: {error}",))
-    judged = answers.judged(session)
-    about = (answers.source, judged, guarantee, _origins(state), _to_do(session), again, notes)
+    about = (answers.source, judged_draws(session), guarantee, _origins(state), _to_do(session), again, notes)
     told = Told(session.named(answers.values), *about)
     frame = _with_labels(session, state.labelled)
     result = fill_told(frame, table.target, told, calibrated, **_options(session, level))

@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -266,11 +266,7 @@ class Model:
         self.prepared, self.second = prepared, SecondOpinion(prepared.matrix)
         numbers = task == "numbers"
         self._opinion = NumberOpinion(prepared, confidence, seed) if numbers else ClassOpinion(prepared)
-        self._ranking = ClassRanking(prepared.unit, prepared.graph)
-
-    @cached_property
-    def _teaching(self) -> Teaching:
-        return Teaching(self.prepared.graph)
+        self._ranking, self._teaching = ClassRanking(prepared.unit, prepared.graph), Teaching(prepared.graph)
 
     # ------------------------------------------------------------------------------------------ answering rows
 
@@ -330,19 +326,13 @@ class Model:
         if len(order) > CANDIDATES:
             order = order[np.argpartition(-scores[order], CANDIDATES)[:CANDIDATES]]
         order = order[np.argsort(-scores[order], kind="stable")]
-        likeness = _cosines(self.prepared.unit, order, np.array(recent[-RECENT:], dtype=np.int64))
-        return int(order[np.argmax(likeness < COPY)])  # the first, too, if all are alike
+        cosines = self.prepared.unit[order] @ self.prepared.unit[np.array(recent[-RECENT:])].T
+        likeness = cosines.toarray() if sp.issparse(cosines) else np.asarray(cosines)
+        return int(order[np.argmax(likeness.max(axis=1) < COPY)])  # the first, too, if all are alike
 
 
 def _best(scores: Array, free: Mask) -> int:
     return int(np.argmax(np.where(free, scores, -np.inf)))
-
-
-def _cosines(unit: MaybeSparse, rows: AnyArray, others: AnyArray) -> Array:
-    """Return the largest cosine of each row with one of the others."""
-    products = unit[rows] @ unit[others].T
-    dense = sp.csr_array(products).toarray() if sp.issparse(products) else np.asarray(products)
-    return np.asarray(dense.max(axis=1), dtype=float)
 
 
 class Teaching:
@@ -402,8 +392,6 @@ class ClassRanking:
     def scores(self, hits: list[int], others: list[int]) -> Array:
         """Return a score for every row (n,): the higher, the more like the hits and unlike the others."""
         rows = np.array([*hits, *others], dtype=np.int64)
-        if len(rows) == 0:
-            return np.zeros(len(self._graph))
         signs = np.repeat([1.0, -1.0], [len(hits), len(others)])
         weights = len(rows) / (2 * np.repeat([len(hits), len(others)], [len(hits), len(others)]))
         own = self._unit[rows]

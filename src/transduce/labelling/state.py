@@ -179,7 +179,7 @@ class State:
     def n_teaching(self) -> int:
         """How many of the next draws are to teach before others calibrate: labels are too few, or of one class."""
         labels = self.labelled
-        varied = self.header.task == "numbers" or len(set(labels.values())) > 1
+        varied = self.numbers or len(set(labels.values())) > 1
         return 0 if varied and len(labels) >= TEACHING else TEACHING
 
     def block_size(self, level: float) -> int:

@@ -19,20 +19,21 @@ from transduce.labelling.session import Session, SessionSettings
 if TYPE_CHECKING:
     from transduce.page.workspace import Workspace
 
+Say = Callable[[str], None]
 FOLDER = Path("demo-output") / "label-digits"
 WANTED = 8
 MOMENT = 1.0  # seconds in which small tables are compared: their page opens ready
 
 
-def run_open(table: str | None, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
+def run_open(table: str | None, *, port: int, browser: bool, say: Say) -> None:
     """Serve the page for the whole job, for the tables of a folder, until it is interrupted."""
     with _listening(port) as listening:
         from transduce.page.workspace import Workspace
 
         path = Path(table or ".")
         folder, name = (path, None) if path.is_dir() else (path.parent, path.name)
-        said = f"The tables in {folder.resolve()}. Nothing leaves this computer."
-        _serve(Workspace(folder, name), listening, [said], browser=browser, say=say)
+        say(f"The tables in {folder.resolve()}. Nothing leaves this computer.")
+        _serve(Workspace(folder, name), listening, browser, say)
     say("Ended. Everything is kept beside the table; the same command goes on there.")
 
 
@@ -43,7 +44,7 @@ def run_label(
     port: int = 0,
     browser: bool = True,
     demo: bool = False,
-    say: Callable[[str], None] = print,
+    say: Say = print,
     **how: Any,
 ) -> None:
     """Serve the labelling page of a table until it is interrupted; what is not named here is for `Session`."""
@@ -62,9 +63,10 @@ def run_label(
                 session.propose("find")
             labelled = len(session.state.labels)
             already = f", {labelled:,} labelled in earlier sittings" if labelled else ""
-            said = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
-            said = f"{said} Everything is saved in {session.journal}."
-            _serve(session, listening, [said, *session.notes], browser=browser, say=say)
+            rows = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
+            for line in (f"{rows} Everything is saved in {session.journal}.", *session.notes):
+                say(line)
+            _serve(session, listening, browser, say)
             labels = counted(len(session.state.labels), "label is", "labels are")
             say(f"Ended. {labels} in {session.journal}; the same command goes on there.")
 
@@ -78,21 +80,13 @@ def _listening(port: int) -> socket.socket:
     return listen(port)
 
 
-def _serve(
-    served: Session | Workspace,
-    listening: socket.socket,
-    lines: list[str],
-    *,
-    browser: bool,
-    say: Callable[[str], None],
-) -> None:
-    """Say what was opened and where the page is, and serve it until it is interrupted."""
+def _serve(served: Session | Workspace, listening: socket.socket, browser: bool, say: Say) -> None:
+    """Say where the page is, and serve it until it is interrupted."""
     from transduce.page.server import make_server
 
     with suppress(KeyboardInterrupt):
         server, address = make_server(served, listening)
-        for line in (*lines, f"Open {address}"):
-            say(line)
+        say(f"Open {address}")
         say("The address works once, in one browser. Press Ctrl-C here to end.")
         if browser:
             webbrowser.open(address)

@@ -246,9 +246,8 @@ def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
         will_not.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
     n_kept = design.n_calibration(labels.n_labels, choices.confidence)
     if guarantee.kind == "approximate" and n_kept < effective_needed(choices.confidence):
-        will_not.append(
-            f"Anything, if columns tell which rows have a label: {labels.n_labels} are too few then."
-        )
+        few = f"{labels.n_labels} are too few then"
+        will_not.append(f"Anything, if columns tell which rows have a label: {few}.")
     will_not.append("One particular row: a guarantee is about rows picked at random.")
     draw = guarantee.kind != "exact" or choices.way == "chance"
     said = {"headline": guarantee.headline, "will": will, "will_not": will_not}
@@ -258,15 +257,10 @@ def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
 def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
     """Return the guarantee of a design as it will read, without what is not known before the fit."""
     assumption = STILL if choices.way == "date" else design.assumption
+    kind = "approximate" if assumption == ESTIMATE else "exact"
+    guarantee = Guarantee(kind, about=about, confidence=choices.confidence, assumptions=(assumption,))
     within = "class" if isinstance(design, ByClass) and design.by_class else ""
-    return Guarantee(
-        "approximate" if assumption == ESTIMATE else "exact",
-        about=about,
-        confidence=choices.confidence,
-        within=within,
-        n_groups=int(isinstance(design, Grouped)),
-        assumptions=(assumption,),
-    )
+    return replace(guarantee, within=within, n_groups=int(isinstance(design, Grouped)))
 
 
 # ----------------------------------------------------------------------- the answers row by row, in pages
@@ -291,7 +285,7 @@ class AnswerRows:
         gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
         names = [name for name in map(str, preview.frame.columns) if name not in gone]
         others = sorted(
-            set(names) - {*first}, key=lambda name: (-relevance.get(name, 0.0), names.index(name))
+            (name for name in names if name not in first), key=lambda name: -relevance.get(name, 0.0)
         )
         self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
         self._order = lru_cache(MOST_KEPT)(self._sorted)
@@ -351,11 +345,9 @@ class AnswerRows:
     @cached_property
     def _searched(self) -> list[str]:
         """The columns with words in them: numbers are not searched for."""
-        return [
-            name
-            for name in self.context
-            if pa.types.is_large_string(kind := self._column(name).type) or pa.types.is_string(kind)
-        ]
+        kinds = {name: self._column(name).type for name in self.context}
+        types = (pa.string(), pa.large_string())
+        return [name for name, kind in kinds.items() if kind in types]
 
     def _found(self, words: str) -> Mask:
         """Return which rows have all these words in what is shown of them; a number finds that row, too."""
@@ -424,6 +416,7 @@ class AnswerRows:
         near = self._preview.neighbours(row, labels, choices)
         moments = labels.spelling.moments
         known = [labels.labels[one] if moments is None else moments.shown(labels.labels[one]) for one in near]
+        known = [clean(label) if isinstance(label, str) else finite(label) for label in known]
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in table.show if name not in left]
         relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}
@@ -434,11 +427,7 @@ class AnswerRows:
             "relevance": [relevance.get(name) for name in columns],
             "own": self._preview.cells(row, columns),
             "neighbours": [
-                {
-                    "row": one,
-                    "label": clean(label) if isinstance(label, str) else finite(label),
-                    "cells": self._preview.cells(one, columns),
-                }
+                {"row": one, "label": label, "cells": self._preview.cells(one, columns)}
                 for one, label in zip(near, known, strict=True)
             ],
         }

@@ -243,9 +243,8 @@ def _answers(result: FillResult) -> pd.DataFrame:
         moments = result.labels.spelling.moments
         if moments is not None:
             for name in ("value", "low", "high"):
-                columns[f"{name}_text"] = [
-                    moments.shown(one) if np.isfinite(one) else None for one in columns[name]
-                ]
+                texts = (moments.shown(one) if np.isfinite(one) else None for one in columns[name])
+                columns[f"{name}_text"] = [*texts]
         return pd.DataFrame(columns)
     columns["value"] = [name_of(one) for one in answer.values[order]]
     probability = result.new[f"{result.target}_probability"].to_numpy(dtype=float, na_value=np.nan)
