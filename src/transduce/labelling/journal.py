@@ -101,15 +101,12 @@ class Journal:
         *lines, torn = content.split(b"\n")
         good = 0
         for number, line in enumerate(lines, start=1):
-            whole = None
-            with suppress(ValueError):
-                whole = json.loads(line)
-            if whole is None and number == len(lines):
-                torn = line
-                break
             try:
-                self._take(whole)
+                self._take(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
+                if number == len(lines) and isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+                    torn = line
+                    break
                 raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
             good += len(line) + 1
         if torn:

@@ -49,7 +49,6 @@ GRAPH_WEIGHT = 1.2
 RIDGE = 1.0  # of regressions on words and features
 TOLERANCE, MOST_STEPS = 1e-4, 200  # of conjugate gradients
 MOST_REGIONS = 2_000  # rows that get an interval
-MOST_PARTS = 500  # parts of the graph whose labels are spread over it
 MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach
 BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
@@ -452,9 +451,6 @@ class ClassOpinion:
 
     def _by_graph(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, Array]:
         """Return classes and margins at all rows, -1 and NaN where no label reaches, as `relabel` computes them."""
-        kept = self._in_large_parts(rows)
-        if len(set(labels[kept].tolist())) > 1:
-            rows, labels = rows[kept], labels[kept]
         classes, counts = np.unique(labels, return_counts=True)
         prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
         held = slice(None) if len(classes) > 2 else slice(1, 2)
@@ -465,15 +461,6 @@ class ClassOpinion:
         cut = cut_graph(self._spectrum, known, N_COMPONENTS)
         best, certain = winners(cut.scores, cut.thresholds)
         return np.where(np.isnan(certain), -1, classes[best]).astype(np.int16), certain
-
-    def _in_large_parts(self, rows: AnyArray) -> Mask:
-        """Return which labels the graph takes: all, or those in its largest parts; each part adds a dimension."""
-        part = self._spectrum.components[rows]
-        known = np.unique(part)
-        if len(known) <= MOST_PARTS:
-            return np.ones(len(rows), dtype=bool)
-        sizes = np.bincount(self._spectrum.components)[known]
-        return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
 
 
 def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:

@@ -353,13 +353,9 @@ class OpenServer:
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
             table = read_label_table(path, choices.target, show, choices.sheet)
             table = replace(table, frame=without(table.frame, choices.missing))
-            settings = SessionSettings(
-                confidence=choices.confidence,
-                labels_by_class=choices.way == "class",
-                first=self._advised(choices, table.n_rows),
-                wait=False,
-            )
-            session = Session(table, choices.target, settings=settings)
+            level, first = choices.confidence, self._advised(choices, table.n_rows)
+            settings = SessionSettings(confidence=level, labels_by_class=choices.way == "class", first=first)
+            session = Session(table, choices.target, settings=replace(settings, wait=False))
             self.label.session = session
             session.propose("audit" if body.get("draw") else "learn")
 

@@ -202,21 +202,17 @@ class Workspace:
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
             raise ValueError(f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.KINDS)}.")
         free, number, size = self.folder / wanted, 1, 0
-        while not _taken(free):
+        while free.exists() or free.is_symlink():
             number += 1
             free = self.folder / f"{wanted.partition('.')[0]}-{number}.{wanted.partition('.')[2]}"
-        try:
-            with whole_file(free, force=True) as file:
-                async for part in content:
-                    size += len(part)
-                    if size > LARGEST_UPLOAD:
-                        raise ValueError("The file is too large to be dropped: put it into the folder.")
-                    await run_in_threadpool(file.write, part)
-                if not size:
-                    raise ValueError(f"{wanted!r} is empty.")
-        except BaseException:
-            free.unlink(missing_ok=True)
-            raise
+        with whole_file(free) as file:
+            async for part in content:
+                size += len(part)
+                if size > LARGEST_UPLOAD:
+                    raise ValueError("The file is too large to be dropped: put it into the folder.")
+                await run_in_threadpool(file.write, part)
+            if not size:
+                raise ValueError(f"{wanted!r} is empty.")
         return free.name
 
     # -------------------------------------------------------------------------------------------------- the table
@@ -279,12 +275,3 @@ class Workspace:
                 new = replace(new, revision=saved.revision + 1)
             new.write(self._beside(table))
             return new
-
-
-def _taken(path: Path) -> bool:
-    """Take a name that is free, or return that it is not."""
-    try:
-        path.open("xb").close()
-    except FileExistsError:
-        return False
-    return True
