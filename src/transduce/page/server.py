@@ -179,9 +179,8 @@ class Server:
         table, lines = self._session.table, list[Json]()
         for row in table.search(request.query_params.get("words", "")[:LONGEST_TEXT]):
             label = self._session.state.label_of(row)
-            lines.append(
-                {"row": row, "title": table.title(row), "label": None if label is None else str(label)}
-            )
+            shown = None if label is None else str(label)
+            lines.append({"row": row, "title": table.title(row), "label": shown})
         return lines
 
     def _row(self, request: Request) -> Json:

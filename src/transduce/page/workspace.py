@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from transduce.core import checks
 from transduce.core.safe_files import whole_file, write_text
-from transduce.core.words import GUARANTEES, TASKS, in_shell
+from transduce.core.words import in_shell
 from transduce.filling.options import KINDS, OPTIONS, Options, design_of
 from transduce.labelling.journal import is_journal
 from transduce.tables import files
@@ -91,16 +91,11 @@ class Choices:
         texts = [self.target, self.id, self.sheet, self.column, *lists]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
-        for name in ("minimum", "maximum"):
-            if getattr(self, name) is not None:
-                checks.check_number(name, getattr(self, name))
-        checks.check_share("confidence", self.confidence)
-        checks.check_choice("guarantee", self.guarantee, GUARANTEES)
-        checks.check_choice("task", self.task, TASKS)
         checks.check_whole("labels", self.labels, least=0)
         checks.check_choice("step", self.step, STEPS)
         if self.way is not None:
             checks.check_choice("way", self.way, tuple(WAYS))
+        self.options()  # refuses what `fill` does not take
 
     @property
     def flags(self) -> dict[str, Any]:
