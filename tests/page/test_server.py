@@ -455,3 +455,23 @@ def test_the_demo_goes_on_with_another_digit(tmp_path, monkeypatch):
     command.run_label(None, None, demo=True, browser=False, say=str)
     with Session(tmp_path / "digits.csv", "digit") as session:
         assert (session.state.wanted, session.state.mode) == (3, "audit")
+
+
+def test_the_terminal_says_how_far_the_comparison_is():
+    """While all rows are compared in the background, a line every few seconds, and one at the end."""
+    from transduce.page import command
+
+    class Comparison:
+        stages = iter(["Comparing all rows: graph, 40 %.", "Comparing all rows: spectrum, 5 %.", ""])
+        words = property(lambda self: self.now)
+
+        def join(self, seconds):
+            self.now = next(self.stages)
+            return not self.now
+
+    lines = []
+    command.follow(Bunch(model=None, preparation=Comparison()), lines.append)
+    assert lines[:2] == ["Comparing all rows: graph, 40 %.", "Comparing all rows: spectrum, 5 %."]
+    assert lines[2:] == ["All rows are compared: answers are there, and Find can be used."]
+    command.follow(Bunch(model="there already"), lines.append)
+    assert len(lines) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from transduce.page.workspace import Workspace
 
 Say = Callable[[str], None]
+EVERY = 5.0  # seconds between two lines about a comparison that takes longer
 FOLDER = Path("demo-output") / "label-digits"
 WANTED = 8
 MOMENT = 1.0  # seconds in which small tables are compared: their page opens ready
@@ -66,9 +68,18 @@ def run_label(
             rows = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
             for line in (f"{rows} Everything is saved in {session.journal}.", *session.notes):
                 say(line)
+            threading.Thread(target=follow, args=(session, say), daemon=True).start()
             _serve(session, listening, browser, say)
             labels = counted(len(session.state.labels), "label is", "labels are")
             say(f"Ended. {labels} in {session.journal}; the same command goes on there.")
+
+
+def follow(session: Session, say: Say) -> None:
+    """Say how far the comparison of all rows is, until it is done."""
+    if session.model is None:
+        while not session.preparation.join(EVERY):
+            say(session.preparation.words)
+        say(session.preparation.words or "All rows are compared: answers are there, and Find can be used.")
 
 
 def _listening(port: int) -> socket.socket:
