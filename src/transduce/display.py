@@ -521,16 +521,3 @@ class GraphMapDisplay(Display):
             bar.set_ticks(np.arange(count), labels=names)
             bar.ax.tick_params(length=0)
         finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")
-
-
-def plot_comparison(table: pd.DataFrame, scoring: str, *, smaller: bool = False, ax: Any = None) -> Any:
-    """Draw the mean score of each method and its standard deviation over the folds, the best on top."""
-    scored = table[table["score"].notna()]
-    ax = new_axes((6.4, 1.2 + 0.4 * len(scored))) if ax is None else ax
-    places = np.arange(len(scored))
-    ax.errorbar(scored["score"], places, xerr=scored["spread"], fmt="o", color=INSIDE, capsize=3)
-    ax.set_yticks(places, [str(name).replace("_", " ") for name in scored.index])
-    ax.set_ylim(len(scored) - 0.5, -0.5)
-    better = f"{scoring.replace('_', ' ')}, {'smaller' if smaller else 'larger'} is better"
-    ax.set_xlabel(f"{better}\n(mean and standard deviation over the folds)")
-    return ax

@@ -14,7 +14,7 @@ from transduce import fill
 from transduce.cli.app import app
 from transduce.conformal import ByClass
 from transduce.filling import fill_folder, fit_fill, load, save
-from transduce.filling.options import Options, design_of, flags_of, read_spelled, spelled_shares
+from transduce.filling.options import Options, design_of, flags_of, read_spelled
 
 NAMES = np.array(["no, thanks", "ja=ä"], dtype=object)
 SHARES = {"no, thanks": 0.92, "ja=ä": 0.08}
@@ -128,7 +128,7 @@ class TestFlags:
         ids=["plain", "commas", "both", "spaces"],
     )
     def test_what_is_spelled_is_read_back(self, shares):
-        assert read_spelled(spelled_shares(shares)) == shares
+        assert read_spelled(flags_of(ByClass(shares))["class_shares"]) == shares
         assert design_of(flags_of(ByClass(shares))) == ByClass(shares)
 
     def test_options_are_read_back(self):

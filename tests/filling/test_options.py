@@ -151,7 +151,7 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
     def fails(*args):
         raise ArithmeticError("no convergence")
 
-    for name in ("row_map", "_cross_validate", "relevance", "_gain", "_next_rows"):
+    for name in ("row_map", "_hide_labels", "relevance", "_gain", "_next_rows"):
         monkeypatch.setattr(diagnostics, name, fails)
     fresh = replace(filled, diagnosis=diagnostics.Diagnosis(filled.fit, filled.options))
     assert fresh.map is None

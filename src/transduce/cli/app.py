@@ -16,7 +16,7 @@ import transduce
 from transduce.cli.terminal import progress_bars, refusals, say
 from transduce.core.words import flag, in_shell, options_spelled
 from transduce.filling import options as filling
-from transduce.filling.options import ANSWER, COLUMNS, LARGE, OUTPUT, PANELS, Kind, Option
+from transduce.filling.options import ANSWER, COLUMNS, LARGE, LEVEL, OUTPUT, PANELS, Kind, Option
 
 app = typer.Typer(
     name="transduce",
@@ -56,11 +56,6 @@ def _out_or_folder(name: str, value: str) -> None:
         _out(name, value)
 
 
-def _plot(name: str, value: Path) -> None:
-    if value.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
-
-
 FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
 OWN = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
@@ -73,7 +68,6 @@ OWN = {  # options of the commands, besides those of `fill` in Python
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
-    "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
     "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
     "force": Option("Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG),
     "memory": Option(
@@ -137,13 +131,6 @@ def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
     return check
 
 
-def _share(value: float) -> float:
-    """Return a share, or refuse what does not lie strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{value} does not lie strictly between 0 and 1.")
-    return value
-
-
 def _option(name: str, metavar: str, help: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help, **more)
 
@@ -196,7 +183,7 @@ def _start(
 
 
 @app.command("fill", cls=PanelCommand)
-@takes(*(name for name in TABLE if name not in ("labels", "plot")))
+@takes(*(name for name in TABLE if name != "labels"))
 def fill_command(
     table: TableFile,
     target: Annotated[
@@ -282,9 +269,12 @@ def label(  # noqa: PLR0913
         Literal["auto", "classes", "numbers"], typer.Option(help="Whether labels are classes or numbers.")
     ] = "auto",
     recall: Annotated[
-        float, typer.Option(callback=_share, help="Share of the wanted rows to be found.")
+        float,
+        typer.Option(callback=_checked("--recall", LEVEL), help="Share of the wanted rows to be found."),
     ] = 0.95,
-    certainty: Annotated[float, typer.Option(callback=_share, help="How certain that is to be.")] = 0.95,
+    certainty: Annotated[
+        float, typer.Option(callback=_checked("--certainty", LEVEL), help="How certain that is to be.")
+    ] = 0.95,
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
@@ -315,7 +305,7 @@ def _parted(words: str | None) -> list[str]:
 
 @app.command()
 @takes(
-    *("task", "ignore", "text", "number", "id", "missing", "sheet", "plot", "random_state", "n_jobs"),
+    *("task", "ignore", "text", "number", "id", "missing", "sheet", "random_state", "n_jobs"),
     *("quiet", "force"),
 )
 def compare(

@@ -97,34 +97,45 @@ class Diagnosis:
             return self._try("How well the methods do", self._look_at_labels, HiddenLabels())
 
     def _look_at_labels(self) -> HiddenLabels:
-        task, blend = self.fit.target.task, self.fit.values_model
+        fit, task, model = self.fit, self.fit.target.task, self.fit.values_model
         if self.told is not None:
             folds = NO_FOLDS if self.told.judged is None else self.told.judged
             return HiddenLabels({self.told.source: score(task, folds)}, folds)
         if self.unmeasured:
             return HiddenLabels()
-        if not isinstance(blend, TransductiveBlend):
-            found = _cross_validate(self.fit, self.options.random_state)
-            folds = self._weighed(found.folds)
-            scores = {self.options.method_name: score(task, folds)}
-            return replace(found, scores=scores, folds=folds)
-        hidden = getattr(blend, "out_of_fold_", None)
-        if hidden is None:
-            return HiddenLabels()
-        rows = self.fit.order[hidden.index]
-        true, power = self.fit.target.labels[rows], 1.0
-        shown = {name: _at_shares(hidden[name], self.fit) for name in [*blend.weights_.index, "blend"]}
-        answers = {name: _answered(part) for name, part in shown.items()}
-        folds = pd.DataFrame({"true": true, "answered": answers.pop("blend")}, index=rows)
-        if task == "classification":
-            said, codes = shown["blend"].to_numpy(), class_codes(true, shown["blend"].columns.to_numpy())
-            folds["probability"], some = said.max(axis=1), self.fit.measure(rows) > 0.0
-            if not some.all():  # the blend's own power is that of all labels
-                power = fit_power(said[some], codes[some], DRAWN_PRIOR)
-        members = {name: self._weighed(folds.assign(answered=one)) for name, one in answers.items()}
-        scores = {name: score(task, own) for name, own in members.items()}
-        said = hidden["blend"].set_axis(rows, axis=0) if task == "classification" else None
+        if isinstance(model, TransductiveBlend):
+            name, values, hidden = "blend", None, getattr(model, "out_of_fold_", None)
+            if hidden is None:
+                return HiddenLabels()
+            rows = fit.order[hidden.index]
+            stated = {one: hidden[one].set_axis(rows, axis=0) for one in [*model.weights_.index, name]}
+        else:
+            answers = _hide_labels(model, fit, FOLDS, self.options.random_state)[1]
+            name, values, rows = self.options.method_name, answers.values, answers.rows
+            stated = {name: pd.Series(values, rows)}
+            if answers.probabilities is not None:
+                stated = {name: pd.DataFrame(answers.probabilities, rows, answers.classes)}
+        shown = {one: _at_shares(part, fit) for one, part in stated.items()}
+        answered = {one: _answered(part) for one, part in shown.items()}
+        if values is not None and fit.shares is None:
+            answered[name] = values
+        folds = pd.DataFrame({"true": fit.target.labels[rows], "answered": answered[name]}, index=rows)
+        power, said = 1.0, stated[name] if stated[name].ndim == 2 else None
+        if said is not None:
+            folds["probability"] = shown[name].to_numpy().max(axis=1)
+            power = self._power(folds, said)
+        members = {one: folds.assign(answered=own) for one, own in answered.items() if one != "blend"}
+        scores = {one: score(task, self._weighed(own)) for one, own in members.items()}
         return HiddenLabels(scores, self._weighed(folds), power, said)
+
+    def _power(self, folds: pd.DataFrame, said: pd.DataFrame) -> float:
+        """Return the power that makes the probabilities of classes fit labels that were hidden."""
+        some = self.fit.measure(said.index.to_numpy()) > 0.0
+        if some.all() and isinstance(self.fit.values_model, TransductiveBlend):
+            return 1.0  # which has been raised to its own, that of all labels
+        codes = class_codes(folds["true"].to_numpy(), said.columns.to_numpy())
+        given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
+        return fit_power(said.to_numpy()[given], codes[given], POWER_PRIOR if some.all() else DRAWN_PRIOR)
 
     def _weighed(self, folds: pd.DataFrame) -> pd.DataFrame:
         """Return answers at labels of rows that stand for the unlabelled ones; with their weights, if these differ."""
@@ -278,7 +289,7 @@ def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
 
 def _at_shares(hidden: pd.DataFrame, fit: TableFit) -> pd.DataFrame:
     """Return out-of-fold probabilities: those of the unlabelled rows' shares, where labels were chosen by class."""
-    if fit.shares is None:
+    if fit.shares is None or hidden.ndim == 1:
         return hidden
     said = fit.shares.at(hidden.columns.to_numpy()).reweigh(hidden.to_numpy())
     return pd.DataFrame(said, index=hidden.index, columns=hidden.columns)
@@ -291,24 +302,6 @@ def _hide_labels(method: Any, fit: TableFit, folds: int, seed: int) -> tuple[Any
     with warnings.catch_warnings(action="ignore"):
         answers = cross_val_transduce(method, fit.X, labels, **how).answers
     return labels[answers.rows], answers
-
-
-def _cross_validate(fit: TableFit, seed: int) -> HiddenLabels:
-    """Return what a single method says of labels that are hidden in turn."""
-    true, answers = _hide_labels(fit.values_model, fit, FOLDS, seed)
-    folds = pd.DataFrame({"true": true, "answered": answers.values}, index=answers.rows)
-    power, some, stated = 1.0, fit.measure(answers.rows) > 0.0, None
-    if answers.probabilities is not None and answers.classes is not None:
-        stated = pd.DataFrame(answers.probabilities, answers.rows, answers.classes)
-        said = _at_shares(stated, fit)
-        folds["probability"] = said.to_numpy().max(axis=1)
-        codes = class_codes(true, answers.classes)
-        given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
-        prior = POWER_PRIOR if some.all() else DRAWN_PRIOR
-        power = fit_power(answers.probabilities[given], codes[given], prior)
-        if fit.shares is not None:
-            folds = folds.assign(answered=_answered(said))
-    return HiddenLabels({}, folds, power, stated)
 
 
 def relevance(model: Any, features: Features) -> pd.Series | None:

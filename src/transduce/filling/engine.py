@@ -100,9 +100,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
     fit = fit_rows(Rows(frame.frame, frame.labels), settled, frame)
-    n_rows = len(frame.frame)
-    counts = {"n_rows": n_rows, "n_labels": frame.labels.n_labels, "n_fitted": n_rows}
-    return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled), counts)
+    return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled))
 
 
 def fit_fill(
@@ -152,14 +150,13 @@ def fill_told(
     source = FrameSource.read(table, target, options)
     frame, labels = source.frame, source.labels
     answer = _told_answer(labels, told, calibrated)
-    counts = {"n_rows": len(frame), "n_labels": labels.n_labels, "n_fitted": 0}
     if calibrated is None:
         folder = options.pictures or source.pictures
         features = vectorize(frame, target, random_state=options.random_state, folder=folder)
         plan = Plan(None, False, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
-        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options), counts)
+        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options))
     else:
         result = replace(calibrated, source=source, labels=labels, unasked=answer)
         columns = calibrated.fit.features.columns  # of which one may mark the draws
@@ -355,9 +352,8 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     fitted = FittedFill.of(fit, diagnosis.chance, held, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
     answer = join_answers([fit.answer, nobody], by_class=options.by_class)
-    counts = {"n_rows": n_rows, "n_labels": roles.n_labelled, "n_fitted": len(fit.frame)}
     totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
-    result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis, counts)
+    result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis)
     return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
 
 

@@ -129,47 +129,36 @@ def _write(
     return about | {"status": {word: int(n) for word, n in counts.items()}, "classes": dict(classes)}
 
 
-@dataclass(eq=False)
-class _Manifest:
-    """What is in the folder: of which table, with which settings, and which parts are complete."""
+def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str, Any]:
+    """Return what is in the folder: of which table and options, from which model, and the parts that are complete."""
+    path, new = folder / MANIFEST, {"format": 1, "state": "incomplete", "of": of, "model": "", "parts": {}}
+    if not path.exists():
+        others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
+        if others and not force:
+            said = f"{folder} holds other files, such as {others[0]}"
+            raise FileExistsError(f"{said}: name an empty or a new folder, or use --force.")
+        return new
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        same = found["of"] == json.loads(json.dumps(of, default=str))
+    except (ValueError, KeyError, TypeError):
+        same, found = False, {}
+    if force:
+        for part in found.get("parts", {}):
+            (folder / Path(part).name).unlink(missing_ok=True)
+        return new
+    if not same:
+        said = f"{folder} holds another table, or one filled with other settings"
+        raise FileExistsError(f"{said}: name another folder, or use --force.")
+    if found["state"] == "complete":
+        raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
+    return found
 
-    path: Path
-    of: dict[str, Any]
-    model: str = ""
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    state: str = "incomplete"
 
-    @classmethod
-    def open(cls, folder: Path, of: dict[str, Any], *, force: bool) -> _Manifest:
-        """Return the manifest of a folder, with the parts that are complete if it is of the same table."""
-        path = folder / MANIFEST
-        if not path.exists():
-            others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
-            if others and not force:
-                said = f"{folder} holds other files, such as {others[0]}"
-                raise FileExistsError(f"{said}: name an empty or a new folder, or use --force.")
-            return cls(path, of)
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            same = found["of"] == json.loads(json.dumps(of, default=str))
-        except (ValueError, KeyError, TypeError):
-            same, found = False, {}
-        if force:
-            for part in found.get("parts", {}):
-                (folder / Path(part).name).unlink(missing_ok=True)
-            return cls(path, of)
-        if not same:
-            said = f"{folder} holds another table, or one filled with other settings"
-            raise FileExistsError(f"{said}: name another folder, or use --force.")
-        if found["state"] == "complete":
-            raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
-        return cls(path, of, found["model"], found["parts"])
-
-    def save(self, **more: Any) -> None:
-        """Write the manifest in one piece."""
-        about = {"format": 1, "state": self.state, "of": self.of, "model": self.model}
-        content = {**about, **more, "parts": self.parts}
-        write_text(self.path, json.dumps(content, indent=1, default=str, ensure_ascii=False), force=True)
+def _save_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest in one piece."""
+    text = json.dumps(manifest, indent=1, default=str, ensure_ascii=False)
+    write_text(folder / MANIFEST, text, force=True)
 
 
 def _table_of(files: PartFiles, target: Any, options: Options) -> dict[str, Any]:
@@ -246,12 +235,8 @@ def fill_folder(
             files = open_parts(table, folder / WORK)
             files = replace(files, index=tuple(name for name in files.index if name not in names))
         check_columns(pd.DataFrame(columns=files.columns), names)
-        try:
-            manifest = _Manifest.open(folder, _table_of(files, target, read), force=force)
-        except FileExistsError:
-            shutil.rmtree(folder / WORK, ignore_errors=True)
-            raise
-        manifest.save()
+        manifest = _open_manifest(folder, _table_of(files, target, read), force=force)
+        _save_manifest(folder, manifest)
         about: dict[str, Any] = {"name": table, "flags": {"out": f"{out}".rstrip("/") + "/"}}
         about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
         about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
@@ -262,16 +247,17 @@ def fill_folder(
     return result
 
 
-def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> FillResult:
+def _answer(sample: FillResult, source: _FileSource, manifest: dict[str, Any]) -> FillResult:
     """Answer the parts that are not complete yet, and return the result of all."""
     files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
     assert fitted is not None
     assert roles is not None
     model = _fingerprint(sample, fitted)
-    if model != manifest.model:  # parts of another one are done again
-        manifest.model, manifest.parts = model, {}
-    manifest.save()
-    kept = {part["number"]: part["rows"] for name, part in manifest.parts.items() if (folder / name).exists()}
+    if model != manifest["model"]:  # parts of another one are done again
+        manifest |= {"model": model, "parts": {}}
+    _save_manifest(folder, manifest)
+    parts = manifest["parts"]
+    kept = {part["number"]: part["rows"] for name, part in parts.items() if (folder / name).exists()}
     todo = [part for part in files.parts if kept.get(part.number) != part.n_rows]
     rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sources.sampled_columns(sample, roles)
     with stage("answers") as report:
@@ -279,12 +265,12 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
         items = [(part, sampled.get(part.number)) for part in todo]
         shared = (fitted, files, source.batch_rows, folder)
         for part in source.runner.map(_write, shared, items):
-            manifest.parts[part["name"]] = part
-            manifest.save()
+            parts[part["name"]] = part
+            _save_manifest(folder, manifest)
             rows += part["rows"]
             report(rows / files.n_rows)
-    totals, by_class = _counts(manifest)
-    names = sorted(manifest.parts, key=lambda name: manifest.parts[name]["number"])
+    totals, by_class = _counts(list(parts.values()))
+    names = sorted(parts, key=lambda name: parts[name]["number"])
     lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
     result = replace(
         sample,
@@ -292,15 +278,14 @@ def _answer(sample: FillResult, source: _FileSource, manifest: _Manifest) -> Fil
         outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
         totals=totals,
     )
-    manifest.state = "complete"
     counts = totals | ({"by_class": by_class} if by_class else {})
-    manifest.save(guarantee=str(result.guarantee), counts=counts)
+    manifest |= {"state": "complete", "guarantee": str(result.guarantee), "counts": counts}
+    _save_manifest(folder, manifest)
     return result
 
 
-def _counts(manifest: _Manifest) -> tuple[dict[str, int], dict[str, int]]:
+def _counts(parts: list[dict[str, Any]]) -> tuple[dict[str, int], dict[str, int]]:
     """Return counts of all rows, and how often each class was answered."""
-    parts = list(manifest.parts.values())
     status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
     classes: Counter[str] = sum((Counter(part["classes"]) for part in parts), Counter())
     rows = sum(part["rows"] for part in parts)
@@ -317,6 +302,8 @@ def _made(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if isinstance(error, FileExistsError):  # the folder holds something else
+            shutil.rmtree(folder / WORK, ignore_errors=True)
         if folder in new and not any(folder.glob("part-*")):
             shutil.rmtree(folder, ignore_errors=True)
             for path in new[1:]:

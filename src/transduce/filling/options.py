@@ -1,6 +1,6 @@
 """The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files."""
 
-# A new option is one field of `Options`, one name in `FillOptions` or `Questions`, and one place where it is used.
+# A new option is one field of `Options`, a line of `HELP`, one name in `FillOptions` or `Questions`, and one use.
 # Nothing heavy is imported here, so that help is quick.
 
 from __future__ import annotations
@@ -24,15 +24,70 @@ if TYPE_CHECKING:
     from transduce.core.guarantee import Limits
     from transduce.tables.columns import Target
 
-# The panels of help, in the order of a user's questions.
-ANSWER = "The column and the answer"
-LABELS = "How the labels came about"
-GUARANTEE = "The guarantee"
-COLUMNS = "Columns"
-OUTPUT = "Output"
-LARGE = "Large tables"
-COMPUTING = "Computing"
+ANSWER, LABELS, GUARANTEE = "The column and the answer", "How the labels came about", "The guarantee"
+COLUMNS, OUTPUT, LARGE, COMPUTING = "Columns", "Output", "Large tables", "Computing"
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
+# What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
+HELP = {
+    ANSWER: {
+        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An '
+        "estimator of your own works too, and several are blended; MODULE:NAME imports one: name modules that you "
+        "trust.",
+        "task": "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so "
+        "are booleans, categories, and numbers that are all 0 or 1, or all -1 or 1.",
+        "minimum": "Numbers: the least value that is possible; intervals and values end there.",
+        "maximum": "Numbers: the largest value that is possible.",
+        "limit": "Numbers: the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; "
+        "by default that of the labels. Intervals that reach it are open there.",
+        "probabilities": "Classes: add a column for the probability of every class.",
+        "reject": "Mark this share of the answers, the least certain, as rejected; their values stay.",
+        "label_next": "Add a column that numbers the rows whose labels would help most.",
+    },
+    LABELS: {
+        "labels": "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), "
+        "Grouped(column), ByClass() or Estimated() of `transduce.conformal`; most take within, order and "
+        "sensitivity.",
+        "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce "
+        "draw`.",
+        "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if "
+        "known.",
+        "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
+        "labels_by_class": "Labels were chosen by their class: answer for the shares that the classes seem to have "
+        "among rows without a label.",
+        "class_shares": "The same, with the share of every class among rows without a label, such as "
+        "yes=0.06,no=0.94.",
+        "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+        "within": "A column of categories: the guarantee holds within each.",
+        "order": "A column that orders the rows, such as a date: test for drift along it.",
+        "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
+    },
+    GUARANTEE: {
+        "confidence": "Probability with which the interval or set of a row picked at random holds the truth.",
+        "guarantee": 'What is guaranteed: "row", a row picked at random, with no label held out; "column", how '
+        'many rows are outside too; "auto" goes by the number of labels.',
+        "certainty": "Certainty of the guarantee for the whole column.",
+        "tolerance": "Numbers: bound how many answers are off by more than this.",
+        "label_conditional": "Classes: let the guarantee hold within every class.",
+    },
+    COLUMNS: {
+        "ignore": "Columns to leave out.",
+        "text": "Columns to read word by word.",
+        "number": "Columns to read as numbers, the one in each cell.",
+        "id": "The column that names the rows.",
+        "features": "What estimators of your own are given: the numbers that are made of the columns, or the "
+        "columns as they are.",
+        "missing": "Values that mark an empty cell in any column, such as -999.",
+        "pictures": "The folder below which files of pictures are: that of the table by default, of a frame the "
+        "working one.",
+    },
+    LARGE: {"sample": "How many rows without a label the fit sees; it answers all others one by one."},
+    COMPUTING: {
+        "budget_seconds": "Leave slow methods out of the blend to finish within this time.",
+        "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
+        "n_jobs": "Number of fits at the same time; -1 for one on each core.",
+        "random_state": "The same seed gives the same answer.",
+    },
+}
 KINDS = {"regression": "numbers", "classification": "classes"}
 NEED_ALL_ROWS = ("reject", "label_next", "device")  # what no fit to a sample of the rows can make use of
 
@@ -133,112 +188,48 @@ class Option:
         return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
 
 
-def _option(default: Any, kind: Kind, help: str, panel: str = ANSWER) -> Any:
+def _option(default: Any, kind: Kind) -> Any:
     """Return a field of `Options`."""
-    said = f"{KINDS[kind.task].capitalize()}: {help}" if kind.task else help
-    metadata = {"option": Option(said, panel, kind)}
-    if isinstance(default, list):
-        return field(default_factory=list, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    usual: Any = {"default_factory": list} if default == [] else {"default": default}
+    return field(metadata={"kind": kind}, **usual)
+
+
+def _described(kinds: Mapping[str, Kind]) -> dict[str, Option]:
+    """Return options of some kinds, with what help says of them."""
+    places = {name: (said, panel) for panel, texts in HELP.items() for name, said in texts.items()}
+    return {name: Option(*places[name], kind) for name, kind in kinds.items()}
 
 
 @dataclass(frozen=True)
 class Options:
     """What a user may ask of `fill` and of its result, as it was asked; checked."""
 
-    method: Any = _option(
-        "auto",
-        METHOD,
-        'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An estimator of your own '
-        "works too, and several are blended; MODULE:NAME imports one: name modules that you trust.",
-    )
-    task: str = _option(
-        "auto",
-        _one_of(TASKS),
-        "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so are booleans, "
-        "categories, and numbers that are all 0 or 1, or all -1 or 1.",
-    )
-    minimum: float | None = _option(
-        None, NUMBER, "the least value that is possible; intervals and values end there."
-    )
-    maximum: float | None = _option(None, NUMBER, "the largest value that is possible.")
-    limit: list[Any] = _option(
-        [],
-        LIMITS,
-        "the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; by default that "
-        "of the labels. Intervals that reach it are open there.",
-    )
-    probabilities: bool = _option(False, FLAG_OF_CLASSES, "add a column for the probability of every class.")
-    reject: float | None = _option(
-        None, SHARE, "Mark this share of the answers, the least certain, as rejected; their values stay."
-    )
-    label_next: bool = _option(
-        False, FLAG, "Add a column that numbers the rows whose labels would help most."
-    )
-    labels: Design | None = _option(
-        None,
-        DESIGN,
-        "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), Grouped(column), "
-        "ByClass() or Estimated() of `transduce.conformal`; most take within, order and sensitivity.",
-        LABELS,
-    )
-    confidence: float = _option(
-        0.9,
-        LEVEL,
-        "Probability with which the interval or set of a row picked at random holds the truth.",
-        GUARANTEE,
-    )
-    guarantee: str = _option(
-        "auto",
-        _one_of(GUARANTEES),
-        'What is guaranteed: "row", a row picked at random, with no label held out; "column", how many rows are '
-        'outside too; "auto" goes by the number of labels.',
-        GUARANTEE,
-    )
-    certainty: float = _option(0.95, LEVEL, "Certainty of the guarantee for the whole column.", GUARANTEE)
-    tolerance: float | None = _option(
-        None, AMOUNT, "bound how many answers are off by more than this.", GUARANTEE
-    )
-    label_conditional: bool = _option(
-        False, FLAG_OF_CLASSES, "let the guarantee hold within every class.", GUARANTEE
-    )
-    ignore: list[Any] = _option([], SOME_COLUMNS, "Columns to leave out.", COLUMNS)
-    text: list[Any] = _option([], SOME_COLUMNS, "Columns to read word by word.", COLUMNS)
-    number: list[Any] = _option(
-        [], SOME_COLUMNS, "Columns to read as numbers, the one in each cell.", COLUMNS
-    )
-    id: Any = _option(None, COLUMN, "The column that names the rows.", COLUMNS)
-    features: str = _option(
-        "encoded",
-        _one_of(("encoded", "columns")),
-        "What estimators of your own are given: the numbers that are made of the columns, or the columns as they are.",
-        COLUMNS,
-    )
-    missing: list[Any] = _option(
-        [], VALUES, "Values that mark an empty cell in any column, such as -999.", COLUMNS
-    )
-    pictures: str | None = _option(
-        None,
-        FOLDER,
-        "The folder below which files of pictures are: that of the table by default, of a frame the working one.",
-        COLUMNS,
-    )
-    sample: int = _option(
-        20_000, ROWS, "How many rows without a label the fit sees; it answers all others one by one.", LARGE
-    )
-    budget_seconds: float = _option(
-        300.0, SECONDS, "Leave slow methods out of the blend to finish within this time.", COMPUTING
-    )
-    device: str | None = _option(
-        None,
-        DEVICE,
-        "Where methods that can compute, others on the processor: cuda; all rows then take part.",
-        COMPUTING,
-    )
-    n_jobs: int | None = _option(
-        None, JOBS, "Number of fits at the same time; -1 for one on each core.", COMPUTING
-    )
-    random_state: int = _option(0, SEED, "The same seed gives the same answer.", COMPUTING)
+    method: Any = _option("auto", METHOD)
+    task: str = _option("auto", _one_of(TASKS))
+    minimum: float | None = _option(None, NUMBER)
+    maximum: float | None = _option(None, NUMBER)
+    limit: list[Any] = _option([], LIMITS)
+    probabilities: bool = _option(False, FLAG_OF_CLASSES)
+    reject: float | None = _option(None, SHARE)
+    label_next: bool = _option(False, FLAG)
+    labels: Design | None = _option(None, DESIGN)
+    confidence: float = _option(0.9, LEVEL)
+    guarantee: str = _option("auto", _one_of(GUARANTEES))
+    certainty: float = _option(0.95, LEVEL)
+    tolerance: float | None = _option(None, AMOUNT)
+    label_conditional: bool = _option(False, FLAG_OF_CLASSES)
+    ignore: list[Any] = _option([], SOME_COLUMNS)
+    text: list[Any] = _option([], SOME_COLUMNS)
+    number: list[Any] = _option([], SOME_COLUMNS)
+    id: Any = _option(None, COLUMN)
+    features: str = _option("encoded", _one_of(("encoded", "columns")))
+    missing: list[Any] = _option([], VALUES)
+    pictures: str | None = _option(None, FOLDER)
+    sample: int = _option(20_000, ROWS)
+    budget_seconds: float = _option(300.0, SECONDS)
+    device: str | None = _option(None, DEVICE)
+    n_jobs: int | None = _option(None, JOBS)
+    random_state: int = _option(0, SEED)
 
     @classmethod
     def read(cls, given: Mapping[str, Any], *, questions: bool = False) -> Options:
@@ -300,13 +291,14 @@ class Options:
             raise ValueError(f"{target!r} is the target: {cannot}.")
         if both := [name for name in self.text if name in self.number]:
             raise ValueError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
+        lacks, machine = "", self.parts == ["confidence-machine"]
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
-            raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
-        if (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
+        elif design.calibrates and machine:
+            lacks = "labels that calibrate: choose another method than the machine"
+        elif machine and not design.testable:
             lacks = "probabilities, which the machine lacks: choose another method"
-            if design.calibrates:
-                lacks = "labels that calibrate: choose another method than the machine"
+        if lacks:
             raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
         return [target, *names]
 
@@ -368,7 +360,6 @@ class Options:
                 good = ", ".join(repr(other.name) for other in METHODS.values() if task in other.tasks)
                 said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
                 raise ValueError(f"{said}, and these labels are {KINDS[task]}: choose one of {good}.")
-        settled = replace(self, task=task)
         if self.own:
             from transduce.model_selection import own_models
 
@@ -380,12 +371,10 @@ class Options:
         if self.device is not None and not any(part in there for part in self.parts):
             said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
             raise ValueError(f"{said}: name one of them.")
-        if not self.own:
-            return settled
-        if self.guarantee == "row":
+        if self.own and self.guarantee == "row":
             said = f"{option('guarantee', 'row')} comes from the confidence machine"
             raise ValueError(f"{said}, not from an estimator of your own: leave out one of the two.")
-        return replace(settled, guarantee="column")
+        return replace(self, task=task, guarantee="column" if self.own else self.guarantee)
 
     def check_sampled(self) -> None:
         """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
@@ -472,7 +461,7 @@ def _changed(record: Any) -> dict[str, Any]:
     }
 
 
-OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Options)}
+OPTIONS = _described({one.name: one.metadata["kind"] for one in fields(Options)})
 DEFAULTS = _defaults(Options)
 
 
@@ -517,29 +506,20 @@ FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotatio
 
 # ------------------------------------------------------------------------------------------- how the labels came about
 
-# The flags of the command line, which make a design. Those of the first four exclude each other.
-_ABOUT_LABELS = {
-    "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
-    "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if known.",
-    "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
-    "labels_by_class": "Labels were chosen by their class: answer for the shares that the classes seem to have among "
-    "rows without a label.",
-    "class_shares": "The same, with the share of every class among rows without a label, such as yes=0.06,no=0.94.",
-    "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
-    "within": "A column of categories: the guarantee holds within each.",
-    "order": "A column that orders the rows, such as a date: test for drift along it.",
-    "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
-}
-_KINDS = dict.fromkeys(_ABOUT_LABELS, COLUMN) | {"shift": _one_of(SHIFTS), "sensitivity": FACTOR}
-_KINDS |= {"labels_by_class": FLAG}
+# The flags of the command line, which make a design.
+_KINDS = dict.fromkeys([name for name in HELP[LABELS] if name != "labels"], COLUMN)
+_KINDS |= {"labels_by_class": FLAG, "shift": _one_of(SHIFTS), "sensitivity": FACTOR}
 _KINDS |= {"class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text))}
-LABEL_FLAGS = {name: Option(help, LABELS, _KINDS[name]) for name, help in _ABOUT_LABELS.items()}
+LABEL_FLAGS = _described(_KINDS)
 LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
 LABEL_DEFAULTS |= {"labels_by_class": False}
-_OF_ROWS = {  # the flag and the field of designs that describe rows
-    "Drawn": ("random_labels", "rows"),
-    "Sampled": ("sampling_probability", "probability"),
-    "Grouped": ("groups", "groups"),
+_WAYS = {  # in which labels may have come about: the flag, the design, and its field for the value of the flag
+    "random_labels": ("Drawn", "rows"),
+    "sampling_probability": ("Sampled", "probability"),
+    "groups": ("Grouped", "groups"),
+    "labels_by_class": ("ByClass", ""),
+    "class_shares": ("ByClass", "shares"),
+    "shift": ("Estimated", ""),
 }
 
 
@@ -549,40 +529,36 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
 
     flags = LABEL_DEFAULTS | dict(flags)
     checks.check_choice("shift", flags["shift"], SHIFTS)
-    given = {name for name, value in flags.items() if value != LABEL_DEFAULTS[name]}
+    given = [name for name, value in flags.items() if value != LABEL_DEFAULTS[name]]
     if not given:
         return None
-    kinds = [name for name, _ in _OF_ROWS.values() if name in given]
-    by_class = [name for name in ("labels_by_class", "class_shares") if name in given]
-    kinds += [*by_class[:1], *(["shift"] if flags["shift"] != "auto" and by_class else [])]
-    kinds += ["shift"] if flags["shift"] == "estimate" and not by_class else []
-    if len(kinds) > 1:
-        both = " and ".join(map(option, kinds[:2]))
+    ways = [name for name in _WAYS if name in given]
+    if len(ways) > 1 and ways != ["labels_by_class", "class_shares"]:
+        both = " and ".join(map(option, ways[:2]))
         why = "since labels came about in one way: leave out one of the two"
         raise ValueError(f"{both} exclude each other, {why}.")
     modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
-    for kind, (name, _) in _OF_ROWS.items():
-        if name in given:
-            return getattr(designs, kind)(flags[name], **modifiers)
-    if by_class:
-        text = flags["class_shares"]
-        return designs.ByClass(None if text is None else read_spelled(text), **modifiers)
-    if flags["shift"] == "estimate":
-        return designs.Estimated(**modifiers)
-    return designs.Chance(reweight=flags["shift"] == "auto", **modifiers)
+    if not ways or flags["shift"] == "ignore":
+        return designs.Chance(reweight=not ways, **modifiers)
+    kind, name = _WAYS[ways[-1]]
+    value = flags[ways[-1]]
+    own = {name: read_spelled(value) if name == "shares" else value} if name else {}
+    return getattr(designs, kind)(**own, **modifiers)
 
 
 def flags_of(design: Design) -> dict[str, Any]:
     """Return the flags of the command line that say how the labels came about; those at their defaults are left out."""
-    names = {field_name: name for name, field_name in _OF_ROWS.values()}
-    flags = {names.get(name, name): value for name, value in _changed(design).items()}
-    if type(design).__name__ == "Estimated":
-        flags["shift"] = "estimate"
-    if type(design).__name__ == "ByClass":
-        shares = flags.pop("shares", None)
-        flags |= {"labels_by_class": True} if shares is None else {"class_shares": spelled_shares(shares)}
-    if not flags.pop("reweight", True):
-        flags["shift"] = "ignore"
+    flags, own = _changed(design), type(design).__name__
+    for name, (kind, field_name) in _WAYS.items():
+        if kind == own and field_name in flags:
+            flags[name] = flags.pop(field_name)
+    if "class_shares" in flags:
+        shares = {str(name): float(share) for name, share in flags["class_shares"].items()}
+        flags["class_shares"] = json.dumps(shares, ensure_ascii=False)
+    elif own == "ByClass":
+        flags["labels_by_class"] = True
+    if own == "Estimated" or not flags.pop("reweight", True):
+        flags["shift"] = "estimate" if own == "Estimated" else "ignore"
     return {name: flags[name] for name in LABEL_FLAGS if name in flags}
 
 
@@ -594,27 +570,13 @@ def read_spelled(text: str) -> dict[str, float]:
     try:
         if text.lstrip().startswith("{"):
             return {str(name): float(share) for name, share in json.loads(text).items()}
-        pairs, at = [], 0
-        while found := _SHARE.match(text, at):
-            pairs.append((found[1].strip(), float(found[2])))
-            at = found.end()
-        if pairs and at == len(text) and len(dict(pairs)) == len(pairs):
+        pairs = [(name.strip(), float(share)) for name, share in _SHARE.findall(text)]
+        if pairs and not _SHARE.sub("", text) and len(dict(pairs)) == len(pairs):
             return dict(pairs)
     except (ValueError, TypeError, AttributeError):
         pass
     example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
     raise ValueError(f"{option('class_shares')} gives each class once, as in {example}; got {text!r}.")
-
-
-def spelled_shares(shares: Mapping[Any, Any]) -> str:
-    """Return shares of classes as the command line reads them: as JSON where names would be misread."""
-    names = {str(name): float(share) for name, share in shares.items()}
-    text = ",".join(f"{name}={share!r}" for name, share in names.items())
-    try:
-        plain = read_spelled(text) == names
-    except ValueError:
-        plain = False
-    return text if plain else json.dumps(names, ensure_ascii=False)
 
 
 def _spelled_design(design: Design) -> str:

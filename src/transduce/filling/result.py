@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -240,8 +240,7 @@ class FillResult:
 
     Whatever does not touch the fit is asked of the result: `table`, `guarantee_at`, and `ask` for both at once. What
     takes time besides (``members``, ``out_of_fold``, ``relevance``, ``map``, ``advice``) is computed when it is first
-    asked for, as by the report; if it cannot be computed, a note says so. ``options`` are what was asked for, and
-    ``counts`` how many rows (``n_rows``), labels (``n_labels``) and rows that the fit saw (``n_fitted``) there are.
+    asked for, as by the report; if it cannot be computed, a note says so. ``options`` are what was asked for.
 
     Examples
     --------
@@ -261,7 +260,6 @@ class FillResult:
     labels: Target  # of the rows that are shown
     unasked: Answer  # at these rows, before anything is asked of it
     diagnosis: Diagnosis
-    counts: dict[str, int] = field(default_factory=dict)  # n_rows, n_labels, and n_fitted, which the fit saw
     fitted: FittedFill | None = None  # what answers rows that the fit did not see
     rows: AnyArray | None = None  # where in the table the rows of the fit are, if not all take part in it
     outside: tuple[int, int] = (0, 0)  # rows that the fit did not see with an answer, and without one
@@ -334,16 +332,14 @@ class FillResult:
             return replace(others, n_labelled=self.fit.target.n_labels)
         if inside.kind == "none":
             return inside
-        return replace(
-            others,
-            n_calibration=others.n_calibration + inside.n_calibration,
-            outside=_sum(others.outside, inside.outside, certainty),
-            wrong=_sum(others.wrong, inside.wrong, certainty),
-            n_unreached=others.n_unreached + inside.n_unreached,
-            n_empty=others.n_empty + inside.n_empty,
-            n_short=max(others.n_short, inside.n_short),
-            any_class=others.any_class or inside.any_class,
-        )
+        numbers = ("n_calibration", "n_unreached", "n_empty")
+        both: dict[str, Any] = {one: getattr(others, one) + getattr(inside, one) for one in numbers}
+        both |= {
+            "n_short": max(others.n_short, inside.n_short),
+            "any_class": others.any_class or inside.any_class,
+        }
+        both |= {"outside": _sum(others.outside, inside.outside, certainty)}
+        return replace(others, wrong=_sum(others.wrong, inside.wrong, certainty), **both)
 
     @cached_property
     def answer(self) -> Answer:
@@ -514,12 +510,12 @@ class FillResult:
             weighed = "How good the answers are is counted by these shares."
             notes.insert(0, f"{self.class_shares} {weighed}")
         if self.fitted is not None:
-            saw, of = f"{self.counts['n_fitted']:,}", f"{self.counts['n_rows']:,}"
+            n_rows = len(self.shown) if self.totals is None else self.totals["rows"]
             notes.append(
-                f"The fit saw {saw} of the {of} rows, drawn at random; all others are answered one by one, and "
-                f"{len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate their answers. "
-                "The comparison of labelled and unlabelled rows, the weights of methods and columns, and the map are "
-                "those of the sample."
+                f"The fit saw {len(self.fit.frame):,} of the {n_rows:,} rows, drawn at random; all others are answered "
+                f"one by one, and {len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate their "
+                "answers. The comparison of labelled and unlabelled rows, the weights of methods and columns, and the "
+                "map are those of the sample."
             )
         if self.options.reject is not None:
             count = int(np.sum(self.answer.status == "rejected"))

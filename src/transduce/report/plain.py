@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core.types import AnyArray
 from transduce.core.words import percent
 from transduce.tables.numbers import Moments
 
@@ -61,10 +62,9 @@ def finite(value: Any) -> float | None:
     return float(number_or_none) if isinstance(number_or_none, int | float) else None
 
 
-def decimals_for(values: Iterable[float | None]) -> int:
-    """Return how many decimals show about three digits of a typical one of these numbers."""
-    sizes = np.abs([value for value in values if value])
-    return int(np.clip(2 - np.floor(np.log10(np.median(sizes))), 0, 9)) if len(sizes) else 2
+def decimals_for(value: float | None) -> int:
+    """Return how many decimals show about three digits of a number."""
+    return int(np.clip(2 - np.floor(np.log10(abs(value))), 0, 9)) if value else 2
 
 
 def number(value: float | None, decimals: int | Moments = 2, unit: str = "") -> str:
@@ -86,11 +86,6 @@ def rough_percent(share: float) -> str:
     return f"{100 * share:.3g} %" if share < 0.9995 or share == 1 else percent(share)
 
 
-def about(value: float) -> str:
-    """Return an expected number for reading."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def interval_text(pieces: list[list[float | None]] | None, decimals: int | Moments) -> str:
     """Return a union of intervals for reading; None is an end that is infinite."""
     if pieces is None:
@@ -101,3 +96,8 @@ def interval_text(pieces: list[list[float | None]] | None, decimals: int | Momen
         upwards = "any number" if low is None else f"{least} or more"
         said.append(upwards if high is None else f"{most} or less" if low is None else f"{least} to {most}")
     return ", or ".join(said) or "none"
+
+
+def evenly(length: int, most: int) -> AnyArray:
+    """Return at most so many of the positions 0, 1, ..., spread evenly."""
+    return np.round(np.linspace(0, length - 1, min(length, most))).astype(int)

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
-from io import BytesIO
-from typing import Any, cast
-from xml.etree import ElementTree
+from io import StringIO
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -23,8 +22,8 @@ from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
-from transduce.report.plain import about, clean, decimals_for, interval_text, name_of, number, rough_percent
-from transduce.report.rows import OTHERS, ClassQuality, FilledClasses, FilledNumbers, NumberQuality, evenly
+from transduce.report.plain import clean, decimals_for, evenly, interval_text, name_of, number, rough_percent
+from transduce.report.rows import OTHERS, ClassQuality, FilledClasses, FilledNumbers, NumberQuality
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
 ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
@@ -42,8 +41,10 @@ STYLE: dict[Any, Any] = {
 }
 # Families of settings that a user may have changed, and that must not change a report.
 _TOUCHED = {"axes", "figure", "font", "legend", "lines", "patch", "scatter", "svg", "text", "xtick", "ytick"}
+_UNSHOWN = re.compile(r"<(metadata|style|title)\b.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")  # of the texts in a plot, those that hold < or > are escaped
+_NAME = re.compile(r'(\bid="|href="#|url\(#)')  # where a tag names a part, or refers to one
 _LONG = re.compile(r"(\.\d\d)\d+")
-_REFERENCE = re.compile(r"url\(#([^)]*)\)")
 
 
 def render_json(summary: dict[str, Any]) -> str:
@@ -126,7 +127,6 @@ def _template() -> Any:
 def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
     """Return what a function paints on new axes, as an SVG element for a page."""
     from matplotlib import rc_context, rcParamsDefault
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     usual: dict[Any, Any] = {k: v for k, v in rcParamsDefault.items() if k.split(".")[0] in _TOUCHED}
@@ -136,44 +136,18 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
         warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")
         figure = Figure(figsize=size, layout="constrained")
         paint(figure.subplots())
-        engine = figure.get_layout_engine()
-        assert engine is not None
-        engine.execute(figure)
-        figure.set_layout_engine("none")  # else everything is drawn twice, as savefig would do
-        canvas, buffer = cast(Any, FigureCanvasSVG(figure)), BytesIO()
-        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
-    return embed(buffer.getvalue(), name)
+        figure.savefig(source := StringIO(), format="svg", metadata={"Date": None, "Creator": None})
+    return embed(source.getvalue(), name)
 
 
-def embed(source: bytes, name: str) -> str:
+def embed(source: str, name: str) -> str:
     """Return an SVG file as an element for a page: named, sized by the page, with no metadata and no address."""
-    root = ElementTree.fromstring(source)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag.rpartition("}")[2] in ("metadata", "style", "title"):
-                parent.remove(child)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        element.tail = None
-        if element.tag not in ("text", "tspan"):
-            element.text = None
-        for key in list(element.attrib):  # a name before every name, and fewer digits
-            short = key.rpartition("}")[2]
-            value = element.attrib[key] if short == key else element.attrib.pop(key)
-            if short == "id":
-                value = f"{name}-{value}"
-            elif short == "href":
-                value = f"#{name}-{value.removeprefix('#')}"
-            elif short in ("d", "x", "y", "points", "width", "height"):
-                value = _LONG.sub(r"\1", " ".join(value.split()))
-            elif short in ("style", "clip-path", "fill"):
-                value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-            element.attrib[short] = value
-    for key in root.attrib.keys() - {"viewBox"}:
-        del root.attrib[key]
-    root.attrib |= {"class": "plot", "role": "img"}
-    root.attrib |= {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-caption"}
-    return ElementTree.tostring(root, encoding="unicode")
+    box = re.search(r'viewBox="[^"]*"', source)
+    assert box is not None
+    body = _UNSHOWN.sub("", source[source.index(">", box.start()) + 1 :])
+    own = _TAG.sub(lambda tag: _LONG.sub(r"\1", _NAME.sub(rf"\1{name}-", tag[0])), body)
+    about = f'aria-labelledby="{name}-title" aria-describedby="{name}-caption"'
+    return f'<svg {box[0]} class="plot" role="img" {about}>{own}'
 
 
 WIDTH = 4.4  # inches: about as many points as a phone has
@@ -336,9 +310,12 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
         ax.locator_params(axis="x", nbins=6)
         _legend_above(ax)
 
-    sure = f"at most {bound['at_most']:,} with {percent(bound['certainty'])} certainty"
+    sure, mean = (
+        f"at most {bound['at_most']:,} with {percent(bound['certainty'])} certainty",
+        bound["expected"],
+    )
     text = f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
-    text += f"{about(bound['expected'])} are expected, and {sure}."
+    text += f"{format(mean, ',.0f' if mean >= 100 else '.3g')} are expected, and {sure}."
     return Drawing("How many may be outside", text, paint)
 
 
@@ -453,17 +430,17 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     if places is None or not places["x"]:
         return None
     paint_values = _paint_numbers if summary["task"] == "regression" else _paint_classes
-    near = {}
-    for axis in ("x", "y"):  # places far beyond almost all others are brought to the edge
-        low, high = np.quantile(places[axis], [0.01, 0.99])
-        reach = 0.5 * (high - low) or np.inf
-        near[axis] = np.clip(np.array(places[axis], dtype=float), low - reach, high + reach)
-    n_far = int(np.sum((near["x"] != places["x"]) | (near["y"] != places["y"])))
+    given = np.array([places["x"], places["y"]], dtype=float)
+    low, high = np.quantile(given, [0.01, 0.99], axis=1)[..., None]
+    reach = np.where(high > low, 0.5 * (high - low), np.inf)
+    # Places far beyond almost all others are brought to the edge.
+    near = np.clip(given, low - reach, high + reach)
+    n_far = int((near != given).any(axis=0).sum())
 
     def paint(ax: Any) -> None:
         from matplotlib.lines import Line2D
 
-        paint_values(ax, {**places, **near}, summary)
+        paint_values(ax, places | {"x": near[0], "y": near[1]}, summary)
         ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
         colours = ax.get_legend()  # which the legend of dots and rings, above the map, would replace
         settings: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5.0, "color": VALUE}
@@ -491,8 +468,6 @@ def _points(ax: Any, places: dict[str, Any], mask: Any, color: Any, label: str =
     ax.scatter(x[mask & unlabelled], y[mask & unlabelled], s=size, color=color, linewidths=0, label=label)
     rings = mask & ~unlabelled
     ax.scatter(x[rings], y[rings], s=size + 3, facecolors="none", edgecolors=color, linewidths=0.9)
-    if label and not (mask & unlabelled).any():
-        ax.scatter([], [], s=size, color=color, label=label)
 
 
 def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> None:
@@ -515,7 +490,7 @@ def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
         _points(ax, places, known & (group == i), [shade])
     scale = ScalarMappable(BoundaryNorm(edges, len(shades)), ListedColormap(shades))
     digits = digits_of(summary)
-    digits = decimals_for([float(edges[-1] - edges[0])]) if isinstance(digits, int) else digits
+    digits = decimals_for(float(edges[-1] - edges[0])) if isinstance(digits, int) else digits
     bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=named(summary))
     bar.ax.set_yticklabels([number(float(edge), digits) for edge in edges])
     bar.outline.set_visible(False)

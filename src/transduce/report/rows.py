@@ -13,7 +13,7 @@ from transduce.core.guarantee import Limits
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.metrics import rejection_curve
-from transduce.report.plain import clean, decimals_for, finite, name_of, number, plain, rough_percent
+from transduce.report.plain import clean, decimals_for, evenly, finite, name_of, number, plain, rough_percent
 from transduce.tables.columns import narrowness, widths_between
 from transduce.tables.numbers import Moments
 
@@ -54,8 +54,7 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
     rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
     values = np.asarray(answer.values)[order].astype(object)
     values[status == "unreached"] = None
-    default = isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0 and frame.index.step == 1
-    names = rows + 1 if default else frame.index[rows]
+    names = rows + 1 if frame.index.equals(pd.RangeIndex(len(frame))) else frame.index[rows]
     places = [list(frame.columns).index(name) for name in context_columns(filled)]
     cells = [frame.iloc[rows, place].tolist() for place in places]
     columns: dict[str, list[Any]] = {
@@ -119,7 +118,6 @@ class FilledNumbers:
     median_width: float | None  # none if it is infinite
     n_unbounded: int
     n_open: int  # intervals that are open on one side, at a limit
-    n_unions: int  # regions of several pieces
     equally_wide: bool
     decimals: int  # for reading
     narrower: float | None  # how much narrower than without features the median interval is, from 0 to 1
@@ -191,7 +189,7 @@ class FilledClasses:
 FilledValues = FilledNumbers | FilledClasses
 
 
-def filled_values(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
+def values_of(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     """Return what the answers are like as a whole."""
     return _numbers(filled, rows) if filled.task == "regression" else _classes(rows)
 
@@ -210,9 +208,8 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
         median_width=middle,
         n_unbounded=n_unbounded,
         n_open=int(np.sum(np.isinf(widths))) - n_unbounded,
-        n_unions=sum(len(row["pieces"]) > 1 for row in rows if "pieces" in row),
         equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
-        decimals=decimals_for([middle] if middle else [values.std() or values.mean()]) if len(values) else 2,
+        decimals=decimals_for(middle or values.std() or values.mean()) if len(values) else 2,
         narrower=_narrower(filled),
         unit=filled.labels.spelling.unit,
         moments=None if filled.labels.spelling.moments is None else asdict(filled.labels.spelling.moments),
@@ -251,11 +248,6 @@ FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many
 FAR, APART = 25.0, 3.0  # a slip's error: times the median one, and times that of the next label
 
 
-def evenly(length: int, most: int) -> AnyArray:
-    """Return at most so many of the positions 0, 1, ..., spread evenly."""
-    return np.round(np.linspace(0, length - 1, min(length, most))).astype(int)
-
-
 def _judged(error: float, simplest: float) -> str:
     """Return that errors are hardly smaller than the simplest method's, or not at all; "" if they are."""
     if error < NO_BETTER * simplest:
@@ -263,16 +255,11 @@ def _judged(error: float, simplest: float) -> str:
     return "That is hardly better." if error < simplest else "That is no better."
 
 
-def _hidden(n: int) -> str:
-    return f"{counted(n, 'known value was', 'known values were')} hidden in turn and answered."
-
-
 @dataclass(frozen=True)
 class NumberQuality:
     """How far answers at hidden labels were off."""
 
     n: int  # labels that were answered
-    n_without_answer: int
     mean_absolute_error: float
     median_absolute_error: float
     of_the_mean: float  # the mean absolute error of always answering the mean
@@ -303,16 +290,9 @@ class NumberQuality:
         """That they are hardly better, or no better; "" if they are."""
         return _judged(self.mean_absolute_error, self.of_the_mean)
 
-    @property
-    def sentence(self) -> str:
-        """How good the answers were."""
-        off, simplest = self.shown(self.mean_absolute_error), self.shown(self.of_the_mean)
-        always = f"the mean value for every row would have been off by {simplest}"
-        return f"{_hidden(self.n)} On average they were off by {off}; {always}."
-
     def shown(self, error: float) -> str:
         """Return an error for reading."""
-        return number(error, decimals_for([self.mean_absolute_error]), self.unit)
+        return number(error, decimals_for(self.mean_absolute_error), self.unit)
 
 
 @dataclass(frozen=True)
@@ -320,7 +300,6 @@ class ClassQuality:
     """How many of the answers at hidden labels were right."""
 
     n: int  # labels that were answered
-    n_without_answer: int
     accuracy: float
     of_the_commonest: float  # the accuracy of always answering the commonest class
     commonest: str
@@ -344,13 +323,6 @@ class ClassQuality:
         """That they are hardly better, or no better; "" if they are."""
         return _judged(1.0 - self.accuracy, 1.0 - self.of_the_commonest)
 
-    @property
-    def sentence(self) -> str:
-        """How good the answers were."""
-        right, simplest = rough_percent(self.accuracy), rough_percent(self.of_the_commonest)
-        always = f"answering “{self.commonest}” for every row would have been right for {simplest}"
-        return f"{_hidden(self.n)} {right} of the answers were right; {always}."
-
 
 Quality = NumberQuality | ClassQuality
 
@@ -369,15 +341,13 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality |
     weights = _weights(out_of_fold.loc[pairs.index])
     off, around = np.abs(answered - true), np.abs(true - weights @ true)
     spread = float(weights @ around**2)
-    order = np.argsort(off)
-    middle = order[min(int(np.searchsorted(np.cumsum(weights[order]), 0.5)), len(off) - 1)]
+    middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
     shown = evenly(len(pairs), MOST_POINTS)
     odd = pairs.iloc[_slips(off)]
     return NumberQuality(
         n=len(pairs),
-        n_without_answer=len(out_of_fold) - len(pairs),
         mean_absolute_error=float(weights @ off),
-        median_absolute_error=float(np.median(off) if np.ptp(weights) == 0.0 else off[middle]),
+        median_absolute_error=float(np.median(off) if np.ptp(weights) == 0.0 else middle),
         of_the_mean=float(weights @ around),
         r2=1.0 - float(weights @ off**2) / spread if spread > 0.0 else None,
         true=true[shown].tolist(),
@@ -400,8 +370,8 @@ def _about_slips(odd: pd.DataFrame, unit: str) -> str:
     said = []
     for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
         where = f" in row {row + 1:,}" if odd.index.name == "row" else ""
-        value = number(true, 0 if float(true).is_integer() else decimals_for([true]), unit)
-        instead = number(answered, decimals_for([answered]))
+        value = number(true, 0 if float(true).is_integer() else decimals_for(true), unit)
+        instead = number(answered, decimals_for(answered))
         said.append(f"{value}{where}, answered with {instead} while it was hidden")
     return f"Look whether these known values are right: {'; '.join(said)}."
 
@@ -419,7 +389,6 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
     classes, table = _confusion(true, answered)
     return ClassQuality(
         n=len(pairs),
-        n_without_answer=len(out_of_fold) - len(pairs),
         accuracy=float(weights @ (true == answered)),
         of_the_commonest=float(frequency.max()),
         commonest=str(names[frequency.argmax()]),
@@ -441,10 +410,9 @@ def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list
     frequent = counts.sort_values(ascending=False, kind="stable").index
     kept = frequent[: MOST_CLASSES - (len(frequent) > MOST_CLASSES)]
     classes = sorted(kept, key=_by_number) + ([OTHERS] if len(kept) < len(frequent) else [])
-    place, last = {name: i for i, name in enumerate(classes)}, len(classes) - 1
-    table = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(table, ([place.get(name, last) for name in true], [place.get(n, last) for n in answered]), 1)
-    return classes, table.tolist()
+    shown = (np.where(np.isin(names, kept), names, OTHERS) for names in (true, answered))
+    table = pd.crosstab(*shown).reindex(index=classes, columns=classes, fill_value=0)
+    return classes, table.to_numpy().tolist()
 
 
 def _by_number(name: str) -> tuple[float, str]:

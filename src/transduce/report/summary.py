@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
 import platform
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -19,20 +18,10 @@ from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import STATUSES
 from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
 from transduce.core.words import counted, percent
-from transduce.report.plain import clean, finite, name_of, number, plain, rough_percent
-from transduce.report.rows import (
-    FilledValues,
-    Quality,
-    context_columns,
-    evenly,
-    filled_values,
-    quality_of,
-    row_records,
-)
+from transduce.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
+from transduce.report.rows import FilledValues, Quality, context_columns, quality_of, row_records, values_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from transduce.filling.result import FillResult
 
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
@@ -74,7 +63,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         filled=filled,
         source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
         counts=_counts(filled),
-        answers=filled_values(filled, rows),
+        answers=values_of(filled, rows),
         quality=quality_of(filled.task, filled.out_of_fold, filled.labels.spelling.unit),
         differing=[] if tested is None else [entry["name"] for entry in tested["features"]],
     )
@@ -103,13 +92,13 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "versions": dict(versions()),
         "question": question(facts),
         "reply": reply(facts),
-        "quality_sentence": None if facts.quality is None else facts.quality.sentence,
+        "quality_sentence": None if facts.quality is None else _quality_sentence(facts.quality),
         "caveats": caveats(facts),
         "next": "" if filled.advice is None else clean(str(filled.advice)),
         "cards": plain(cards(facts)),
         "to_do": to_do(facts),
         "again": filled.again,
-        "again_words": again(facts, versions()["transduce"], today()),
+        "again_words": again(facts),
         "notes": plain(filled.notes),  # last: what could not be computed is among them
         "made": today(),
     }
@@ -128,22 +117,14 @@ def summarize_later(about: dict[str, Any], guarantee: Guarantee, compared: Excha
 
 
 def today() -> str:
-    """Return the date, or the one that SOURCE_DATE_EPOCH names, so that builds can be repeated."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    day = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else None
-    return (day or datetime.datetime.now(datetime.UTC)).date().isoformat()
+    """Return the date."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 @cache
-def versions(packages: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the versions that a report depends on."""
-    numbers = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            numbers[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            numbers[package] = "unknown"
-    return numbers
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
 
 
 def _counts(filled: FillResult) -> dict[str, int]:
@@ -154,7 +135,6 @@ def _counts(filled: FillResult) -> dict[str, int]:
         "unlabelled": len(filled.answer),
         "labelled": len(filled.frame) - len(filled.answer),
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
-        "different_labels": int(filled.frame[filled.target].nunique()),
         **{word: int(np.sum(status == word)) for word in STATUSES},
         **(filled.totals or {}),
     }
@@ -228,20 +208,17 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
-    relevance = {} if filled.relevance is None else filled.relevance
-    entries = [{"name": name_of(name), "relevance": finite(value)} for name, value in relevance.items()]
-    return [entry for entry in entries if entry["relevance"] is not None] or None
+    weights = () if filled.relevance is None else filled.relevance.items()
+    return [{"name": name_of(name), "relevance": float(weight)} for name, weight in weights] or None
 
 
 def _map(filled: FillResult) -> dict[str, Any] | None:
     """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
     if filled.map is None or not len(filled.map):
         return None
-    unlabelled = np.zeros(len(filled.frame), dtype=bool)
-    unlabelled[filled.answer.rows] = True
-    labels = filled.labels.labels.astype(object)
-    labels[filled.answer.rows] = filled.answer.values
-    labels[filled.answer.rows[np.asarray(filled.answer.status) == "unreached"]] = None
+    answer, labels = filled.answer, filled.labels.labels.astype(object)
+    labels[answer.rows] = answer.values
+    labels[answer.rows[np.asarray(answer.status) == "unreached"]] = None
     known = filled.map[["x", "y"]].notna().all(axis=1).to_numpy()
     rows = np.flatnonzero(known)[evenly(int(known.sum()), MOST_MAPPED)]
     numbers = filled.task == "regression"
@@ -250,7 +227,7 @@ def _map(filled: FillResult) -> dict[str, Any] | None:
         "n_rows": len(filled.map),
         "x": plain(filled.map["x"].to_numpy()[rows]),
         "y": plain(filled.map["y"].to_numpy()[rows]),
-        "unlabelled": plain(unlabelled[rows]),
+        "unlabelled": np.isin(rows, answer.rows).tolist(),
         "value": [finite(v) if numbers else None if plain(v) is None else name_of(v) for v in values],
     }
 
@@ -269,9 +246,6 @@ def _who_was_labelled(facts: Facts) -> dict[str, Any] | None:
             for name, line in columns.items()
         ],
         "overlap": None if test is None else _overlap(test.overlap),
-        "effective": finite(guarantee.effective),
-        "n_calibration": guarantee.n_calibration,
-        "factor": guarantee.factor,
         "drift": None if guarantee.drift is None else clean(guarantee.drift),
         "sensitivity": _factors(filled),
         "remedy": [row + 1 for row in guarantee.remedy],
@@ -402,6 +376,12 @@ def column_guarantee(facts: Facts) -> str:
     return f"How many {what} in total is not guaranteed{most if exact else ''}."
 
 
+def _quality_sentence(quality: Quality) -> str:
+    """Return how good the answers were."""
+    hidden = counted(quality.n, "known value was", "known values were")
+    return f"{hidden} hidden in turn and answered. The answers were {quality.large}; {quality.small}."
+
+
 def caveats(facts: Facts) -> list[str]:
     """Return what a reader should be careful about."""
     filled, unlabelled = facts.filled, facts.counts["unlabelled"]
@@ -440,13 +420,14 @@ def caveats(facts: Facts) -> list[str]:
             "Methods were weighted by the same held-out values that are scored here, so the blend may look a"
         )
         said.append(f"{blend} little better than it is. Intervals and sets do not depend on that.")
-    if filled.relevance is not None and filled.relevance.notna().any():
+    if filled.relevance is not None:
         said.append("Relevance says what the answers were made from, not what causes the values.")
     return said
 
 
-def again(facts: Facts, version: str, made: str) -> str:
+def again(facts: Facts) -> str:
     """Return what the command that does it again does."""
+    version, made = versions()["transduce"], today()
     if facts.filled.told is not None:
         return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
     page = f"with --report FILE it makes this page, which is of {made}"
