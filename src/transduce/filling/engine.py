@@ -153,7 +153,7 @@ def fill_told(
     if calibrated is None:
         folder = options.pictures or source.pictures
         features = vectorize(frame, target, random_state=options.random_state, folder=folder)
-        plan = Plan(None, False, {}, 0.0, [])
+        plan = Plan(None, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
         result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options))
@@ -230,7 +230,7 @@ def _planned(
     case = Case(target.task, *sizes, standardize=False, **computing)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     plan = make_plan(case, options, options.design.read(target.missing, rows.frame), **more)
-    if plan.calibrated or not options.design.testable:
+    if isinstance(plan.model, ConformalTransducer) or not options.design.testable:
         return plan, None
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)

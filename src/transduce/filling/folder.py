@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,6 @@ class FilledFolder:
         Where the parts and their manifest are.
     parts : list of str
         The files, in the order of the rows.
-    by_class : dict
-        Of classes, how often each was answered.
 
     Examples
     --------
@@ -56,7 +54,6 @@ class FilledFolder:
 
     folder: Path
     parts: list[str]
-    by_class: dict[str, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> list[Path]:
@@ -107,7 +104,6 @@ def _write(
     )  # their digits are those of all parts
     name, start = f"{part.name}{ENDINGS[files.kind]}", 0
     counts: Counter[str] = Counter()
-    classes: Counter[str] = Counter()
     with whole_file(folder / name, force=True) as file:
         writer = PartWriter(file, files, fitted.reading.spelling.decimal)
         for batch in files.batches(part, batch_rows):
@@ -118,15 +114,11 @@ def _write(
                 some = sampled[0][mine] - start, sampled[1].iloc[mine]
             new = sources.columns_of_part(fitted, frame, some)
             writer.write(batch, new if files.kind == "parquet" else rounded(new, target, task, known))
-            status = new[f"{target}_status"]
-            counts.update(status.value_counts().to_dict())
-            if task == "classification":
-                filled = new.loc[(status != "given").to_numpy(), f"{target}_filled"]
-                classes.update({str(label): int(n) for label, n in filled.value_counts().items()})
+            counts.update(new[f"{target}_status"].value_counts().to_dict())
             start += len(frame)
         writer.close()
-    about = {"name": name, "number": part.number, "rows": part.n_rows}
-    return about | {"status": {word: int(n) for word, n in counts.items()}, "classes": dict(classes)}
+    status = {word: int(n) for word, n in counts.items()}
+    return {"name": name, "number": part.number, "rows": part.n_rows, "status": status}
 
 
 def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str, Any]:
@@ -269,29 +261,26 @@ def _answer(sample: FillResult, source: _FileSource, manifest: dict[str, Any]) -
             _save_manifest(folder, manifest)
             rows += part["rows"]
             report(rows / files.n_rows)
-    totals, by_class = _counts(list(parts.values()))
+    totals = _counts(list(parts.values()))
     names = sorted(parts, key=lambda name: parts[name]["number"])
     lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
     result = replace(
         sample,
-        source=replace(source, roles=roles, filled=FilledFolder(folder, names, by_class)),
+        source=replace(source, roles=roles, filled=FilledFolder(folder, names)),
         outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
         totals=totals,
     )
-    counts = totals | ({"by_class": by_class} if by_class else {})
-    manifest |= {"state": "complete", "guarantee": str(result.guarantee), "counts": counts}
+    manifest |= {"state": "complete", "guarantee": str(result.guarantee), "counts": totals}
     _save_manifest(folder, manifest)
     return result
 
 
-def _counts(parts: list[dict[str, Any]]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return counts of all rows, and how often each class was answered."""
+def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
+    """Return counts of all rows."""
     status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
-    classes: Counter[str] = sum((Counter(part["classes"]) for part in parts), Counter())
     rows = sum(part["rows"] for part in parts)
     words = {word: status.get(word, 0) for word in STATUSES}
-    totals = {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
-    return totals, dict(classes.most_common())
+    return {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
 
 
 @contextmanager

@@ -289,13 +289,13 @@ class Options:
             raise ValueError(f"{target!r} is the target: {cannot}.")
         if both := [name for name in self.text if name in self.number]:
             raise ValueError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
-        lacks, machine = "", self.parts == ["confidence-machine"]
+        lacks = ""
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
-        elif design.calibrates and machine:
-            lacks = "labels that calibrate: choose another method than the machine"
-        elif machine and not design.testable:
+        elif (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
             lacks = "probabilities, which the machine lacks: choose another method"
+            if design.calibrates:
+                lacks = "labels that calibrate: choose another method than the machine"
         if lacks:
             raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
         return [target, *names]

@@ -37,7 +37,6 @@ class Plan:
     """What will be fitted."""
 
     model: Any  # a `ConformalTransducer`, or a confidence machine
-    calibrated: bool  # whether labels are held out to calibrate the answers
     left_out: dict[str, str]  # methods that are not in the blend, and why
     seconds: float  # roughly how long it will take on one core
     notes: list[str]
@@ -50,7 +49,7 @@ def make_plan(
     """Choose what to fit, for `n_outside` more rows and `classes`, by task and size: labels would spoil guarantees."""
     parts, n_calibration = options.parts, _held_out(case, options, design)
     if parts == ["confidence-machine"]:
-        return Plan(_machine(case.task, options, design), False, {}, 1.0, [])
+        return Plan(_machine(case.task, options, design), {}, 1.0, [])
     blended = len(parts) > 1 or parts[0] in BLENDS
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
@@ -65,12 +64,11 @@ def make_plan(
         note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
         note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
         note += "does that, and holds labels out for it."
-        return Plan(_machine(case.task, options, design), False, left_out, seconds, [note, *notes], inner)
+        return Plan(_machine(case.task, options, design), left_out, seconds, [note, *notes], inner)
     notes.append(_about_guarantee(what, case.n_labels, n_calibration, design))
     how: dict[str, Any] = {"confidence": float(options.confidence), "random_state": options.random_state}
     how |= {"label_conditional": options.label_conditional, "classes": classes or None}
-    model = ConformalTransducer(inner, labels=design, refit=True, **how)
-    return Plan(model, True, left_out, seconds, notes)
+    return Plan(ConformalTransducer(inner, labels=design, refit=True, **how), left_out, seconds, notes)
 
 
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
@@ -110,8 +108,8 @@ def _machine(task: str, options: Options, design: Design) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
 
-    common: dict[str, Any] = {"settings": "leave-one-out", "standardize": False}
-    common["confidence"] = float(options.confidence)
+    level = float(options.confidence)
+    common: dict[str, Any] = {"settings": "leave-one-out", "standardize": False, "confidence": level}
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
     by_class = options.label_conditional or isinstance(design, ByClass)
@@ -168,7 +166,5 @@ def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[s
     """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
     names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
     needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
-    long = (
-        f"one core would take longer than {ANSWER_SHARE * budget:,.0f} s to answer {n_outside:,} rows with it"
-    )
-    return [f"Left out, since {long}: {names}. With {needed} all methods take part."]
+    long = f"longer than {ANSWER_SHARE * budget:,.0f} s to answer {n_outside:,} rows with it"
+    return [f"Left out, since one core would take {long}: {names}. With {needed} all methods take part."]

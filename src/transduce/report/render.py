@@ -39,8 +39,6 @@ STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "svg.hashsalt": "transduce",
 }
-# Families of settings that a user may have changed, and that must not change a report.
-_TOUCHED = {"axes", "figure", "font", "legend", "lines", "patch", "scatter", "svg", "text", "xtick", "ytick"}
 _UNSHOWN = re.compile(r"<(metadata|style|title)\b.*?</\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")  # of the texts in a plot, those that hold < or > are escaped
 _NAME = re.compile(r'(\bid="|href="#|url\(#)')  # where a tag names a part, or refers to one
@@ -126,12 +124,11 @@ def _template() -> Any:
 
 def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> str:
     """Return what a function paints on new axes, as an SVG element for a page."""
-    from matplotlib import rc_context, rcParamsDefault
+    from matplotlib import style
     from matplotlib.figure import Figure
 
-    usual: dict[Any, Any] = {k: v for k, v in rcParamsDefault.items() if k.split(".")[0] in _TOUCHED}
-    # Fonts that lack a character do not matter: the browser has its own.
-    with warnings.catch_warnings(), rc_context({**usual, **STYLE}):
+    # Settings that a user has changed do not matter, nor do fonts that lack a character: the browser has its own.
+    with warnings.catch_warnings(), style.context(["default", STYLE]):
         warnings.filterwarnings("ignore", message="(?s).*Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")
         figure = Figure(figsize=size, layout="constrained")
@@ -174,7 +171,6 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
     numbers = summary["task"] == "regression"
     painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
         "answers": _intervals if numbers else _class_bars,
-        "shares": _shares,
         "law": _law,
         "quality": _pairs if numbers else _confusion,
         "rejection": _rejection,
@@ -274,29 +270,6 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         rows = counted(answers.n_one, "row")
         text += f" One class is possible at {rows}, several at {answers.n_several:,}."
     return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
-
-
-def _shares(summary: dict[str, Any]) -> Drawing | None:
-    found = summary["class_shares"]
-    if found is None:
-        return None
-    shown = found["classes"][:MOST_BARS]
-
-    def paint(ax: Any) -> None:
-        places = np.arange(len(shown))[::-1]
-        share, low, high = (np.array([one[name] for one in shown]) for name in ("share", "lower", "upper"))
-        style: dict[str, Any] = {"fmt": "o", "ms": 5, "color": INSIDE, "label": "unlabelled rows"}
-        ax.errorbar(share, places, xerr=[share - low, high - share], **style)
-        ax.plot([one["labels"] for one in shown], places, "d", ms=5, color=OCHRE, label="labels")
-        ax.set_yticks(places, [_short(one["class"]) for one in shown])
-        ax.set(xlabel="share of the class", xlim=(0, 1), ylim=(-0.6, len(shown) - 0.4))
-        _legend_above(ax)
-
-    said = [f"“{one['class']}” {rough_percent(one['share'])}" for one in shown[:6]]
-    text = f"Shares of the classes among the unlabelled rows: {', '.join(said)}."
-    lines = f"Lines are intervals at about {percent(found['confidence'])}."
-    text += f" {'They were given.' if found['given'] else lines}"
-    return Drawing("Shares of the classes", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
 
 
 def _law(summary: dict[str, Any]) -> Drawing | None:

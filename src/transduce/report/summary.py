@@ -143,12 +143,11 @@ def _counts(filled: FillResult) -> dict[str, int]:
 def _law(filled: FillResult) -> dict[str, Any] | None:
     """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
     law, bound, guarantee = filled.miscoverage, filled.guarantee.outside, filled.guarantee
+    if law is None and bound is None:
+        return None
+    n_unlabelled, n_calibration = getattr(bound, "of", 0), guarantee.n_calibration  # of a sum of bounds
     if law is not None:
         n_unlabelled, n_calibration = law.n_unlabelled, np.sum(law.n_calibration)
-    elif bound is not None:  # a sum of bounds, such as those of a sample and of all other rows
-        n_unlabelled, n_calibration = bound.of, guarantee.n_calibration
-    else:
-        return None
     return {
         "n_unlabelled": int(n_unlabelled),
         "n_calibration": int(n_calibration),
