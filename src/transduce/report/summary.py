@@ -386,7 +386,7 @@ def caveats(facts: Facts) -> list[str]:
     filled, unlabelled = facts.filled, facts.counts["unlabelled"]
     if not unlabelled:
         return []
-    said = list(filter(None, [getattr(facts.quality, "slips", "")]))
+    said = []
     if facts.shifted and filled.guarantee.kind != "exact":
         said.append(
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
