@@ -26,8 +26,8 @@ from transduce.report import render_html, render_json, summarize
 from transduce.report.plain import clean, interval_text, name_of, number, plain, rough_percent
 from transduce.report.render import figures
 from transduce.report.rows import (
-    FilledClasses,
     class_quality,
+    class_values,
     context_columns,
     least_certain_first,
     number_quality,
@@ -125,21 +125,21 @@ def test_classes_are_those_of_the_library(summaries):
 def test_quality_by_hand():
     found = number_quality(
         pd.DataFrame({"true": [1.0, 3.0, np.nan, 5.0], "answered": [2.0, 3.0, 9.0, np.nan]})
-    )
-    assert found.n == 2
-    assert (found.mean_absolute_error, found.of_the_mean, found.r2) == (0.5, 1.0, 0.5)
-    assert number_quality(pd.DataFrame({"true": [2.0], "answered": [2.0]})).r2 is None
+    ).numbers
+    assert found["n"] == 2
+    assert (found["mean_absolute_error"], found["of_the_mean"], found["r2"]) == (0.5, 1.0, 0.5)
+    assert number_quality(pd.DataFrame({"true": [2.0], "answered": [2.0]})).numbers["r2"] is None
     table = pd.DataFrame(
         {"true": [1.0, 1.0, 2.0, 10.0], "answered": [1.0, 2.0, 2.0, 1.0], "probability": [0.9, 0.6, 0.8, 0.5]}
     )
     assert number_quality(table[:0]) is class_quality(table[:0]) is None
-    found = class_quality(table)
-    assert found.classes == ["1", "2", "10"]
-    assert found.confusion == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
-    assert found.accuracy == found.of_the_commonest == 0.5
-    assert found.rejection["errors"] == [0.5, pytest.approx(1 / 3), 0.0, 0.0]
-    assert found.rejection["error_of_surer_half"] == 0.0
-    assert class_quality(table.drop(columns="probability")).rejection is None
+    found = class_quality(table).numbers
+    assert found["classes"] == ["1", "2", "10"]
+    assert found["confusion"] == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
+    assert found["accuracy"] == found["of_the_commonest"] == 0.5
+    assert found["rejection"]["errors"] == [0.5, pytest.approx(1 / 3), 0.0, 0.0]
+    assert found["rejection"]["error_of_surer_half"] == 0.0
+    assert class_quality(table.drop(columns="probability")).numbers["rejection"] is None
 
 
 def test_rare_classes_go_together(summaries):
@@ -596,8 +596,8 @@ def test_answers_that_say_little_are_called_so():
         filled.answer, regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1)))
     )
     assert "they say little" in summarize(replace(filled, answer=wide))["cards"][1]["small"]
-    none = FilledClasses(n_one=0, n_several=9, by_class=[])
-    assert none.says_little(9) == " But no set rules out all classes except one: they say little."
+    none = class_values([{"value": "a", "set": ["a", "b"], "unseen": False}] * 9, 0.9)
+    assert none.little == " But no set rules out all classes except one: they say little."
     bare = summarize(replace(filled, out_of_fold=filled.out_of_fold[:0]))["cards"]
     assert [card["question"] for card in bare] == ["What is guaranteed?", "Can it be trusted?"]
 

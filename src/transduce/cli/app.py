@@ -57,29 +57,22 @@ def _out_or_folder(name: str, value: str) -> None:
 
 
 FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
+FILLED = (
+    "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or any "
+    "name if the table is several files, is a folder. By default beside the table, as NAME-filled."
+)
+MEMORY = "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
+CLUSTER = "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
 OWN = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
-    "out": Option(
-        "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or "
-        "any name if the table is several files, is a folder. By default beside the table, as NAME-filled.",
-        OUTPUT,
-        Kind(str, "FILE", _out_or_folder),
-    ),
+    "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
     "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
     "force": Option("Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG),
-    "memory": Option(
-        "For a table in parts: how much memory to use, such as 2GB; half of what is free by default.",
-        LARGE,
-        Kind(str, "SIZE"),
-    ),
-    "cluster": Option(
-        "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local.",
-        LARGE,
-        Kind(str, "ADDRESS"),
-    ),
+    "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
+    "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
 TABLE = {**filling.OPTIONS, **filling.LABEL_FLAGS, **OWN}
 USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False}

@@ -16,7 +16,7 @@ import typer
 from transduce.cli.app import TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
-from transduce.core.safe_files import check_free, whole_file, write_text
+from transduce.core.safe_files import check_free, write_text
 from transduce.core.words import counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -290,8 +290,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
 def write_example(path: Path, *, force: bool) -> None:
     """Write a real table with missing prices."""
     table, _ = load_houses()
-    with whole_file(path, force=force) as file:
-        file.write(table.astype({"price": "Int64"}).to_csv(index=False).encode())
+    write_text(path, table.astype({"price": "Int64"}).to_csv(index=False), force=force)
     unknown = table["price"].isna().sum()
     say(f"{path}: {len(table)} districts of California in 1990, {unknown} of them without a price.")
     say(f"Now: transduce fill {path} --target price --report houses.html")
@@ -309,8 +308,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     frame, target, truth = demo_table(name, options["random_state"])
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.csv"
-    with whole_file(path, force=True) as file:
-        file.write(frame.to_csv(index=False).encode())
+    write_text(path, frame.to_csv(index=False), force=True)
     source, task = _read(str(path), force=True), "regression" if truth.dtype.kind == "f" else "classification"
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]

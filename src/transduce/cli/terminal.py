@@ -143,7 +143,7 @@ def how_good(result: FillResult) -> str:
     plain = result.task == "regression" and not result.labels.spelling.unit
     unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
-    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{getattr(quality, 'explained', '')}."
+    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
     return f"{said} {quality.judged}".rstrip()
 
 

@@ -12,11 +12,9 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from transduce.conformal import ClassShares, ConformalTransducer, Drawn, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
-from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
 from transduce.conformal.miscoverage import Law
-from transduce.conformal.shares import ClassShares
-from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
 from transduce.core.guarantee import BY_CLASS, CHANCE, SEEN, CountBound, Guarantee, Verdict, too_few_labels

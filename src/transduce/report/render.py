@@ -23,7 +23,7 @@ from transduce.core.answer import Regions
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
 from transduce.report.plain import clean, decimals_for, evenly, interval_text, name_of, number, rough_percent
-from transduce.report.rows import OTHERS, ClassQuality, FilledClasses, FilledNumbers, NumberQuality
+from transduce.report.rows import OTHERS, digits_of, ends_of, widths_of
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
 ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
@@ -103,7 +103,7 @@ def render_html(summary: dict[str, Any]) -> str:
             for name, drawing in figures(summary).items()
         },
         rows=summary["rows"][:MOST_ROWS],
-        digits=digits_of(summary),
+        digits=digits_of(summary["answers"]),
         style=Markup(style),
         script=Markup(script),
         policy=POLICY.format(f"sha256-{digest}"),
@@ -194,14 +194,9 @@ def named(summary: dict[str, Any], most: int = LONGEST) -> str:
     return f"{clean(summary['target'], most)}{f' ({unit})' if unit else ''}"
 
 
-def digits_of(summary: dict[str, Any]) -> Any:
-    """Return how values are written: with so many decimals, or as dates."""
-    return FilledNumbers(**summary["answers"]).digits if summary["task"] == "regression" else 2
-
-
 def _dated(summary: dict[str, Any], *axes: Any) -> None:
     """Write dates, times or durations at the ticks of axes, if these are what is filled."""
-    digits = digits_of(summary)
+    digits = digits_of(summary["answers"])
     from matplotlib.ticker import MaxNLocator
 
     for axis in axes if not isinstance(digits, int) else ():
@@ -230,28 +225,27 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
         if len(shown) < len(rows):
             ax.set(xticks=[])
 
-    answers = FilledNumbers(**summary["answers"])
-    ends_of = f"from {answers.shown(answers.smallest)} to {answers.shown(answers.largest)}"
-    text = f"{counted(len(rows), 'answer')} {ends_of}, each a dash beside its interval, in the order of the answers."
-    if answers.median_width is not None:
-        text += f" {answers.widths}"
-    if answers.n_unbounded:
-        text += f" {answers.n_unbounded:,} are unbounded and run over the whole height."
+    answers, (smallest, _, largest) = summary["answers"], ends_of(summary["answers"])
+    text = f"{counted(len(rows), 'answer')} from {smallest} to {largest}, each a dash beside its interval, in the "
+    text += "order of the answers."
+    if answers["median_width"] is not None:
+        text += f" {widths_of(answers)}"
+    if answers["n_unbounded"]:
+        text += f" {answers['n_unbounded']:,} are unbounded and run over the whole height."
     if len(shown) < len(rows):
         text += f" {len(shown)} of them are drawn, spread evenly."
     return Drawing("Answers with their intervals", text, paint)
 
 
 def _class_bars(summary: dict[str, Any]) -> Drawing | None:
-    answers = FilledClasses(**summary["answers"])
-    tallies = answers.by_class
+    answers, tallies = summary["answers"], summary["answers"]["by_class"]
     if not tallies:
         return None
     shown = tallies[:MOST_BARS]
     if len(tallies) > MOST_BARS:
         merged = {word: sum(tally[word] for tally in tallies[MOST_BARS - 1 :]) for word in ("one", "several")}
         shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
-    one = "answers" if answers.n_one is None else "one class possible"
+    one = "answers" if answers["n_one"] is None else "one class possible"
 
     def paint(ax: Any) -> None:
         places, start = np.arange(len(shown))[::-1], np.zeros(len(shown))
@@ -266,9 +260,9 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
 
     said = [f"“{tally['name']}” at {tally['one'] + tally['several']:,}" for tally in shown[:6]]
     text = f"Answers by class: {', '.join(said)}{', and others' if len(tallies) > 6 else ''}."
-    if answers.n_one is not None:
-        rows = counted(answers.n_one, "row")
-        text += f" One class is possible at {rows}, several at {answers.n_several:,}."
+    if answers["n_one"] is not None:
+        rows = counted(answers["n_one"], "row")
+        text += f" One class is possible at {rows}, several at {answers['n_several']:,}."
     return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
 
 
@@ -293,10 +287,10 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
 
 
 def _pairs(summary: dict[str, Any]) -> Drawing | None:
-    if summary["quality"] is None:
+    quality = summary["quality"]
+    if quality is None:
         return None
-    quality = NumberQuality(**summary["quality"])
-    true, answered = np.array(quality.true), np.array(quality.answered)
+    true, answered = np.array(quality["true"]), np.array(quality["answered"])
     both = np.concatenate([true, answered])
     margin = 0.04 * float(both.max() - both.min()) or 1.0
     ends = (float(both.min()) - margin, float(both.max()) + margin)
@@ -310,21 +304,22 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
         _dated(summary, ax.xaxis, ax.yaxis)
         _legend_above(ax)
 
+    errors = (quality["mean_absolute_error"], quality["median_absolute_error"])
+    mean, half = (number(error, decimals_for(errors[0]), quality["unit"]) for error in errors)
     text = (
-        f"{counted(quality.n, 'known value')}, each answered while it was held out, against the truth: the nearer "
-        f"to the line, the better. They are off by {quality.shown(quality.mean_absolute_error)} on average "
-        f"and half of them by less than {quality.shown(quality.median_absolute_error)}."
+        f"{counted(quality['n'], 'known value')}, each answered while it was held out, against the truth: the nearer "
+        f"to the line, the better. They are off by {mean} on average and half of them by less than {half}."
     )
-    if len(true) < quality.n:
+    if len(true) < quality["n"]:
         text += f" {len(true):,} of them are drawn."
     return Drawing("Known values, answered while hidden", text, paint, (WIDTH, 3.5))
 
 
 def _confusion(summary: dict[str, Any]) -> Drawing | None:
-    if summary["quality"] is None:
+    quality = summary["quality"]
+    if quality is None:
         return None
-    quality = ClassQuality(**summary["quality"])
-    table, names = np.array(quality.confusion), [_short(name) for name in quality.classes]
+    table, names = np.array(quality["confusion"]), [_short(name) for name in quality["classes"]]
     shares, k = table / np.maximum(table.sum(axis=1, keepdims=True), 1), len(names)
 
     def paint(ax: Any) -> None:
@@ -344,8 +339,8 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
 
-    right = f"{rough_percent(quality.accuracy)} are right. {_worst(table, quality.classes)}"
-    text = f"{counted(quality.n, 'known value')}, each answered while it was held out: {right}"
+    right = f"{rough_percent(quality['accuracy'])} are right. {_worst(table, quality['classes'])}"
+    text = f"{counted(quality['n'], 'known value')}, each answered while it was held out: {right}"
     return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, 1.4 + 0.36 * max(k, 4)))
 
 
@@ -462,7 +457,7 @@ def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
     for i, shade in enumerate(shades):
         _points(ax, places, known & (group == i), [shade])
     scale = ScalarMappable(BoundaryNorm(edges, len(shades)), ListedColormap(shades))
-    digits = digits_of(summary)
+    digits = digits_of(summary["answers"])
     digits = decimals_for(float(edges[-1] - edges[0])) if isinstance(digits, int) else digits
     bar = ax.figure.colorbar(scale, ax=ax, spacing="uniform", ticks=edges, label=named(summary))
     bar.ax.set_yticklabels([number(float(edge), digits) for edge in edges])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,112 +109,73 @@ def _column(values: AnyArray | None, order: AnyArray) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class FilledNumbers:
-    """What filled numbers and their intervals are like as a whole."""
+class FilledValues:
+    """What the answers are like as a whole, in words and in numbers."""
 
-    n_answered: int
-    smallest: float | None
-    median: float | None
-    largest: float | None
-    median_width: float | None  # none if it is infinite
-    n_unbounded: int
-    n_open: int  # intervals that are open on one side, at a limit
-    equally_wide: bool
-    decimals: int  # for reading
-    narrower: float | None  # how much narrower than without features the median interval is, from 0 to 1
-    unit: str = ""  # of widths, and of numbers that do not stand for dates
-    moments: dict[str, Any] | None = None  # how dates, times or durations are written, if they are that
-
-    @property
-    def digits(self) -> int | Moments:
-        """How values are written: with so many decimals, or as dates."""
-        return self.decimals if self.moments is None else Moments(**self.moments)
-
-    def shown(self, value: float | None) -> str:
-        """Return a value for reading."""
-        return number(value, self.digits, "" if self.moments else self.unit)
-
-    @property
-    def widths(self) -> str:
-        """How wide the intervals are."""
-        width = number(self.median_width, self.decimals, self.unit)
-        half = f"Half of them are narrower than {width}."
-        return f"All intervals are {width} wide." if self.equally_wide else half
-
-    def sentences(self, confidence: float) -> list[str]:
-        """Return what was answered."""
-        if not self.n_answered:
-            return []
-        smallest, half, largest = map(self.shown, (self.smallest, self.median, self.largest))
-        said = [f"The answers lie between {smallest} and {largest}; half of them are below {half}."]
-        if self.median_width is not None:
-            said.append(f"Each comes with an interval at {percent(confidence)}. {self.widths}")
-        elif self.n_unbounded:
-            said.append(f"At {percent(confidence)} their intervals are unbounded: any number is possible.")
-        if self.n_open:
-            said.append(f"{counted(self.n_open, 'interval is', 'intervals are')} open at a limit.")
-        return said
-
-    def says_little(self, n_unlabelled: int) -> str:
-        """Return that the intervals say little, if they do."""
-        if self.n_unbounded and self.median_width is None:
-            return " But the intervals are unbounded and say nothing."
-        if self.narrower is not None and self.narrower < BARELY:
-            return " But the intervals are hardly narrower than without any column: they say little."
-        return ""
-
-
-@dataclass(frozen=True)
-class FilledClasses:
-    """What filled classes and their sets are like as a whole."""
-
-    n_one: int | None  # sets of one class; none if there are no sets
-    n_several: int | None
-    by_class: list[dict[str, Any]]  # name, and the answers with one and with several possible classes
-
-    def sentences(self, confidence: float) -> list[str]:
-        """Return at how many rows one class, and several, are possible."""
-        if self.n_one is None:
-            return []
-        rows = counted(self.n_one, "row") + (f", several at {self.n_several:,}" if self.n_several else "")
-        return [f"At {percent(confidence)} only one class is possible at {rows}."]
-
-    def says_little(self, n_unlabelled: int) -> str:
-        """Return that the sets say little, if they do."""
-        if self.n_one is None or self.n_one >= BARELY * n_unlabelled:
-            return ""
-        few = f"only {counted(self.n_one, 'set rules', 'sets rule')}" if self.n_one else "no set rules"
-        return f" But {few} out all classes except one: they say little."
-
-
-FilledValues = FilledNumbers | FilledClasses
+    sentences: list[str]  # what was answered
+    little: str  # that intervals or sets say little, if they do
+    numbers: dict[str, Any]  # as a summary has them
 
 
 def values_of(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     """Return what the answers are like as a whole."""
-    return _numbers(filled, rows) if filled.task == "regression" else _classes(rows)
+    return _numbers(filled, rows) if filled.task == "regression" else class_values(rows, filled.confidence)
 
 
-def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledNumbers:
+def digits_of(answers: dict[str, Any]) -> int | Moments:
+    """Return how values are written: with so many decimals, or as dates."""
+    return Moments(**answers["moments"]) if answers.get("moments") else answers.get("decimals", 2)
+
+
+def ends_of(answers: dict[str, Any]) -> list[str]:
+    """Return the smallest, the median and the largest of filled numbers, for reading."""
+    unit = "" if answers["moments"] else answers["unit"]
+    return [number(answers[name], digits_of(answers), unit) for name in ("smallest", "median", "largest")]
+
+
+def widths_of(answers: dict[str, Any]) -> str:
+    """Return how wide intervals are, as a sentence."""
+    width = number(answers["median_width"], answers["decimals"], answers["unit"])
+    half = f"Half of them are narrower than {width}."
+    return f"All intervals are {width} wide." if answers["equally_wide"] else half
+
+
+def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
     widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
     middle = finite(np.median(widths)) if widths else None
     ends = [(row["pieces"][0][0], row["pieces"][-1][1]) for row in rows if row.get("pieces")]
-    n_unbounded = ends.count((None, None))
-    return FilledNumbers(
-        n_answered=len(values),
-        smallest=float(values.min()) if len(values) else None,
-        median=float(np.median(values)) if len(values) else None,
-        largest=float(values.max()) if len(values) else None,
-        median_width=middle,
-        n_unbounded=n_unbounded,
-        n_open=int(np.sum(np.isinf(widths))) - n_unbounded,
-        equally_wide=bool(middle and np.ptp(widths) <= 1e-9 * middle),
-        decimals=decimals_for(middle or values.std() or values.mean()) if len(values) else 2,
-        narrower=_narrower(filled),
-        unit=filled.labels.spelling.unit,
-        moments=None if filled.labels.spelling.moments is None else asdict(filled.labels.spelling.moments),
+    narrower, moments, n_unbounded = (
+        _narrower(filled),
+        filled.labels.spelling.moments,
+        ends.count((None, None)),
     )
+    n_open = int(np.sum(np.isinf(widths))) - n_unbounded  # on one side, at a limit
+    answers: dict[str, Any] = {
+        "n_answered": len(values),
+        "smallest": float(values.min()) if len(values) else None,
+        "median": float(np.median(values)) if len(values) else None,
+        "largest": float(values.max()) if len(values) else None,
+        "median_width": middle,
+        "n_unbounded": n_unbounded,
+        "n_open": n_open,
+        "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
+        "decimals": decimals_for(middle or values.std() or values.mean()) if len(values) else 2,
+        "narrower": narrower,
+        "unit": filled.labels.spelling.unit,  # of widths, and of numbers that do not stand for dates
+        "moments": None if moments is None else asdict(moments),
+    }
+    smallest, half, largest = ends_of(answers)
+    said = [f"The answers lie between {smallest} and {largest}; half of them are below {half}."]
+    if middle is not None:
+        said.append(f"Each comes with an interval at {percent(filled.confidence)}. {widths_of(answers)}")
+    elif n_unbounded:
+        said.append(f"At {percent(filled.confidence)} their intervals are unbounded: any number is possible.")
+    said += [f"{counted(n_open, 'interval is', 'intervals are')} open at a limit."] if n_open else []
+    little = " But the intervals are unbounded and say nothing." if n_unbounded and middle is None else ""
+    if not little and narrower is not None and narrower < BARELY:
+        little = " But the intervals are hardly narrower than without any column: they say little."
+    return FilledValues(said if len(values) else [], little, answers)
 
 
 def _narrower(filled: FillResult) -> float | None:
@@ -225,19 +187,27 @@ def _narrower(filled: FillResult) -> float | None:
     return float(np.median(narrowness(widths, labels, filled.confidence)))
 
 
-def _classes(rows: list[dict[str, Any]]) -> FilledClasses:
+def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
+    """Return what filled classes and their sets are like as a whole."""
     known = all(row.get("set") is not None for row in rows)
     sizes = [len(row["set"]) + row["unseen"] if known else 1 for row in rows]
-    by_class: dict[str, dict[str, int]] = {}
+    tallies: dict[
+        str, dict[str, int]
+    ] = {}  # of each class, answers with one and with several possible classes
     for row, size in zip(rows, sizes, strict=True):
         name = "(no answer)" if row["value"] is None else name_of(row["value"])
-        by_class.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
-    ordered = sorted(by_class.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
-    return FilledClasses(
-        n_one=sizes.count(1) if known else None,
-        n_several=len(sizes) - sizes.count(1) if known else None,
-        by_class=[{"name": name, **tally} for name, tally in ordered],
-    )
+        tallies.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
+    ordered = sorted(tallies.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
+    by_class = [{"name": name, **tally} for name, tally in ordered]
+    if not known:
+        return FilledValues([], "", {"n_one": None, "n_several": None, "by_class": by_class})
+    n_one, n_several, little = sizes.count(1), len(sizes) - sizes.count(1), ""
+    where = counted(n_one, "row") + (f", several at {n_several:,}" if n_several else "")
+    if n_one < BARELY * len(rows):
+        few = f"only {counted(n_one, 'set rules', 'sets rule')}" if n_one else "no set rules"
+        little = f" But {few} out all classes except one: they say little."
+    said = [f"At {percent(confidence)} only one class is possible at {where}."]
+    return FilledValues(said, little, {"n_one": n_one, "n_several": n_several, "by_class": by_class})
 
 
 MOST_POINTS = 1000  # in a plot
@@ -254,74 +224,14 @@ def _judged(error: float, simplest: float) -> str:
 
 
 @dataclass(frozen=True)
-class NumberQuality:
-    """How far answers at hidden labels were off."""
+class Quality:
+    """How good answers at hidden labels were, in words and in numbers."""
 
-    n: int  # labels that were answered
-    mean_absolute_error: float
-    median_absolute_error: float
-    of_the_mean: float  # the mean absolute error of always answering the mean
-    r2: float | None
-    true: list[float]  # pairs to plot
-    answered: list[float]
-    unit: str = ""
-
-    @property
-    def large(self) -> str:
-        """How good the answers are, in a few words."""
-        return f"off by {self.shown(self.mean_absolute_error)} on average"
-
-    @property
-    def small(self) -> str:
-        """What the simplest method would do."""
-        return f"always answering the mean would be off by {self.shown(self.of_the_mean)}"
-
-    @property
-    def explained(self) -> str:
-        """The share of the variance that the answers explain, as the end of a sentence; "" if it is none."""
-        share = f"{100 * (self.r2 or 0.0):.0f}"
-        return f"; the answers explain {share} % of the variance" if float(share) > 0.0 else ""
-
-    @property
-    def judged(self) -> str:
-        """That they are hardly better, or no better; "" if they are."""
-        return _judged(self.mean_absolute_error, self.of_the_mean)
-
-    def shown(self, error: float) -> str:
-        """Return an error for reading."""
-        return number(error, decimals_for(self.mean_absolute_error), self.unit)
-
-
-@dataclass(frozen=True)
-class ClassQuality:
-    """How many of the answers at hidden labels were right."""
-
-    n: int  # labels that were answered
-    accuracy: float
-    of_the_commonest: float  # the accuracy of always answering the commonest class
-    commonest: str
-    classes: list[str]
-    confusion: list[list[int]]  # how often each class (column) was answered for each (row)
-    rejection: dict[str, Any] | None  # errors as unsure answers are rejected, where probabilities are known
-
-    @property
-    def large(self) -> str:
-        """How good the answers are, in a few words."""
-        return f"{rough_percent(self.accuracy)} right"
-
-    @property
-    def small(self) -> str:
-        """What the simplest method would do."""
-        right = rough_percent(self.of_the_commonest)
-        return f"always answering “{self.commonest}” would be right for {right}"
-
-    @property
-    def judged(self) -> str:
-        """That they are hardly better, or no better; "" if they are."""
-        return _judged(1.0 - self.accuracy, 1.0 - self.of_the_commonest)
-
-
-Quality = NumberQuality | ClassQuality
+    large: str  # how good they are, in a few words
+    small: str  # what the simplest method would do
+    judged: str  # that they are hardly better, or no better; "" if they are
+    numbers: dict[str, Any]  # as a summary has them
+    explained: str = ""  # the share of the variance, as the end of a sentence
 
 
 def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
@@ -329,7 +239,7 @@ def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality 
     return number_quality(out_of_fold, unit) if task == "regression" else class_quality(out_of_fold)
 
 
-def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality | None:
+def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     """Return scores of numbers, and pairs to plot."""
     pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
     if not len(pairs):
@@ -337,22 +247,30 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> NumberQuality |
     true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
     weights = _weights(out_of_fold.loc[pairs.index])
     off, around = np.abs(answered - true), np.abs(true - weights @ true)
-    spread = float(weights @ around**2)
+    error, simplest, spread = float(weights @ off), float(weights @ around), float(weights @ around**2)
     middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
-    shown = evenly(len(pairs), MOST_POINTS)
-    return NumberQuality(
-        n=len(pairs),
-        mean_absolute_error=float(weights @ off),
-        median_absolute_error=float(np.median(off) if np.ptp(weights) == 0.0 else middle),
-        of_the_mean=float(weights @ around),
-        r2=1.0 - float(weights @ off**2) / spread if spread > 0.0 else None,
-        true=true[shown].tolist(),
-        answered=answered[shown].tolist(),
-        unit=unit,
+    r2 = 1.0 - float(weights @ off**2) / spread if spread > 0.0 else None
+    drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
+    shown = partial(number, decimals=decimals_for(error), unit=unit)
+    return Quality(
+        large=f"off by {shown(error)} on average",
+        small=f"always answering the mean would be off by {shown(simplest)}",
+        judged=_judged(error, simplest),
+        explained=f"; the answers explain {explained} % of the variance" if float(explained) > 0.0 else "",
+        numbers={
+            "n": len(pairs),
+            "mean_absolute_error": error,
+            "median_absolute_error": float(np.median(off) if np.ptp(weights) == 0.0 else middle),
+            "of_the_mean": simplest,  # of always answering the mean
+            "r2": r2,
+            "true": true[drawn].tolist(),
+            "answered": answered[drawn].tolist(),
+            "unit": unit,
+        },
     )
 
 
-def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
+def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
     """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected."""
     pairs = out_of_fold.dropna(subset=["true", "answered"])
     if not len(pairs):
@@ -362,15 +280,25 @@ def class_quality(out_of_fold: pd.DataFrame) -> ClassQuality | None:
     weights = _weights(pairs)
     names, at = np.unique(true.astype(str), return_inverse=True)
     frequency = np.bincount(at, weights)
+    right, most, commonest = (
+        float(weights @ (true == answered)),
+        frequency.max(),
+        str(names[frequency.argmax()]),
+    )
     classes, table = _confusion(true, answered)
-    return ClassQuality(
-        n=len(pairs),
-        accuracy=float(weights @ (true == answered)),
-        of_the_commonest=float(frequency.max()),
-        commonest=str(names[frequency.argmax()]),
-        classes=classes,
-        confusion=table,
-        rejection=_rejection(true, answered, pairs) if np.ptp(weights) == 0.0 else None,
+    return Quality(
+        large=f"{rough_percent(right)} right",
+        small=f"always answering “{commonest}” would be right for {rough_percent(most)}",
+        judged=_judged(1.0 - right, 1.0 - most),
+        numbers={
+            "n": len(pairs),
+            "accuracy": right,
+            "of_the_commonest": float(most),  # of always answering the commonest class
+            "commonest": commonest,
+            "classes": classes,
+            "confusion": table,  # how often each class (column) was answered for each (row)
+            "rejection": _rejection(true, answered, pairs) if np.ptp(weights) == 0.0 else None,
+        },
     )
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.exchangeability import Exchangeability
-from transduce.conformal.miscoverage import Miscoverage
+from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.answer import STATUSES
 from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
 from transduce.core.words import counted, percent
@@ -77,13 +76,13 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "counts": facts.counts,
         "context": [name_of(name, 40) for name in context_columns(filled)],
         "rows": rows,
-        "answers": asdict(facts.answers),
+        "answers": facts.answers.numbers,
         "law": _law(filled),
         "exchangeability": tested,
         "guarantee": _guarantee(filled.guarantee) | {"column": column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
         "class_shares": _class_shares(filled),
-        "quality": None if facts.quality is None else asdict(facts.quality),
+        "quality": None if facts.quality is None else facts.quality.numbers,
         "members": _members(filled.members),
         "relevance": _relevance(filled),
         "map": _map(filled),
@@ -359,7 +358,7 @@ def reply(facts: Facts) -> list[str]:
         kind = facts.filled.guarantee.kind
         left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
         first += f" Rows with and without a value differ, and {left}."
-    return [first, *facts.answers.sentences(facts.filled.confidence)]
+    return [first, *facts.answers.sentences]
 
 
 def column_guarantee(facts: Facts) -> str:
@@ -377,7 +376,7 @@ def column_guarantee(facts: Facts) -> str:
 
 def _quality_sentence(quality: Quality) -> str:
     """Return how good the answers were."""
-    hidden = counted(quality.n, "known value was", "known values were")
+    hidden = counted(quality.numbers["n"], "known value was", "known values were")
     return f"{hidden} hidden in turn and answered. The answers were {quality.large}; {quality.small}."
 
 
@@ -408,7 +407,7 @@ def caveats(facts: Facts) -> list[str]:
             "row may be outside more often than others.",
             "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
         ]
-    if n_unbounded := getattr(facts.answers, "n_unbounded", 0):
+    if n_unbounded := facts.answers.numbers.get("n_unbounded"):
         unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
         few = f"there are too few known values to say more at {percent(filled.confidence)}, or no answer"
         said.append(f"{counted(n_unbounded, 'interval')} {unbounded}: {few}. A lower level may give bounds.")
@@ -511,7 +510,7 @@ def to_do(facts: Facts) -> str:
         return f"Add columns that tell more of “{name_of(filled.target)}”: these say next to nothing of it."
     look = [word for word in ("unusual", "tied", "rejected", "unreached") if facts.counts[word]]
     first = f"Look at the rows whose status is {' or '.join(look)}" if look else ""
-    if facts.answers.says_little(facts.counts["unlabelled"]):
+    if facts.answers.little:
         first = "Label more rows: so far the answers are too unsure to tell much"
     elif not look:
         what = "interval" if facts.numbers else "set"
@@ -545,12 +544,11 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
     if bound is not None:
         sure = f"with {percent(bound.certainty)} certainty"
         small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
-    little = facts.answers.says_little(facts.counts["unlabelled"])
-    small += f".{little}"
+    small += f".{facts.answers.little}"
     small += " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
     if guarantee.in_doubt:
         return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
-    return large, small, "good" if guarantee.kind == "exact" and not little else "fair"
+    return large, small, "good" if guarantee.kind == "exact" and not facts.answers.little else "fair"
 
 
 def _trusted(facts: Facts) -> tuple[str, str, str]:
