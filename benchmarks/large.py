@@ -179,7 +179,8 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from transduce.filling.engine import fit_rows
     from transduce.filling.options import Options
     from transduce.filling.result import FittedFill
-    from transduce.filling.sources import FrameSource, Rows, draw
+    from transduce.filling.sources import FrameSource, draw
+    from transduce.tables.columns import LabelReading
 
     lines = []
     for name in names:
@@ -194,9 +195,12 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         roles = draw(source.scan(target, options), target, options)
         inside, held = source.take(roles, target, options)
         rest = np.setdiff1d(hidden, roles.sampled[:, 1])
-        rows = Rows(inside.frame.reset_index(drop=True), inside.labels)
+        rows = replace(inside, frame=inside.frame.reset_index(drop=True))
+        reading = LabelReading.of(
+            inside.labels, pd.concat([inside.frame[target], held.frame[target]]), "point"
+        )
         for n_outside in (0, 10_000_000):
-            fit = fit_rows(rows, replace(settled, guarantee="column"), source, n_outside)
+            fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside)
             diagnosis = Diagnosis(fit, settled)
             fitted = FittedFill.of(fit, diagnosis.chance, held, options)
             new = fitted.new_columns(shown.iloc[rest])

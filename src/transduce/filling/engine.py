@@ -25,7 +25,7 @@ from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
 from transduce.filling.result import FillResult, FillResults, FittedFill, TableFit, estimator_rows
-from transduce.filling.sources import DaskSource, FrameSource, Rows, Source, draw, is_dask
+from transduce.filling.sources import DaskSource, FrameSource, Source, draw, is_dask
 from transduce.model_selection.ask import answer_of, ask, read_problem
 from transduce.model_selection.methods import Case
 from transduce.tables.columns import Target, check_columns, limits_in
@@ -99,7 +99,7 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     settled = options.for_labels(frame.labels)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
-    fit = fit_rows(Rows(frame.frame, frame.labels), settled, frame)
+    fit = fit_rows(frame, settled)
     return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled))
 
 
@@ -195,14 +195,14 @@ def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> A
 
 
 def fit_rows(
-    rows: Rows, options: Options, source: Source, n_outside: int = 0, classes: tuple[Any, ...] = ()
+    rows: FrameSource, options: Options, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
     seed = [name for name in (f"{target.name}_random_seed",) if name in frame.columns]  # of `transduce draw`
     about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
-    about |= {"ignore": [*options.ignore, *options.design.not_features, *seed], "prefer": source.prefer}
-    about |= {"folder": source.pictures if options.pictures is None else options.pictures}
+    about |= {"ignore": [*options.ignore, *options.design.not_features, *seed], "prefer": rows.prefer}
+    about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
@@ -220,7 +220,7 @@ def fit_rows(
 
 
 def _planned(
-    rows: Rows, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
+    rows: FrameSource, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
 ) -> tuple[Plan, Exchangeability | None]:
     """Return what is to be fitted, and how rows compare; if they differ, labels are held out where they are enough."""
     target, matrix = rows.labels, features.matrix
@@ -243,7 +243,7 @@ def _planned(
 
 
 def _fit(
-    rows: Rows, features: Features, plan: Plan, options: Options, compared: Exchangeability | None
+    rows: FrameSource, features: Features, plan: Plan, options: Options, compared: Exchangeability | None
 ) -> TableFit:
     """Fit the model and what the values come from."""
     frame, target = rows.frame, rows.labels
@@ -347,7 +347,7 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
         classes = tuple(sorted({*kept.known.tolist()}, key=str))
     rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown)
     held_out = replace(settled, guarantee="column" if holds_out or settled.own else "row")
-    fit = fit_rows(rows, held_out, source, n_outside, classes)
+    fit = fit_rows(rows, held_out, n_outside, classes)
     diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, options)
     nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them

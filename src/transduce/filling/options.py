@@ -21,6 +21,7 @@ from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
     from transduce.conformal.designs import Design
+    from transduce.core.answer import Answer
     from transduce.core.guarantee import Limits
     from transduce.tables.columns import Target
 
@@ -278,6 +279,11 @@ class Options:
     def limits_with(self, seen: Limits) -> Limits:
         """Return which limits labels have, and those that the user names."""
         return seen.with_named(_named_limits(self.limit))
+
+    def possible(self, answer: Answer, seen: Limits) -> Answer:
+        """Return an answer that is open at the limits of labels, and cut to what is possible."""
+        limits = self.limits_with(seen)
+        return answer.opened(limits.below, limits.above).within(*self.limits)
 
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""

@@ -25,7 +25,7 @@ from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import Diagnosis, NextLabels, RightChance, Told
 from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.plan import Plan
-from transduce.filling.sources import FrameSource, Rows, Source
+from transduce.filling.sources import FrameSource, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
@@ -116,7 +116,9 @@ class FittedFill:
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
 
     @classmethod
-    def of(cls, fit: TableFit, chance: RightChance, held: Rows, options: Options) -> FittedFill:
+    def of(
+        cls, fit: TableFit, chance: RightChance, held: FrameSource, reading: LabelReading, options: Options
+    ) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
         known, missing, classes = fit.target.known, list(options.missing), None
         shown, kept = known, held.labels.known
@@ -151,9 +153,8 @@ class FittedFill:
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label; `rows` says where they are in their table."""
-        limits, level = self.options.limits_with(self.reading.limits), float(self.options.confidence)
-        answer = self.unasked(frame, rows).opened(limits.below, limits.above)
-        return self.chance.of_classes(answer, level).within(*self.options.limits)
+        answer = self.options.possible(self.unasked(frame, rows), self.reading.limits)
+        return self.chance.of_classes(answer, float(self.options.confidence))
 
     def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the new columns of rows that were not fitted to.
@@ -342,15 +343,10 @@ class FillResult:
     @cached_property
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw."""
-        answer = self._possible(replace(self.unasked, guarantee=self.guarantee))
+        answer = self.options.possible(replace(self.unasked, guarantee=self.guarantee), self.labels.limits)
         if answer.probabilities is None:
             return answer
         return self.diagnosis.chance.of_classes(answer, self.confidence)
-
-    def _possible(self, answer: Answer) -> Answer:
-        """Return an answer that is open at limits, and cut to what is possible."""
-        limits = self.options.limits_with(self.labels.limits)
-        return answer.opened(limits.below, limits.above).within(*self.options.limits)
 
     @cached_property
     def new(self) -> pd.DataFrame:
@@ -438,9 +434,8 @@ class FillResult:
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if the odds of a label depend on the value by factors; None if no label calibrates."""
         model, certainty = self.fit.model, self.certainty
-        if not isinstance(model, ConformalTransducer) or self.told is not None:
-            return None
-        if self.class_shares is not None:  # within a class the label is the same
+        other = self.told is not None or self.class_shares is not None  # within a class the label is the same
+        if other or not isinstance(model, ConformalTransducer):
             return None
         if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
             return None
@@ -487,7 +482,7 @@ class FillResult:
         """What to label next; None where this shows a sample, whose rows have no places in the table."""
         if self.totals is not None:
             return None
-        advice = self.diagnosis.next_labels(self._possible(self.fit.answer))
+        advice = self.diagnosis.next_labels(self.options.possible(self.fit.answer, self.labels.limits))
         return advice if self.rows is None else advice.of(self.rows)
 
     @property

@@ -31,19 +31,6 @@ Work = Callable[[Any, Any], Any]
 SampledColumns = tuple[AnyArray, pd.DataFrame]  # rows of a part that the fit saw, and their new columns
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Some rows of a table, and their labels."""
-
-    frame: pd.DataFrame
-    labels: Target
-
-    def at(self, rows: AnyArray) -> Rows:
-        """Return some of the rows."""
-        labels = replace(self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows])
-        return Rows(self.frame.iloc[rows], labels)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Source:
     """What is known of a table, wherever its rows are."""
@@ -87,11 +74,15 @@ class FrameSource(_Source):
         """Return what a draw needs to know of the table."""
         return [scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)]
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+    def at(self, rows: AnyArray) -> FrameSource:
+        """Return some of the rows."""
+        labels = replace(self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows])
+        return replace(self, frame=self.frame.iloc[rows], labels=labels)
+
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
-        every = Rows(self.frame, self.labels)
         inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
-        return every.at(inside), every.at(roles.calibration[:, 1])
+        return self.at(inside), self.at(roles.calibration[:, 1])
 
     def with_columns(self, result: FillResult, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with those of the result after its own."""
@@ -156,7 +147,7 @@ class PartSource(_Source):
         """Return what a draw needs to know of each part."""
         return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[Rows, Rows]:
+    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
         drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
         by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
@@ -170,7 +161,8 @@ class PartSource(_Source):
         known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
         labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=self.prefer))
         check_names(frame, labels, options.probabilities)
-        n, rows = len(drawn) - len(roles.calibration), Rows(frame, labels)
+        n = len(drawn) - len(roles.calibration)
+        rows = FrameSource(frame, frame, labels, prefer=self.prefer, pictures=self.pictures)
         held = rows.at(np.arange(n, len(drawn)))
         return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
 

@@ -196,12 +196,12 @@ def named(summary: dict[str, Any], most: int = LONGEST) -> str:
 
 def _dated(summary: dict[str, Any], *axes: Any) -> None:
     """Write dates, times or durations at the ticks of axes, if these are what is filled."""
-    digits = digits_of(summary["answers"])
     from matplotlib.ticker import MaxNLocator
 
+    digits = digits_of(summary["answers"])
     for axis in axes if not isinstance(digits, int) else ():
         axis.set_major_locator(MaxNLocator(4))
-        axis.set_major_formatter(lambda value, _: digits.shown(value))
+        axis.set_major_formatter(lambda value, _: number(value, digits))
 
 
 def _intervals(summary: dict[str, Any]) -> Drawing | None:
