@@ -334,7 +334,7 @@ def test_plain_values_are_json(value):
 def test_plain_values_of_other_kinds():
     stamp = pd.Timestamp("2024-02-03")
     assert plain([np.int64(3), np.bool_(True), pd.NA, pd.NaT, stamp, {"b", "a"}, np.array([1.5, -np.inf])]) == [
-        3, True, None, None, "2024-02-03 00:00:00", ["a", "b"], [1.5, "-infinity"],
+        3, True, None, None, "2024-02-03 00:00:00", ["a", "b"], [1.5, None],
     ]  # fmt: skip
     assert plain(pd.Series([1, 2])) == [1, 2]
 

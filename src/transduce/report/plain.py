@@ -35,7 +35,7 @@ def name_of(name: Any, most: int | None = 80) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: no NaN (None instead), no infinity (a word), nothing of numpy or pandas."""
+    """Return a value as JSON can hold it: no NaN or infinity (None instead), nothing of numpy or pandas."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -50,9 +50,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
-        number = float(value)
-        words = None if math.isnan(number) else "infinity" if number > 0 else "-infinity"
-        return number if math.isfinite(number) else words
+        return float(value) if math.isfinite(value) else None
     return clean(value)
 
 

@@ -78,7 +78,7 @@ def _cell(value: Any) -> str:
 
 def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
     pieces, offsets = regions.to_arrays()
-    ends = [[finite(low), finite(high)] for low, high in pieces.tolist()]
+    ends = plain(pieces)
     return {
         "pieces": [ends[offsets[i] : offsets[i + 1]] for i in order],
         "width": _column(regions.measure(), order),
@@ -105,7 +105,7 @@ def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
 
 
 def _column(values: AnyArray | None, order: AnyArray) -> list[Any]:
-    return [None] * len(order) if values is None else [finite(value) for value in values[order].tolist()]
+    return [None] * len(order) if values is None else plain(values[order])
 
 
 @dataclass(frozen=True)

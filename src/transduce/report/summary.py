@@ -195,14 +195,8 @@ def _bound(bound: CountBound | None) -> dict[str, Any] | None:
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one record for each method, the largest weight first."""
     ordered = members.sort_values("weight", ascending=False, kind="stable", na_position="last")
-    return [
-        {
-            "name": name_of(line["name"]).replace("_", " "),
-            **{name: finite(line.get(name)) for name in ("weight", "score", "seconds")},
-            **{name: clean(line.get(name) or "") for name in ("scorer", "note")},
-        }
-        for line in ordered.to_dict("records")
-    ]
+    lines = ordered.to_dict("records")
+    return [{**plain(line), "name": name_of(line["name"]).replace("_", " ")} for line in lines]
 
 
 def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
@@ -239,26 +233,13 @@ def _who_was_labelled(facts: Facts) -> dict[str, Any] | None:
     if test is not None and test.verdict.p_value is not None:
         columns = test.features.head(MOST_COLUMNS).to_dict("index")
     return {
-        "columns": [
-            {"name": name_of(name), "distance": finite(line["distance"]), "p_value": finite(line["p_value"])}
-            for name, line in columns.items()
-        ],
+        "columns": [{"name": name_of(name), **plain(line)} for name, line in columns.items()],
         "overlap": None if test is None else _overlap(test.overlap),
         "drift": None if guarantee.drift is None else clean(guarantee.drift),
-        "sensitivity": _factors(filled),
+        "sensitivity": None if filled.sensitivity is None else plain(filled.sensitivity.to_dict("records")),
         "remedy": [row + 1 for row in guarantee.remedy],
         "sentences": plain(who_was_labelled(facts)),
     }
-
-
-def _factors(filled: FillResult) -> list[dict[str, Any]] | None:
-    """Return how wide intervals, or how large sets, get for each factor; None where it is not known."""
-    table = filled.sensitivity
-    if table is None or not len(table):
-        return None
-    size = "width" if "width" in table else "size"
-    kinds: dict[str, Any] = {"factor": float, size: finite, "n_unbounded": int}
-    return [{name: kind(line[name]) for name, kind in kinds.items()} for line in table.to_dict("records")]
 
 
 def _class_shares(filled: FillResult) -> dict[str, Any] | None:
@@ -454,7 +435,7 @@ def who_was_labelled(facts: Facts) -> list[str]:
         marks = f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them"
         uses = "`transduce fill --random-labels` uses them"
         said.append(f"To get an exact guarantee, {drawn}. {marks}, and {uses}.")
-    if filled.sensitivity is not None and len(filled.sensitivity):
+    if filled.sensitivity is not None:
         said.append(_sensitivity(filled.sensitivity, len(filled.answer)))
     return said
 
