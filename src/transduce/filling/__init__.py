@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from transduce.filling.saved import load as load
     from transduce.filling.saved import save as save
     from transduce.filling.sources import LocalRunner as LocalRunner
-    from transduce.filling.sources import Runner as Runner
     from transduce.filling.sources import cluster_runner as cluster_runner
 
 _HOMES = dict.fromkeys(("FillResult", "FillResults", "FittedFill"), "transduce.filling.result")
-_HOMES |= dict.fromkeys(("LocalRunner", "Runner", "cluster_runner"), "transduce.filling.sources")
+_HOMES |= dict.fromkeys(("LocalRunner", "cluster_runner"), "transduce.filling.sources")
 _HOMES |= dict.fromkeys(("FilledFolder", "fill_folder"), "transduce.filling.folder")
 _HOMES |= dict.fromkeys(("fill", "fit_fill"), "transduce.filling.engine")
 _HOMES |= dict.fromkeys(("load", "save"), "transduce.filling.saved")

@@ -193,7 +193,7 @@ def fill_folder(
         of the same table already, since an earlier run was stopped, only the others are done.
     memory : float, optional
         Bytes that all processes together may take, besides what Python itself needs; by default half of what is free.
-    runner : Runner, optional
+    runner : LocalRunner or that of cluster_runner, optional
         Where the work is done: by default on this machine, with ``n_jobs`` processes.
     force : bool, default=False
         Whether to replace what the folder holds.

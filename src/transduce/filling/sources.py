@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -265,24 +265,6 @@ def _sent(shared: Any) -> Any:
         return delayed(shared, pure=False)
 
 
-class Runner(Protocol):
-    """Runs a function on many items, and yields what it returns as soon as it is there, in any order.
-
-    Examples
-    --------
-    >>> runner: Runner = LocalRunner(n_jobs=1)
-    >>> sorted(runner.map(pow, 3, [0, 1]))
-    [1, 3]
-    """
-
-    @property
-    def n_here(self) -> int:
-        """How many processes share the memory of this machine."""
-
-    def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
-        """Yield ``work(shared, item)`` for every item."""
-
-
 @dataclass(frozen=True)
 class LocalRunner:
     """The cores of this machine, through joblib.
@@ -337,6 +319,9 @@ class DaskRunner:
             self.client.cancel(futures)
 
 
+Runner = LocalRunner | DaskRunner  # each with `n_here`, and with `map`
+
+
 @contextmanager
 def cluster_runner(
     address: str, *, n_workers: int | None = None, timeout: float = 10.0
@@ -356,7 +341,7 @@ def cluster_runner(
     Yields
     ------
     DaskRunner
-        A `Runner` for `fill_folder`.
+        For `fill_folder`.
 
     Examples
     --------
