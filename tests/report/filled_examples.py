@@ -57,6 +57,14 @@ class Filled:
     told: Any = None
 
     @property
+    def shown(self):
+        return self.frame
+
+    @property
+    def new(self):
+        return self.frame
+
+    @property
     def guarantee(self):
         return self.answer.guarantee
 

@@ -249,7 +249,7 @@ def _fit(
     frame, target = rows.frame, rows.labels
     index = frame.index if options.id is None else pd.Index(frame[options.id])
     y = pd.Series(target.labels, index=index, name=target.name)
-    X = estimator_rows(features.encoder, without(frame, options.missing), options, features.matrix)
+    X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
     with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
         pass

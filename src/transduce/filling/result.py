@@ -88,6 +88,7 @@ class TableFit:
 
 def estimator_rows(encoder: Encoder, frame: pd.DataFrame, options: Options, known: Any = None) -> Any:
     """Return what estimators are given of rows, whose features may be known."""
+    frame = without(frame, options.missing)
     matrix = encoder.transform(frame) if known is None else known
     if options.features == "encoded":
         return matrix
@@ -120,16 +121,16 @@ class FittedFill:
         cls, fit: TableFit, chance: RightChance, held: FrameSource, reading: LabelReading, options: Options
     ) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
-        known, missing, classes = fit.target.known, list(options.missing), None
-        shown, kept = known, held.labels.known
+        known, kept, classes = fit.target.known, held.labels.known, None
+        shown = known
         if fit.target.task == "classification":
             classes = np.array(sorted({*shown.tolist(), *kept.tolist()}))
             shown, kept = class_codes(shown, classes), class_codes(kept, classes)
         encoder, n_rows = fit.features.encoder, len(fit.target.labels)
-        kept_rows = estimator_rows(encoder, without(held.frame, missing), options)
+        kept_rows = estimator_rows(encoder, held.frame, options)
         outside = calibrate_outside(
             FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
-            estimator_rows(encoder, without(fit.frame.iloc[:1000], missing), options),
+            estimator_rows(encoder, fit.frame.iloc[:1000], options),
             shown,
             kept_rows[~held.labels.missing],
             kept,
@@ -148,7 +149,7 @@ class FittedFill:
 
     def unasked(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, which are at these places of their table, before anything is asked of them."""
-        X = estimator_rows(self.encoder, without(frame, list(self.options.missing)), self.options)
+        X = estimator_rows(self.encoder, frame, self.options)
         return self.outside.answer(X, float(self.options.confidence), rows)
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
@@ -164,7 +165,7 @@ class FittedFill:
         frame : pandas.DataFrame
             With the target, which is empty where an answer is wanted, or without it.
         """
-        frame = without(frame, list(self.options.missing))
+        frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
         return self.as_columns(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
@@ -189,7 +190,7 @@ class FittedFill:
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
         """Return how later rows, 1000 of them at most, compare with the calibration rows by their features."""
         later = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:MOST_COMPARED]]
-        features = self.encoder.transform(without(later, list(self.options.missing)))
+        features = self.encoder.transform(without(later, self.options.missing))
         known = np.arange(len(self.held) + len(later)) < len(self.held)
         compared = exchangeability_test(np.concatenate([self.held, features]), known)
         return replace(compared.named([scale.column for scale in self.encoder.scales]), other="later")
@@ -544,8 +545,7 @@ class FillResult:
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""
-        about: dict[str, Any] = {"name": self.source.name, "flags": self.source.flags}
-        return summarize(replace(self, source=FrameSource(self.shown, self.shown, self.labels, **about)))
+        return summarize(self)
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the report as one self-contained HTML page, and write it to a file if one is named.

@@ -41,7 +41,7 @@ def least_certain_first(answer: Answer) -> AnyArray:
 def context_columns(filled: FillResult) -> list[Any]:
     """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
-    kinds = {name: described[name] for name in filled.frame.columns if name in described}
+    kinds = {name: described[name] for name in filled.shown.columns if name in described}
     telling = [name for name in kinds if kinds[name] == "identifier"]
     relevant = [] if filled.relevance is None else [name for name in filled.relevance.index if name in kinds]
     usual = [name for name in [*relevant, *kinds] if kinds[name] in ("number", "category", "date", "text")]
@@ -50,7 +50,7 @@ def context_columns(filled: FillResult) -> list[Any]:
 
 def row_records(filled: FillResult) -> list[dict[str, Any]]:
     """Return one record for each filled row, the least certain first."""
-    answer, frame, regions = filled.answer, filled.frame, filled.answer.regions
+    answer, frame, regions = filled.answer, filled.shown, filled.answer.regions
     order = least_certain_first(answer)
     rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
     values = np.asarray(answer.values)[order].astype(object)
@@ -93,8 +93,8 @@ def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
     if answer.label_sets is not None and answer.classes is not None:
         sets = [plain(answer.classes[mask]) for mask in answer.label_sets[order]]
     probability = None if answer.probabilities is None else answer.probabilities.max(axis=1)
-    if name in filled.frame.columns:
-        probability = filled.frame[name].to_numpy(dtype=float)[answer.rows]
+    if name in filled.new.columns:
+        probability = filled.new[name].to_numpy(dtype=float)[answer.rows]
     return {
         "set": sets,
         "unseen": plain(unseen),

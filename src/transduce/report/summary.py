@@ -129,10 +129,10 @@ def versions() -> dict[str, str]:
 def _counts(filled: FillResult) -> dict[str, int]:
     status = np.asarray(filled.answer.status)
     return {
-        "rows": len(filled.frame),
+        "rows": len(filled.shown),
         "columns": len(filled.columns),
         "unlabelled": len(filled.answer),
-        "labelled": len(filled.frame) - len(filled.answer),
+        "labelled": len(filled.shown) - len(filled.answer),
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
         **{word: int(np.sum(status == word)) for word in STATUSES},
         **(filled.totals or {}),
