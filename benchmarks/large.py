@@ -180,7 +180,6 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     from transduce.filling.options import Options
     from transduce.filling.result import FittedFill
     from transduce.filling.sources import FrameSource, draw
-    from transduce.tables.columns import LabelReading
 
     lines = []
     for name in names:
@@ -196,9 +195,6 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         inside, held = source.take(roles, target, options)
         rest = np.setdiff1d(hidden, roles.sampled[:, 1])
         rows = replace(inside, frame=inside.frame.reset_index(drop=True))
-        reading = LabelReading.of(
-            inside.labels, pd.concat([inside.frame[target], held.frame[target]]), "point"
-        )
         for n_outside in (0, 10_000_000):
             fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside)
             diagnosis = Diagnosis(fit, settled)

@@ -173,7 +173,8 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
         counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
         about = {"target": target, "task": task, "counts": counts | {"unreached": lost}}
         write_text(to_json, render_json(summarize_later(about, guarantee, compared)), force=force)
-    known = np.concatenate([fitted.labels, fitted.outside.table.labels])  # answers have the digits of all labels
+    # Answers have the digits of all labels.
+    known = np.concatenate([fitted.labels, fitted.outside.table.labels])
     with stage("writing"):
         write(out, source, rounded(new, target, task, known), force=force)
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]

@@ -99,9 +99,8 @@ def _write(
     """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
     (fitted, files, batch_rows, folder), (part, sampled) = shared, item
     target, task = fitted.reading.name, fitted.reading.task
-    known = np.concatenate(
-        [fitted.labels, fitted.outside.table.labels]
-    )  # their digits are those of all parts
+    # The digits of all labels are those of all parts.
+    known = np.concatenate([fitted.labels, fitted.outside.table.labels])
     name, start = f"{part.name}{ENDINGS[files.kind]}", 0
     counts: Counter[str] = Counter()
     with whole_file(folder / name, force=True) as file:

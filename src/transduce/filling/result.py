@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import ClassShares, ConformalTransducer, Drawn, Exchangeability, exchangeability_test
+from transduce.conformal import ClassShares, ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
@@ -117,9 +117,7 @@ class FittedFill:
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
 
     @classmethod
-    def of(
-        cls, fit: TableFit, chance: RightChance, held: FrameSource, reading: LabelReading, options: Options
-    ) -> FittedFill:
+    def of(cls, fit: TableFit, chance: RightChance, held: FrameSource, options: Options) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
         known, kept, classes = fit.target.known, held.labels.known, None
         shown = known
@@ -497,9 +495,9 @@ class FillResult:
             n_rows = len(self.shown) if self.totals is None else self.totals["rows"]
             notes.append(
                 f"The fit saw {len(self.fit.frame):,} of the {n_rows:,} rows, drawn at random; all others are answered "
-                f"one by one, and {len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate their "
-                "answers. The comparison of labelled and unlabelled rows, the weights of methods and columns, and the "
-                "map are those of the sample."
+                f"one by one, and {len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate "
+                "their answers. The comparison of labelled and unlabelled rows, the weights of methods and columns, "
+                "and the map are those of the sample."
             )
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
