@@ -31,7 +31,7 @@ QUICK = "--method ridge"
 # Which table, with which options: every design, each kind of label, and what may go wrong.
 FILLS = {
     "numbers": ("numbers", QUICK),
-    "numbers, for the column": ("numbers", f"{QUICK} --guarantee column --tolerance 1"),
+    "numbers, for the column": ("numbers", f"{QUICK} --guarantee column --tolerance 1 --reject-share 0.1"),
     "numbers, by a blend": ("numbers", "--budget 20"),
     "classes": ("classes", QUICK),
     "classes, within classes": ("classes", f"{QUICK} --label-conditional --guarantee column"),

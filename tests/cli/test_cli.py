@@ -70,7 +70,7 @@ def test_all_options(houses):
     words = (
         "--method ridge --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
     )
-    more = "--seed 3 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
+    more = "--seed 3 --reject-share 0.2 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
     result = run("fill", houses, "--target", "target", *words.split(), *more.split())
     assert result.exit_code == 0, result.output
     assert "Guarantee, exact" in result.stdout
@@ -230,6 +230,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "is the table itself"),
         (["fill", "houses.csv"], 2, "--target"),
         (["fill", "houses.csv", "--target", "target", "--confidence", "1"], 2, "strictly between 0 and 1"),
+        (["fill", "houses.csv", "--target", "target", "--reject-share", "0"], 2, "strictly between 0 and 1"),
         (["fill", "houses.csv", "--target", "target", "--jobs", "0"], 2, "number of jobs"),
         (["fill", "houses.csv", "--target", "target", "--method", "magic"], 2, "magic"),
         (["fill", "houses.csv", "--target", "target", "--seed", "-1"], 2, "seed"),

@@ -29,6 +29,7 @@ COMMON = {
     "id": ["id"],
     "missing": [["-", "-9"]],
     "label_next": [True],
+    "reject": [0.1],
     "budget_seconds": [77.0],
     "sample": [110, 150],
     "random_state": [3],

@@ -299,6 +299,28 @@ def test_whole_numbers_as_classes_stay_whole():
     assert fill(flags, "price", method="ridge").answer.classes.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("kind", ["mixed", "two classes", "many classes"])
+def test_the_least_certain_rows_are_rejected(kind):
+    frame, _ = wild_table(kind)
+    result = fill(frame, "target", method="blend" if kind == "mixed" else "ridge").ask(reject=0.25)
+    rejected = (result.frame["target_status"] == "rejected").sum()
+    assert 0 < rejected <= 0.25 * len(result.answer)
+    assert any(note.startswith(f"{rejected} of") for note in result.notes)
+    if kind == "mixed":
+        width = (result.frame["target_upper"] - result.frame["target_lower"])[result.answer.rows]
+        gone = result.frame["target_status"][result.answer.rows] == "rejected"
+        assert width[gone].min() > width[~gone].max()
+
+
+def test_rejection_without_probabilities_goes_by_confidence():
+    frame, _ = wild_table("two classes")
+    answer = fill(frame, "target", method="confidence-machine").ask(reject=0.3).answer
+    assert answer.probabilities is None
+    gone = answer.status == "rejected"
+    assert 0 < gone.sum() <= 0.3 * len(answer)
+    assert answer.confidence[gone].max() < answer.confidence[~gone].min()
+
+
 def test_findings_at_the_limits():
     assert np.isnan(score("regression", pd.DataFrame({"true": [1.0], "answered": [1.0]})))
     assert row_map(np.eye(3), 0) is None
@@ -515,6 +537,7 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"text": ["size"], "number": ["size"]}, "as text and as numbers: leave out one"),
         (line_table(), {"confidence": 1.5}, "confidence must lie strictly between"),
         (line_table(), {"certainty": 0}, "certainty must lie strictly between"),
+        (line_table(), {"reject": 1.0}, "reject must lie strictly between"),
         (line_table(), {"budget_seconds": 0}, "budget_seconds"),
         (line_table(), {"task": "clustering"}, "task must be one of"),
         (line_table(), {"n_jobs": 0}, "n_jobs"),

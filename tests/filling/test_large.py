@@ -329,12 +329,22 @@ def test_decimal_commas_in_parts(tmp_path, table):
         ({"labels": Chance(within="word")}, "within"),
         ({"labels": Chance(sensitivity=2.0)}, "sensitivity"),
         ({"labels": Drawn("word", order="u")}, "labels=Drawn(...)"),
+        ({"reject": 0.1}, "reject"),
         ({"device": "cpu"}, "device"),
     ],
 )
 def test_settings_that_need_all_rows(files, tmp_path, settings, named):
     with pytest.raises(ValueError, match=f"^{re.escape(named)} needs a table in memory"):
         fill_folder(str(files), "y", tmp_path / "out", method="ridge", **settings)
+
+
+def test_rejected_rows_are_of_the_whole_table(table):
+    frame = table[0].drop(columns="number")
+    frame["y"] = np.where(frame["y"].isna(), None, np.where(frame["y"] > 0, "p", "q"))
+    result = fill(frame, "y", **SETTINGS).ask(reject=0.2)
+    share = np.mean(result.answer.status == "rejected")
+    assert 0.1 < share <= 0.2
+    assert any("marked as rejected" in note for note in result.notes)
 
 
 def test_an_empty_part(files, tmp_path):

@@ -41,6 +41,7 @@ OTHER = {
     "maximum": 99.5,
     "limit": ["<0.5"],
     "probabilities": True,
+    "reject": 0.25,
     "label_next": True,
     "labels": Drawn("drawn"),
     "confidence": 0.8,
@@ -134,13 +135,13 @@ def test_what_is_asked_of_the_result_changes_no_fit(filled):
     assert surer.outside.certainty == 0.99
     assert surer.tolerance == 1.0
     assert surer.outside.at_most >= filled.guarantee.outside.at_most
-    cut = filled.ask(minimum=0.0, certainty=0.9)
+    cut = filled.ask(minimum=0.0, reject=0.2)
     assert cut.fit is filled.fit
     assert cut.diagnosis is filled.diagnosis
     assert filled.table() is not filled.frame
     pd.testing.assert_frame_equal(filled.table(), filled.frame)
-    assert cut.ask(minimum=None, certainty=0.95).frame.equals(filled.frame)
-    assert cut.again.endswith(".ask(minimum=0.0, certainty=0.9)")
+    assert cut.ask(minimum=None, reject=None).frame.equals(filled.frame)
+    assert cut.again.endswith(".ask(minimum=0.0, reject=0.2)")
 
 
 def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):

@@ -15,7 +15,7 @@ GUARANTEES = ("auto", "row", "column")
 SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabelled rows differ
 # Flags of the command line, where they are not the names of options.
 FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
-FLAGS |= {"minimum": "min", "maximum": "max"}
+FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 # How the labels came about is one option in Python, and a flag for each way elsewhere.
 DESIGNS = {"random_labels": "Drawn(...)", "sampling_probability": "Sampled(...)", "groups": "Grouped(...)"}
 DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}

@@ -41,6 +41,7 @@ HELP = {
         "limit": "Numbers: the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; "
         "by default that of the labels. Intervals that reach it are open there.",
         "probabilities": "Classes: add a column for the probability of every class.",
+        "reject": "Mark this share of the answers, the least certain, as rejected; their values stay.",
         "label_next": "Add a column that numbers the rows whose labels would help most.",
     },
     LABELS: {
@@ -89,7 +90,7 @@ HELP = {
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}
-NEED_ALL_ROWS = ("label_next", "device")  # what no fit to a sample of the rows can make use of
+NEED_ALL_ROWS = ("reject", "label_next", "device")  # what no fit to a sample of the rows can make use of
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ FLAG = Kind(bool, check=checks.check_flag)
 FLAG_OF_CLASSES = replace(FLAG, task="classification")
 NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
 AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
-LEVEL = Kind(float, "LEVEL", checks.check_share)
+SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
 SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", checks.check_factor)
 ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
 SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
@@ -210,6 +211,7 @@ class Options:
     maximum: float | None = _option(None, NUMBER)
     limit: list[Any] = _option([], LIMITS)
     probabilities: bool = _option(False, FLAG_OF_CLASSES)
+    reject: float | None = _option(None, SHARE)
     label_next: bool = _option(False, FLAG)
     labels: Design | None = _option(None, DESIGN)
     confidence: float = _option(0.9, LEVEL)
@@ -499,6 +501,7 @@ class Questions(TypedDict, total=False):
     maximum: float | None
     limit: Sequence[str]
     probabilities: bool
+    reject: float | None
     label_next: bool
     certainty: float
     tolerance: float | None

@@ -343,9 +343,19 @@ class FillResult:
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw."""
         answer = self.options.possible(replace(self.unasked, guarantee=self.guarantee), self.labels.limits)
-        if answer.probabilities is None:
+        if answer.probabilities is not None:
+            answer = self.diagnosis.chance.of_classes(answer, self.confidence)
+        if self.options.reject is None:
             return answer
-        return self.diagnosis.chance.of_classes(answer, self.confidence)
+        # Many rows share one confidence: the widest intervals, or the closest classes, go first.
+        certain = answer.confidence
+        if answer.regions is not None:
+            certain = -answer.regions.measure()
+        elif answer.probabilities is not None:
+            ranked = np.sort(answer.probabilities, axis=1)
+            certain = ranked[:, -1] - ranked[:, -2]
+        rejected = replace(answer, confidence=certain).reject(share=float(self.options.reject))
+        return replace(rejected, confidence=answer.confidence)
 
     @cached_property
     def new(self) -> pd.DataFrame:
@@ -499,6 +509,12 @@ class FillResult:
                 "their answers. The comparison of labelled and unlabelled rows, the weights of methods and columns, "
                 "and the map are those of the sample."
             )
+        if self.options.reject is not None:
+            count = int(np.sum(self.answer.status == "rejected"))
+            some = f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values "
+            some += "stay, and the guarantee is about all answers together."
+            none = "No answer is marked as rejected: this method is equally certain of all of them."
+            notes.append(some if count else none)
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
