@@ -122,6 +122,19 @@ def test_classes_are_those_of_the_library(summaries):
     assert summary["counts"]["rejected"] == np.sum(filled.answer.status == "rejected") > 0
 
 
+def test_a_known_value_that_is_perhaps_a_slip_is_named():
+    true = np.linspace(100_000.0, 400_000.0, 60)
+    folds = pd.DataFrame({"true": true, "answered": true + 1000.0 * np.sin(np.arange(60))}).rename_axis("row")
+    assert number_quality(folds).slips == ""
+    folds.loc[[7, 30], "true"] = [12_500_000.0, 2_521.5]
+    assert number_quality(folds).slips == (
+        "Look whether these known values are right: 12,500,000 in row 8, answered with 136,250 while it was hidden; "
+        "2,522 in row 31, answered with 251,554 while it was hidden."
+    )
+    assert "in row" not in number_quality(folds.rename_axis(None)).slips  # of a sample no row is known
+    assert number_quality(folds[:19]).slips == ""
+
+
 def test_quality_by_hand():
     found = number_quality(
         pd.DataFrame({"true": [1.0, 3.0, np.nan, 5.0], "answered": [2.0, 3.0, 9.0, np.nan]})

@@ -144,7 +144,7 @@ def how_good(result: FillResult) -> str:
     unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
-    return f"{said} {quality.judged}".rstrip()
+    return " ".join(filter(None, [said, quality.judged, quality.slips]))
 
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:

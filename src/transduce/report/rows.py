@@ -214,6 +214,8 @@ MOST_POINTS = 1000  # in a plot
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
 OTHERS = "other classes"
 NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
+FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many of them
+FAR, APART = 25.0, 3.0  # a slip's error: times the median one, and times that of the next label
 
 
 def _judged(error: float, simplest: float) -> str:
@@ -232,6 +234,7 @@ class Quality:
     judged: str  # that they are hardly better, or no better; "" if they are
     numbers: dict[str, Any]  # as a summary has them
     explained: str = ""  # the share of the variance, as the end of a sentence
+    slips: str = ""  # labels that are perhaps wrong, in a sentence
 
 
 def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
@@ -251,12 +254,14 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
     r2 = 1.0 - float(weights @ off**2) / spread if spread > 0.0 else None
     drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
+    odd = pairs.iloc[_slips(off)]
     shown = partial(number, decimals=decimals_for(error), unit=unit)
     return Quality(
         large=f"off by {shown(error)} on average",
         small=f"always answering the mean would be off by {shown(simplest)}",
         judged=_judged(error, simplest),
         explained=f"; the answers explain {explained} % of the variance" if float(explained) > 0.0 else "",
+        slips=_about_slips(odd, unit) if len(odd) else "",
         numbers={
             "n": len(pairs),
             "mean_absolute_error": error,
@@ -268,6 +273,25 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
             "unit": unit,
         },
     )
+
+
+def _slips(off: AnyArray) -> AnyArray:
+    """Return the few places (k,) with errors (n,) far larger than all others: perhaps a slip of whoever typed them."""
+    order = np.argsort(-off)[: MOST_SLIPS + 1] if len(off) >= FEWEST else np.zeros(0, dtype=int)
+    far = off[order] > FAR * np.median(off) if len(order) else off[order] > 0.0
+    ends = [k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]]
+    return order[: ends[-1] if ends else 0]
+
+
+def _about_slips(odd: pd.DataFrame, unit: str) -> str:
+    """Return which known values are far from their answers, as a sentence."""
+    said = []
+    for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
+        where = f" in row {row + 1:,}" if odd.index.name == "row" else ""
+        value = number(true, 0 if float(true).is_integer() else decimals_for(true), unit)
+        instead = number(answered, decimals_for(answered))
+        said.append(f"{value}{where}, answered with {instead} while it was hidden")
+    return f"Look whether these known values are right: {'; '.join(said)}."
 
 
 def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:

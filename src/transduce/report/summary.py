@@ -366,7 +366,7 @@ def caveats(facts: Facts) -> list[str]:
     filled, unlabelled = facts.filled, facts.counts["unlabelled"]
     if not unlabelled:
         return []
-    said = []
+    said = [facts.quality.slips] if facts.quality is not None and facts.quality.slips else []
     if facts.shifted and filled.guarantee.kind != "exact":
         said.append(
             "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
