@@ -88,8 +88,3 @@ def slopes(M: Any, K: Any, columns: Any) -> Array:
     M *= K
     products, X = M @ columns, columns[:, :-1]
     return arrays.to_numpy(products[:, -1] @ X**2 - arrays.namespace(X).sum(X * products[:, :-1], axis=0))
-
-
-def trace(M: Any) -> float:
-    """Return the sum of the diagonal."""
-    return float(arrays.namespace(M).sum(arrays.diagonal(M)))

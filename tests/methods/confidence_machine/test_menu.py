@@ -147,8 +147,7 @@ def test_rows_beyond_all_others_fall_into_the_outer_leaves():
         ([Setting(ridge=-0.1)], "ridge must be a positive number; got -0.1"),
         ([Setting(width="mean")], "width .* must be a positive number; got 'mean'"),
         ([Setting("poly", degree="two")], "degree must be a number"),
-        ([Setting("precomputed"), Setting()], "Either all settings have a precomputed kernel or none"),
-        ([Setting({"precomputed": 1.0, "rbf": 1.0})], "add the matrices"),
+        ([Setting(), Setting({"precomputed": 1.0, "rbf": 1.0})], "a precomputed one is fixed"),
     ],
 )
 def test_what_cannot_be_used_is_refused(settings, sentence):

@@ -15,11 +15,10 @@ from transduce.core.computing import show_progress
 from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import tuned_machine as regions_module
-from transduce.methods.confidence_machine.machine import Machine, find_regions
+from transduce.methods.confidence_machine.machine import Border, Machine, find_regions
 from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import (
-    MenuBorder,
     TunedMachine,
     answer_rows,
     choose,
@@ -422,7 +421,7 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     codes = np.arange(8) % 2
     machine = build(X, np.where(codes[:, None] == np.arange(2), 1.0, -1.0))
     ((_, border),) = machine.borders(X[8:])
-    assert isinstance(border, MenuBorder)
+    assert isinstance(border, Border)
     own = np.ascontiguousarray(machine.fit.residuals[:, np.arange(8), codes])
     found = regions_module.tuned_classes(machine.fit, own, border, codes, np.ones(2), 0.5, 2)
     for one, other in zip(found, machine.class_p_values(X[8:], codes, np.ones(2)), strict=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -97,27 +96,6 @@ def test_one_setting_in_a_list_is_that_setting():
         model.p_values(X[:5], np.arange(5.0), smooth=True, random_state=0) for model in (listed, fixed)
     )
     np.testing.assert_allclose(one, other)
-
-
-@pytest.mark.parametrize(("make", "data"), KINDS)
-def test_precomputed_kernels(make, data):
-    """Given as a matrix, with a list of ridges or with those of the house, whose unit is the mean own value."""
-    X, y, _ = data()
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    K = X @ X.T
-    listed = [Setting("linear", ridge=ridge) for ridge in (0.1, 3.0)]
-    given = [Setting("precomputed", ridge=ridge) for ridge in (0.1, 3.0)]
-    features = make(settings=listed).fit(X, y)
-    matrix = make(kernel="precomputed", settings=given).fit(K, y)
-    pd.testing.assert_frame_equal(features.answer_.to_frame(), matrix.answer_.to_frame())
-    new = np.column_stack([K, np.diag(K)])
-    one, other = (model.predict(rows) for model, rows in ((features, X), (matrix, new)))
-    pd.testing.assert_series_equal(pd.Series(one), pd.Series(other))
-    with pytest.raises(ValueError, match=f"as column {len(X) + 1}, with itself"):
-        matrix.predict(K)
-    house = make(kernel="precomputed", settings="leave-one-out").fit(K, y)
-    unit = np.diag(K).mean()
-    np.testing.assert_allclose([s.ridge for s in house.settings_], unit * np.array([0.1, 0.3, 1.0, 3.0]))
 
 
 # -------------------------------------------------------------------------------------------------- laws
@@ -234,11 +212,8 @@ def test_too_few_labels_warn_and_give_the_line():
         ({"settings": [Setting(ridge=-1.0)]}, "ridge must be a positive number; got -1.0"),
         ({"settings": CHOICES, "ridge": 0.3}, "With settings given, ridge=0.3 has no meaning"),
         ({"settings": "leave-one-out", "kernel": "linear"}, "kernel='linear' has no meaning: leave it out"),
-        (
-            {"settings": CHOICES, "kernel": "precomputed"},
-            "kernel='precomputed' goes with settings that have it",
-        ),
-        ({"settings": [Setting("precomputed")]}, "kernel='precomputed' goes with settings that have it"),
+        ({"settings": CHOICES, "kernel": "precomputed"}, "kernel='precomputed' has no meaning: leave it out"),
+        ({"settings": [Setting("precomputed")]}, "a precomputed one is fixed"),
         ({"residual": "studentised"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'"),
     ],
 )

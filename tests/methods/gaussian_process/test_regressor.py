@@ -30,7 +30,13 @@ from transduce.methods.gaussian_process.process import (
     match_moments,
     tilt,
 )
-from transduce.methods.gaussian_process.regressor import Search, compare_matchings, dependence, fold_errors
+from transduce.methods.gaussian_process.regressor import (
+    Search,
+    announce_cost,
+    compare_matchings,
+    dependence,
+    fold_errors,
+)
 from transduce.methods.gaussian_process.triangles import (
     FEW_ROWS,
     cross_kernel,
@@ -691,9 +697,8 @@ def test_trouble_is_reported_in_words(monkeypatch):
         TransductiveGPRegressor(matching=1e6, slack=0.0, prior=(0, 0), n_restarts=1, random_state=0).fit(
             x[:, None], np.where(np.arange(20) % 2, np.nan, np.sin(x))
         )
-    monkeypatch.setattr("transduce.methods.gaussian_process.regressor.MEMORY", 1e3)
-    with pytest.warns(UserWarning, match="needs about 0 GB"):
-        TransductiveGPRegressor(matching=0, n_restarts=0, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="20,000 labels needs about 13 GB"):
+        announce_cost(20_000)
 
 
 def test_a_failed_start_does_not_spoil_the_others():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -19,10 +19,10 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
-from transduce.device.kernels import KernelLike, check_kernel, uses_width
+from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.machine import Machine, find_regions
-from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu, given_menu
+from transduce.methods.confidence_machine.menu import Menu, Setting, check_settings, default_menu
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
@@ -60,57 +60,54 @@ def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
     """Return "leave-one-out" or the settings to choose from, if the estimator's own are left at their defaults."""
     for item in fields(Setting):
         value = getattr(fixed, item.name)
-        if value != item.default and not (item.name == "kernel" and fixed.precomputed):
+        if value != item.default:
             raise ValueError(
                 f"With settings given, {item.name}={value!r} has no meaning: leave it out, or name it in each Setting."
             )
-    if isinstance(menu, str) and menu == "leave-one-out":
-        return menu
-    choices = check_settings(menu)
-    if fixed.precomputed != any(setting.precomputed for setting in choices):
-        raise ValueError(
-            "kernel='precomputed' goes with settings that have it: Setting('precomputed', ridge=...) for each ridge."
+    return menu if isinstance(menu, str) and menu == "leave-one-out" else check_settings(menu)
+
+
+def explain(machine: AnyMachine, sample: PartlyLabelled, exact: Guarantee, estimated: list[str]) -> Guarantee:
+    """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
+    if machine.jitter > 0.0:
+        reason = "The ridge had to be raised for numerical reasons."
+        return replace(exact, kind="approximate", reasons=(reason,), n_labelled=machine.n_labelled)
+    chosen = (_CHOSEN,) if isinstance(machine, TunedMachine) else ()
+    what, kind = " and ".join(estimated), exact.kind
+    reasons: tuple[str, ...]
+    if not estimated:
+        reasons = ("The features set nothing." if chosen else "No setting was estimated from the data.",)
+    elif sample.labelled.all():
+        kind = "approximate"
+        reasons = (f"The features set {what}, and rows given only to predict had no part in that.",)
+    else:
+        reasons = (
+            f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
+            "Rows given only to predict had no part in that: for them the guarantee is approximate.",
         )
-    return choices
+    return replace(exact, kind=kind, reasons=(*chosen, *reasons), n_labelled=machine.n_labelled)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedMachine:
-    """A fitted machine, and how the user's rows become its rows."""
+class GivenKernel(NamedTuple):
+    """A precomputed kernel: how many rows it has, which of them are labelled, and their own value if all share one."""
 
-    machine: AnyMachine
-    n: int  # rows of fit
-    labelled: AnyArray  # positions among them
-    precomputed: bool
-    own_value: float | None  # the kernel value of every row with itself, if that is known
-    scaling: Scaling | None
-    estimated: tuple[str, ...]  # what the features set
+    n: int
+    labelled: AnyArray
+    own_value: float | None
 
-    @property
-    def menu(self) -> Menu | None:
-        """What was chosen from, if settings were."""
-        return self.machine.menu if isinstance(self.machine, TunedMachine) else None
+    @classmethod
+    def of(cls, K: Array, labelled: Mask) -> GivenKernel:
+        """Read the matrix (n, n) of all rows."""
+        checks.check_square(K)
+        own, xp = arrays.diagonal(K), arrays.namespace(K)
+        # A kernel that is the same for all rows with themselves is so for rows yet to come.
+        near = xp.abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
+        return cls(K.shape[0], np.flatnonzero(labelled), float(own[0]) if bool(xp.all(near)) else None)
 
-    def guarantee(self, sample: PartlyLabelled, exact: Guarantee) -> Guarantee:
-        """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
-        n_labelled = len(self.labelled)
-        if self.machine.jitter > 0.0:
-            reason = "The ridge had to be raised for numerical reasons."
-            return replace(exact, kind="approximate", reasons=(reason,), n_labelled=n_labelled)
-        chosen = () if self.menu is None else (_CHOSEN,)
-        what, kind = " and ".join(self.estimated), exact.kind
-        reasons: tuple[str, ...]
-        if not self.estimated:
-            reasons = ("The features set nothing." if chosen else "No setting was estimated from the data.",)
-        elif sample.labelled.all():
-            kind = "approximate"
-            reasons = (f"The features set {what}, and rows given only to predict had no part in that.",)
-        else:
-            reasons = (
-                f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
-                "Rows given only to predict had no part in that: for them the guarantee is approximate.",
-            )
-        return replace(exact, kind=kind, reasons=(*chosen, *reasons), n_labelled=n_labelled)
+    def rows(self, values: Array) -> Array:
+        """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
+        labelled = arrays.pick_columns(values, self.labelled)
+        return arrays.namespace(values).concat([labelled, values[:, -1:]], axis=1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -129,34 +126,53 @@ class MachineEstimator:
     max_memory_mb: float = 512
     settings: str | Sequence[Setting] | None = None
     missing_label: object = None
-    _fitted: FittedMachine = field(init=False)
+    _machine: AnyMachine = field(init=False)
+    _form: Scaling | GivenKernel | None = field(init=False)  # how the user's rows become the machine's
 
-    def _tell(self, sample: PartlyLabelled, exact: Guarantee) -> None:
-        """Set the width, what was chosen from, and what is guaranteed."""
-        machine, self.width_, self.settings_ = self._fitted.machine, None, None
-        if isinstance(machine, TunedMachine):
-            self.settings_ = machine.menu.settings
-        elif uses_width(machine.kernel.name):
-            self.width_ = machine.kernel.width
-        self.guarantee_ = self._fitted.guarantee(sample, exact)
+    def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> tuple[Array, list[str]]:
+        """Fit the machine; return the unlabelled rows in the form it takes, and what the features set."""
+        fixed, menu, build = read_settings(vars(self))
+        rows, xp = sample.X, arrays.namespace(sample.X)
+        form: Scaling | GivenKernel | None = None
+        width, settings, estimated = None, None, []
+        if fixed.kernel == "precomputed":
+            given = form = GivenKernel.of(rows, sample.labelled)
+            rows = given.rows(xp.concat([rows, arrays.diagonal(rows)[:, None]], axis=1))
+        elif self.standardize:
+            form, rows = Scaling.fit_apply(rows)
+            estimated.append("their scale")
+        rows_l = arrays.pick(rows, sample.labelled)
+        if menu is None:
+            kernel: Any = Menu.build((fixed,), rows).kernels[0].parts[0][0]
+            self._machine = Machine.build(rows_l, y_l, kernel, ridge=float(fixed.ridge), **build)
+            width = kernel.width if fixed.has_width else None
+            estimated += ["the kernel's width"] * fixed.estimated
+        else:
+            if arrays.is_foreign(rows):
+                instead = "pass X as one, or set kernel, width and ridge"
+                raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
+            choices = Menu.build(default_menu(rows) if isinstance(menu, str) else menu, rows)
+            self._machine, settings = TunedMachine.build(choices, rows_l, y_l, **build), choices.settings
+            if isinstance(menu, str) or any(setting.estimated for setting in menu):
+                estimated.append("the kernels")
+        self._form, self.width_, self.settings_ = form, width, settings
+        return arrays.pick(rows, ~sample.labelled), estimated
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
         """Return rows given after `fit` as the machine takes them."""
         if not hasattr(self, "answer_"):
             check_is_fitted(self)  # which takes its time, and says what to do
-        fitted = self._fitted
-        if not fitted.precomputed:
+        form = self._form
+        if not isinstance(form, GivenKernel):
             rows = validation.read_rows(self, X, reset=False, device=True)
-            return fitted.scaling.apply(rows) if fitted.scaling else rows
-        own_value = own_value or fitted.menu is not None  # a choice needs it for everything
-        if own_value and fitted.own_value is not None and np.shape(X)[1:] == (fitted.n,):
+            return rows if form is None else form.apply(rows)
+        if own_value and form.own_value is not None and np.shape(X)[1:] == (form.n,):
             warnings.warn(
-                f"The kernel values of new rows with themselves (column {fitted.n + 1}) are not given: "
-                f"{fitted.own_value:g} is taken, as for all rows of fit.",
+                f"The kernel values of new rows with themselves (column {form.n + 1}) are not given: "
+                f"{form.own_value:g} is taken, as for all rows of fit.",
                 stacklevel=3,
             )
-        rows = validation.read_kernel_rows(X, fitted.n, fitted.own_value, own_value=own_value)
-        return _with_own(rows, fitted.labelled)
+        return form.rows(validation.read_kernel_rows(X, form.n, form.own_value, own_value=own_value))
 
     def _level(self, confidence: float | None) -> float:
         return checks.check_share("confidence", self.confidence if confidence is None else confidence)
@@ -165,48 +181,6 @@ class MachineEstimator:
 def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
     """Return the weight of ties at each of `n` rows: 1, or smoothed, a random number between 0 and 1."""
     return check_random_state(random_state).uniform(size=n) if smooth else np.ones(n)
-
-
-def _with_own(values: Array, labelled: AnyArray) -> Array:
-    """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
-    return arrays.namespace(values).concat([arrays.pick_columns(values, labelled), values[:, -1:]], axis=1)
-
-
-def fit_machine(
-    sample: PartlyLabelled, y_l: Array, estimator: MachineEstimator
-) -> tuple[FittedMachine, Array]:
-    """Fit the machine to the labelled rows; return the unlabelled rows in the form it takes, too."""
-    fixed, menu, build = read_settings(vars(estimator))
-    rows, labelled = sample.X, np.flatnonzero(sample.labelled)
-    own_value, scaling, estimated = None, None, []
-    if fixed.precomputed:
-        checks.check_square(rows)
-        own = arrays.diagonal(rows)
-        # A kernel that is the same for all rows with themselves is so for rows yet to come.
-        near = arrays.namespace(own).abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
-        own_value = float(own[0]) if bool(arrays.namespace(own).all(near)) else None
-        rows = _with_own(arrays.namespace(rows).concat([rows, own[:, None]], axis=1), labelled)
-    elif estimator.standardize:
-        scaling, rows = Scaling.fit_apply(rows)
-        estimated.append("their scale")
-    rows_l = arrays.pick(rows, sample.labelled)
-    machine: AnyMachine
-    if menu is None:
-        kernel: Any = Menu.build((fixed,), rows).kernels[0].parts[0][0]
-        machine = Machine.build(rows_l, y_l, kernel, ridge=float(fixed.ridge), **build)
-        estimated += ["the kernel's width"] * fixed.estimated
-    else:
-        if arrays.is_foreign(rows):
-            instead = "pass X as one, or set kernel, width and ridge"
-            raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
-        choices = menu
-        if isinstance(menu, str):
-            choices = given_menu(rows[:, -1]) if fixed.precomputed else default_menu(rows)
-        machine = TunedMachine.build(Menu.build(choices, rows), rows_l, y_l, **build)
-        if isinstance(menu, str) or any(setting.estimated for setting in choices):
-            estimated.append("the scale of the ridges" if fixed.precomputed else "the kernels")
-    form = sample.X.shape[0], labelled, fixed.precomputed, own_value, scaling
-    return FittedMachine(machine, *form, tuple(estimated)), arrays.pick(rows, ~sample.labelled)
 
 
 def answer_numbers(
@@ -259,8 +233,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         ``"plain"`` with one setting and ``"studentized"`` where settings are chosen.
     settings : None, "leave-one-out" or list of Setting, default=None
         What to choose kernel, width and ridge from, in place of the estimator's own: a menu of twenty that suits most
-        tables (with a precomputed kernel: four ridges), or a list. At every candidate label of a row, that setting is
-        used which has the smallest leave-one-out error on the sample completed with it. This keeps the guarantee.
+        tables, or a list. At every candidate label of a row, that setting is used which has the smallest leave-one-out
+        error on the sample completed with it. This keeps the guarantee.
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
@@ -303,9 +277,10 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     def fit(self, X: Any, y: Any) -> Self:
         """Answer at the rows of X (n, d) whose label in y (n,) is missing; X is their kernel matrix if precomputed."""
         sample = validation.read_sample(self, X, y, device=True)
-        self._fitted, unlabelled = fit_machine(sample, validation.numeric_labels(sample), self)
-        answers = answer_numbers(self._fitted.machine, unlabelled, self.confidence)
-        self._tell(sample, Guarantee("exact", "region", float(self.confidence), assumptions=(CHANCE,)))
+        unlabelled, estimated = self._fit_machine(sample, validation.numeric_labels(sample))
+        answers = answer_numbers(self._machine, unlabelled, self.confidence)
+        exact = Guarantee("exact", "region", float(self.confidence), assumptions=(CHANCE,))
+        self.guarantee_ = explain(self._machine, sample, exact, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=answers.values,
@@ -313,7 +288,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
             guarantee=self.guarantee_,
             regions=answers.regions,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics=diagnose(self._fitted, answers),
+            diagnostics=diagnose(self._machine, answers),
         )
         self.transduction_ = sample.complete(self.answer_.values)
         return self
@@ -322,11 +297,10 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         """Return the ridge prediction (m,) at rows X (m, d), seen in `fit` or not, without transducing again.
 
         With a precomputed kernel X holds kernel values with all n rows of `fit` and, as column n + 1, with themselves.
-        Here that column is needed only if settings are chosen; elsewhere unless the kernel's diagonal was constant in
-        `fit`.
+        Here that column is not needed; elsewhere unless the kernel's diagonal was constant in `fit`.
         """
         rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
-        return self._fitted.machine.predict(rows)
+        return self._machine.predict(rows)
 
     def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
         """Return the `Regions` of rows X, as in `predict`, at a level that is the estimator's own by default.
@@ -336,7 +310,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         rows = self._new_rows(X)
         checks.check_choice("side", side, ("two", "lower", "upper"))
         level = self._level(confidence)
-        return answer_numbers(self._fitted.machine, rows, level, side, values=False).regions
+        return answer_numbers(self._machine, rows, level, side, values=False).regions
 
     def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
         """Return the convex hull of what `predict_region` returns: ends (m, 2), infinite where there is a ray."""
@@ -350,12 +324,12 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         """
         rows = self._new_rows(X)
         tau = tie_weights(rows.shape[0], smooth, random_state)
-        return self._fitted.machine.label_p_values(rows, validation.read_candidates(y, len(tau)), tau)
+        return self._machine.label_p_values(rows, validation.read_candidates(y, len(tau)), tau)
 
     def envelope(self, X: Any, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
         """Return the leave-one-out error of every setting as one row's (1, d) label varies; for `EnvelopeDisplay`."""
         rows = self._new_rows(X)
-        machine = self._fitted.machine
+        machine = self._machine
         if not isinstance(machine, TunedMachine):
             instead = "pass settings='leave-one-out' or a list of Setting"
             raise ValueError(f"One setting has no envelope: {instead}.")
@@ -365,19 +339,19 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         return tuned_machine.row_envelope(machine, rows, rank=rank)
 
 
-def diagnose(fitted: FittedMachine, answers: RowAnswers) -> dict[str, Any]:
+def diagnose(machine: AnyMachine, answers: RowAnswers) -> dict[str, Any]:
     """Return what the labels support, how many regions are no intervals or have no end, and what was chosen."""
-    n_labelled, regions = fitted.machine.n_labelled, answers.regions
+    n_labelled, regions = machine.n_labelled, answers.regions
     bounded = np.isfinite(arrays.to_numpy(regions.pieces)).all()
     told = {
-        "form": fitted.machine.form,
+        "form": machine.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
         "n_unions": int(np.count_nonzero(regions.n_pieces > 1)),
         "n_unbounded": 0 if bounded else int(np.sum(~np.isfinite(arrays.to_numpy(regions.measure())))),
     }
-    if fitted.menu is None or answers.winners is None or answers.used is None:
+    if not isinstance(machine, TunedMachine) or answers.winners is None or answers.used is None:
         return told
-    return told | fitted.menu.tell(answers.winners, n_in_region=answers.used.sum(axis=0).tolist())
+    return told | machine.menu.tell(answers.winners, n_in_region=answers.used.sum(axis=0).tolist())
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -442,7 +416,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        self._fitted, unlabelled = fit_machine(sample, targets, self)
+        unlabelled, estimated = self._fit_machine(sample, targets)
         self.classes_, self._codes, self._conditional = classes, codes, bool(self.label_conditional)
         n_labelled, alone = len(codes), int(np.sum(np.bincount(codes) == 1))
         self.p_unseen_ = float(p_values(0, alone, n_labelled))
@@ -451,7 +425,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         within = "class" if self._conditional else ""
         level, rank = float(self.confidence), nonconformity_rank(self.confidence, n_labelled)
         exact = Guarantee("exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone)
-        self._tell(sample, exact)
+        self.guarantee_ = explain(self._machine, sample, exact, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=classes[best],
@@ -465,14 +439,14 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             credibility=xp.max(p, axis=1),
             classes=classes,
             index=None if sample.index is None else sample.index[sample.unlabelled],
-            diagnostics={"form": self._fitted.machine.form, **told},
+            diagnostics={"form": self._machine.form, **told},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
     def _judge(self, rows: Array, tau: Array) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
         """Return p-values, best class and status of rows, and what was chosen; ties weigh `tau` (m,)."""
-        menu, said = self._fitted.menu, self._fitted.machine.class_p_values(rows, self._codes, tau)
+        said = self._machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the classes are on the host.
         p, scores = arrays.to_numpy(said.overall), arrays.to_numpy(said.scores)
         contest = np.where(p == p.max(axis=1, keepdims=True, initial=0.0), scores, -np.inf)
@@ -480,8 +454,8 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
         best, status = np.argmax(winners, axis=1), np.where(winners.sum(axis=1) > 1, "tied", "answered")
         told = {}
-        if menu is not None and said.chosen is not None:
-            answered = said.chosen[np.arange(len(best)), best]
+        if isinstance(self._machine, TunedMachine) and said.chosen is not None:
+            menu, answered = self._machine.menu, said.chosen[np.arange(len(best)), best]
             told = menu.tell(answered, n_chosen_candidates=menu.count(said.chosen))
         return said.within if self._conditional else said.overall, best, status, told
 
@@ -506,7 +480,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         """
         rows = self._new_rows(X, own_value=False)
         if np.isnan(arrays.to_numpy(rows[:, -1])).any():  # own kernel values that are not known
-            return self.classes_[np.argmax(arrays.to_numpy(self._fitted.machine.predict(rows)), axis=1)]
+            return self.classes_[np.argmax(arrays.to_numpy(self._machine.predict(rows)), axis=1)]
         return self.classes_[self._judge(rows, np.ones(rows.shape[0]))[1]]
 
     def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:

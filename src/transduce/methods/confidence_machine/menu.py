@@ -41,12 +41,10 @@ class TreeKernel:
         ordered = X[np.lexsort(X.T[::-1])]
         if len(ordered) > MAX_ROWS:
             ordered = ordered[np.linspace(0, len(X) - 1, MAX_ROWS).round().astype(int)]
-        values, ranks = [], []
-        for column in ordered.T:
-            distinct, first = np.unique(column, return_index=True)
-            values.append(distinct)
-            ranks.append(rankdata(column)[first] / len(column))
-        kernel = cls([], tuple(values), tuple(ranks))
+        firsts = [np.unique(column, return_index=True) for column in ordered.T]
+        values = tuple(distinct for distinct, _ in firsts)
+        ranks = zip(ordered.T, firsts, strict=True)
+        kernel = cls([], values, tuple(rankdata(column)[first] / len(column) for column, (_, first) in ranks))
         return replace(kernel, trees=random_trees(kernel._to_ranks(ordered), N_TREES, depth=DEPTH, seed=0))
 
     def leaves(self, X: Array) -> AnyArray:
@@ -117,11 +115,6 @@ class Setting:
         return self.kernel if isinstance(self.kernel, tuple) else ((self.kernel, 1.0),)  # type: ignore[return-value]
 
     @property
-    def precomputed(self) -> bool:
-        """Whether the kernel is given as a matrix."""
-        return _has(self, "precomputed")
-
-    @property
     def estimated(self) -> bool:
         """Whether the features of all rows set something of the kernel: a width, or trees."""
         return (self.has_width and self.width == "median") or _has(self, "trees")
@@ -146,8 +139,6 @@ class Setting:
             checks.check_positive("width (a number, or 'median')", self.width, least=1e-100, most=1e100)
         for name in ("degree", "coef0"):
             checks.check_number(name, getattr(self, name))
-        if len(self.parts) > 1 and self.precomputed:
-            raise ValueError("A precomputed kernel cannot be part of a sum: add the matrices.")
 
     def __str__(self) -> str:
         terms = []
@@ -156,9 +147,6 @@ class Setting:
             terms.append(name if weight == 1.0 else f"{weight:.3g} {name}")
         width = ", median width" if self.width == "median" else f", width {self.width:.3g}"
         return f"{' + '.join(terms)}{width if self.has_width else ''}, ridge {self.ridge:g}"
-
-
-RIDGES = (0.1, 0.3, 1.0, 3.0)
 
 
 def default_menu(X: Array) -> tuple[Setting, ...]:
@@ -173,13 +161,7 @@ def default_menu(X: Array) -> tuple[Setting, ...]:
         ({"trees": 1.0}, 1.0),
         ({"trees": 1.0, "rbf": 1.0, "linear": linear}, median),
     )
-    return tuple(Setting(kernel, width, ridge) for kernel, width in kernels for ridge in RIDGES)
-
-
-def given_menu(own: Array) -> tuple[Setting, ...]:
-    """Return the settings to choose among for a given kernel: ridges in units of the rows' mean own value (n,)."""
-    unit = max(float(np.mean(own)), 0.0) or 1.0
-    return tuple(Setting("precomputed", ridge=ridge * unit) for ridge in RIDGES)
+    return tuple(Setting(kernel, width, ridge) for kernel, width in kernels for ridge in (0.1, 0.3, 1.0, 3.0))
 
 
 @dataclass(frozen=True)
@@ -237,9 +219,8 @@ class Menu:
     which: AnyArray  # (S,) the place of each setting's kernel among them
 
     @classmethod
-    def build(cls, settings: Iterable[Setting], X: Array) -> Menu:
+    def build(cls, settings: tuple[Setting, ...], X: Array) -> Menu:
         """Set widths and grow trees on the features of all rows (n, d); equal kernels are built once."""
-        settings = check_settings(settings)
         if any(setting.has_width and setting.width == "median" for setting in settings):
             median = median_width(X)
             settings = tuple(replace(one, width=median) if one.width == "median" else one for one in settings)
@@ -282,8 +263,8 @@ def check_settings(settings: object) -> tuple[Setting, ...]:
         if not isinstance(setting, Setting):
             raise ValueError(f"settings must be a list of Setting; one of them is {setting!r}.")
         setting.check()
-    if 0 < sum(setting.precomputed for setting in choices) < len(choices):
-        raise ValueError("Either all settings have a precomputed kernel or none has.")
+        if _has(setting, "precomputed"):
+            raise ValueError("Settings are chosen among kernels of the features: a precomputed one is fixed.")
     return choices
 
 

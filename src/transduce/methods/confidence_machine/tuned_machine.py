@@ -8,9 +8,10 @@ sum of their squares is a parabola in ``v``::
 
     Q(v) = c0 + c1 (v - prediction) + c2 (v - prediction)^2,     c2 >= 1
 
-stored as ``(prediction, c0, c1, c2)``. The lower envelope says which setting is chosen at ``v``. Settings whose errors
-differ by rounding only are chosen together, and whatever is derived from the choice takes the union: this keeps the
-guarantee.
+stored as ``(prediction, c0, c1, c2)``. At each ``v`` the lowest parabola says which setting is chosen. Settings whose
+errors differ by rounding only are chosen together, and whatever is derived from the choice takes the union: this keeps
+the guarantee. What `b` unlabelled rows bring to all `S` settings is a `Border` whose arrays have one more axis in
+front: prediction (S, b) or (S, b, c), pivot (S, b) and weights (S, b, l).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.device import memory
 from transduce.device.linalg import EPSILON
 from transduce.methods.confidence_machine.machine import (
+    Border,
     ClassPValues,
     _checked_pivot,
     _rounding_slack,
@@ -57,14 +59,6 @@ class MenuFit(NamedTuple):
     slack: Array  # (S,) residuals closer than this tie
 
 
-class MenuBorder(NamedTuple):
-    """What each of `b` unlabelled rows brings to the ridge regression of every setting; as `Border`, stacked."""
-
-    prediction: Array  # (S, b) or (S, b, c)
-    pivot: Array  # (S, b)
-    weights: Array  # (S, b, l)
-
-
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tuple[float, float, float]:
     """Return ``c0``, ``c1``, ``c2`` of one setting at one row."""
@@ -81,7 +75,7 @@ def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tu
 
 
 @njit(cache=True, nogil=True)
-def parabolas(fit: MenuFit, border: MenuBorder) -> Array:
+def parabolas(fit: MenuFit, border: Border) -> Array:
     """Return ``(prediction, c0, c1, c2)`` of every setting at every row, shape (b, S, 4)."""
     n_settings, n_rows = border.pivot.shape
     curves = np.empty((n_rows, n_settings, 4))
@@ -236,14 +230,14 @@ def merge(pieces: list[Interval]) -> list[Interval]:
 
 
 @njit(cache=True, nogil=True)
-def _setting_lines(fit: MenuFit, border: MenuBorder, s: int, j: int, power: float) -> tuple[Array, Array]:
+def _setting_lines(fit: MenuFit, border: Border, s: int, j: int, power: float) -> tuple[Array, Array]:
     """Return the labelled rows' lines with one setting, for row `j`."""
     return row_lines(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
 
 
 @njit(cache=True, nogil=True)
 def _row_region(
-    fit: MenuFit, border: MenuBorder, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
+    fit: MenuFit, border: Border, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
 ) -> list[Interval]:
     """Return the pieces of row `j`'s region in no order, and mark the settings used."""
     rank, side, power = rule
@@ -264,7 +258,7 @@ def _row_region(
 
 @njit(cache=True, nogil=True)
 def tuned_regions(
-    fit: MenuFit, border: MenuBorder, curves: Array, rule: tuple[int, int, float]
+    fit: MenuFit, border: Border, curves: Array, rule: tuple[int, int, float]
 ) -> tuple[Array, AnyArray, Array, AnyArray, AnyArray]:
     """Return pieces (n_pieces, 2), counts, values, winners (b,), and settings used (b, S), of curves (b, S, 4)."""
     n_rows, n_settings = curves.shape[:2]
@@ -291,7 +285,7 @@ def tuned_regions(
 
 @njit(cache=True, nogil=True)
 def tuned_p_values(
-    fit: MenuFit, border: MenuBorder, curves: Array, labels: Array, tau: Array, power: float
+    fit: MenuFit, border: Border, curves: Array, labels: Array, tau: Array, power: float
 ) -> Array:
     """Return the p-value of a label for each row (b,), ties weighed by `tau` (b,); the largest where settings tie."""
     n_labelled = fit.residuals.shape[1]
@@ -311,7 +305,7 @@ def tuned_p_values(
 
 
 @njit(cache=True, nogil=True)
-def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Array) -> None:
+def _class_errors(fit: MenuFit, border: Border, j: int, s: int, errors: Array) -> None:
     """Write the leave-one-out error of one setting for every candidate class of row `j`, over all class columns."""
     prediction, pivot, weights = border.prediction[s, j], border.pivot[s, j], border.weights[s, j]
     n_classes = len(prediction)
@@ -336,7 +330,7 @@ def _class_errors(fit: MenuFit, border: MenuBorder, j: int, s: int, errors: Arra
 
 @njit(cache=True, nogil=True)
 def tuned_classes(
-    fit: MenuFit, own: Array, border: MenuBorder, codes: AnyArray, tau: Array, power: float, n_classes: int
+    fit: MenuFit, own: Array, border: Border, codes: AnyArray, tau: Array, power: float, n_classes: int
 ) -> tuple[Array, Array, Array, AnyArray]:
     """Return the fields of `ClassPValues` at rows, each class with its setting; own (S, l), codes (l,), tau (b,)."""
     n_settings, n_rows = border.pivot.shape
@@ -551,7 +545,7 @@ class TunedMachine:
             )
         return ClassPValues(overall, within, scores, chosen)
 
-    def borders(self, rows: Array) -> Iterator[tuple[slice, MenuBorder]]:
+    def borders(self, rows: Array) -> Iterator[tuple[slice, Border]]:
         """Yield chunks of the rows under the memory budget, with what they bring to every setting."""
         n_settings, n = len(self.menu), len(rows)
         size = int(np.clip(self.max_bytes // (8 * self.n_labelled * (n_settings + 6)), 1, 1024))
@@ -560,7 +554,7 @@ class TunedMachine:
                 yield part, self._border(rows[part])
                 report(part.stop / n)
 
-    def _border(self, rows: Array) -> MenuBorder:
+    def _border(self, rows: Array) -> Border:
         """Return what a chunk of rows brings to every setting, kernel by kernel."""
         n_settings, b = len(self.menu), len(rows)
         prediction = np.empty((n_settings, b, *self.fit.residuals.shape[2:]))
@@ -571,7 +565,7 @@ class TunedMachine:
             turned = K_al @ spectrum.vectors[:, spectrum.span]
             for s in np.flatnonzero(self.menu.which == place):
                 prediction[s], pivot[s] = self.ridges[s].border(spectrum, K_al, k_aa, turned, weights[s])
-        return MenuBorder(prediction, pivot, weights)
+        return Border(prediction, pivot, weights)
 
 
 def _announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:

@@ -162,15 +162,15 @@ class Objective:
         work, parameters = engine(self.X), np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
         rows, n = self._columns[:, :-1], self._columns.shape[0]
-        what, instead = (
-            f"A Gaussian process with {n:,} rows",
-            "TransductiveRidge(centres=500) needs far less.",
+        what = f"A Gaussian process with {n:,} rows"
+        memory.check_fits(
+            N_MATRICES * 8.0 * n**2, rows, what, "TransductiveRidge(centres=500) needs far less."
         )
-        memory.check_fits(N_MATRICES * 8.0 * n**2, rows, what, instead)
         K = work.own_kernel(rows, relevance)
         factor = work.factor_of(K, noise)[0]
         value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
-        trace, slopes = work.trace(M), -2.0 * relevance**2 * work.slopes(M, K, self._columns)
+        trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
+        slopes = -2.0 * relevance**2 * work.slopes(M, K, self._columns)
         if len(relevance) == 1:
             slopes = slopes.sum(keepdims=True)
         shape, rate = self.prior

@@ -27,6 +27,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import NumberTransducer
+from transduce.device import memory
 from transduce.device.kernels import median_width, narrowed
 from transduce.device.linalg import inverse_diagonal
 from transduce.methods.gaussian_process.process import (
@@ -47,8 +48,6 @@ REASONS = (
 INSTEAD = "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine."
 
 # ------------------------------------------------------------------------------------------------ parameters
-
-MEMORY = 2e9  # bytes beyond which a fit announces what it will take
 
 
 def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
@@ -77,13 +76,9 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
 
 def announce_cost(n_labelled: int) -> None:
     """Warn before gigabytes are taken; `n_labelled` are those on which parameters are searched."""
-    need = 4 * 8.0 * n_labelled**2
-    if need > MEMORY:
-        warnings.warn(
-            f"A Gaussian process with {n_labelled:,} labels needs about {need / 1e9:.0f} GB of memory and hundreds "
-            "of Cholesky factors of that size; TransductiveRidge(centres=500) needs far less.",
-            stacklevel=3,
-        )
+    what = f"A Gaussian process with {n_labelled:,} labels"
+    instead = "It takes hundreds of Cholesky factors; TransductiveRidge(centres=500) needs far less."
+    memory.announce(4 * 8.0 * n_labelled**2, 0.0, None, what, instead)
 
 
 # Noise is a share of the labels' variance; below 1e-8 a kernel matrix of some thousand rows is singular to rounding.

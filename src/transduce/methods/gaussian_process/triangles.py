@@ -161,8 +161,3 @@ def slopes(M: Array, K: Array, columns: Array) -> Array:
     products = blas.dsymm(1.0, np.multiply(M, K, out=K), columns, lower=1)
     X = columns[:, :-1]
     return products[:, -1] @ X**2 - np.einsum("ij,ij->j", X, products[:, :-1])
-
-
-def trace(M: Array) -> float:
-    """Return the sum of the diagonal."""
-    return float(M.diagonal().sum())

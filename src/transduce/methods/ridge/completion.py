@@ -12,15 +12,16 @@ the columns of either kind of row::
 from __future__ import annotations
 
 import logging
-import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.types import Array, Mask
 from transduce.device import linalg, memory
 from transduce.device.linalg import guarded_cholesky
@@ -66,10 +67,8 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
         raise ValueError(f"K must have one line for each label; got shapes {K.shape} and {y.shape}.")
     if not (np.isfinite(K).all() and np.isfinite(y).all()):
         raise ValueError("K and y must be finite: leave out rows without a label.")
-    if not isinstance(ridge, numbers.Real) or not 0.0 < float(ridge) < np.inf:
-        raise ValueError(f"ridge must be a positive number; got {ridge!r}.")
     spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
-    residuals, denominators = spectrum.residuals(ridge)
+    residuals, denominators = spectrum.residuals(checks.check_positive("ridge", ridge))
     if not spectrum.is_square:
         denominators = np.where(denominators > SMALLEST_DENOMINATOR, denominators, np.nan)
     return (residuals / denominators[:, None]).reshape(y.shape)
@@ -155,11 +154,6 @@ class RidgeChoice(NamedTuple):
     error: float  # mean squared leave-one-out residual at the choice
     path: pd.DataFrame  # everything that was tried: columns width, ridge, error
 
-    def raised(self, ridge: float, error: float) -> RidgeChoice:
-        """Return the choice with another ridge, which joins the path."""
-        line = pd.DataFrame([{"width": self.width, "ridge": ridge, "error": error}])
-        return RidgeChoice(self.width, ridge, error, pd.concat([self.path, line], ignore_index=True))
-
 
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""
@@ -234,8 +228,6 @@ def search(
     path = pd.DataFrame(trial.lines, columns=["width", "ridge", "error"])
     return RidgeChoice(best_width, best_ridge, error, path)
 
-
-log = logging.getLogger(__name__)
 
 # Smallest over largest eigenvalue of K'K + ridge I: below this fewer than eight digits of the answer would be right.
 LARGEST_LOSS = 1e-9
@@ -350,14 +342,19 @@ class DesignMatrix:
         for part in arrays.blocks(self.rows.shape[0], self.block):
             yield part, self.compute(self.rows[part, :]) if self.stored is None else self.stored[part, :]
 
+    def _sum(self, products: Callable[[slice, Array], Array]) -> Array:
+        """Return the sum over blocks of a function of the slice and its lines."""
+        return reduce(add, (products(part, lines) for part, lines in self.blocks()))
+
     def gram(self, weights: Array) -> Array:
         """Return ``K' diag(weights) K``, shape (p, p), for weights (n,) that are not negative."""
-        total, xp = arrays.zeros((self.p, self.p), self.rows), arrays.namespace(self.rows)
-        for part, lines in self.blocks():
-            if bool(xp.any(weights[part] != 0.0)):
-                scaled = lines * xp.sqrt(weights[part])[:, None]
-                total += scaled.T @ scaled
-        return total
+        roots = arrays.namespace(self.rows).sqrt(weights)[:, None]
+
+        def squares(part: slice, lines: Array) -> Array:
+            scaled = lines * roots[part, :]
+            return scaled.T @ scaled
+
+        return self._sum(squares)
 
     def squared(self, ridge: float) -> Array:
         """Return ``K'K + ridge I``, shape (p, p)."""
@@ -384,17 +381,14 @@ class DesignMatrix:
 
     def transposed_times(self, vectors: Array) -> Array:
         """Return ``K' vectors``, shape (p, c)."""
-        total = arrays.zeros((self.p, vectors.shape[1]), self.rows)
-        for part, lines in self.blocks():
-            total += lines.T @ vectors[part, :]
-        return total
+        return self._sum(lambda part, lines: lines.T @ vectors[part, :])
 
     def row_norms(self, factor: Array) -> Array:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
-        norms = arrays.zeros((self.rows.shape[0],), self.rows)
-        for part, lines in self.blocks():
-            norms[part] = arrays.column_squares(linalg.triangular_solve(factor, lines.T))
-        return norms
+        norms = [
+            arrays.column_squares(linalg.triangular_solve(factor, lines.T)) for _, lines in self.blocks()
+        ]
+        return arrays.namespace(self.rows).concat(norms)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class RidgeEstimator(Transducer):
     width: float | str = "loo"
     ridge: float | str = "loo"
     tether: float | str = "auto"
-    centres: Any = None
+    centres: int | None = None
     standardize: bool = True
     max_memory_mb: float = 2048
     random_state: int | np.random.RandomState | None = None
@@ -89,7 +89,7 @@ class RidgeEstimator(Transducer):
             self.width = earlier.width_
 
     def _checked(self) -> RidgeEstimator:
-        """Return a copy of the settings, checked; centres given as rows are read as those of `fit` were."""
+        """Return a copy of the settings, checked."""
         checks.check_positive("max_memory_mb", self.max_memory_mb)
         checks.check_flag("standardize", self.standardize)
         if not _is(self.width, "loo"):
@@ -99,26 +99,11 @@ class RidgeEstimator(Transducer):
         if not _is(self.tether, "auto", "cv"):
             checks.check_not_negative("tether", self.tether, "'auto', 'cv' or a number from 0 to infinity")
         check_kernel(self.kernel)
-        if self.centres is not None and self.kernel in OWN_BASIS:
-            raise ValueError(f"kernel={self.kernel!r} has a basis of its own: leave centres=None.")
-        return replace(self, centres=self._read_centres())
-
-    def _read_centres(self) -> int | Array | None:
-        """Return a number of centres, or the centres themselves."""
-        centres = self.centres
-        if centres is None:
-            return None
-        if isinstance(centres, int | np.integer) and not isinstance(centres, bool):
-            if centres < 1:
-                raise ValueError(f"centres must be at least 1; got {centres}.")
-            return int(centres)
-        if np.ndim(centres) != 2:
-            proper = "None, a number of centres, or an array of rows"
-            raise ValueError(f"centres must be {proper}; got {centres!r}.")
-        try:
-            return validation.read_rows(self, centres, reset=False, device=True)
-        except ValueError as error:
-            raise ValueError(f"centres must be rows like those of X. {error}") from error
+        if self.centres is not None:
+            checks.check_whole("centres (a number, or None)", self.centres, least=1)
+            if self.kernel in OWN_BASIS:
+                raise ValueError(f"kernel={self.kernel!r} has a basis of its own: leave centres=None.")
+        return replace(self)
 
     def _tell(self, fitted: FittedRidge) -> None:
         """Set what was chosen, and how good it is."""
@@ -138,7 +123,9 @@ class RidgeEstimator(Transducer):
         fitted = self._fitted
         rows = fitted.basis.scale(validation.read_rows(self, X, reset=False, device=True))
         coefficients = fitted.completion.coefficients
-        blocks = arrays.blocks(rows.shape[0], max(1, int(self._max_bytes // (24 * coefficients.shape[0]))))
+        blocks = arrays.blocks(
+            rows.shape[0], max(1, int(fitted.settings._max_bytes // (24 * coefficients.shape[0])))
+        )
         parts = [fitted.basis.lines(rows[part, :]) @ coefficients for part in blocks]
         return fitted.labels.restore(arrays.namespace(rows).concat(parts))
 
@@ -181,7 +168,7 @@ class Basis:
             rotation = arrays.namespace(X).linalg.svd(X, full_matrices=False)[2].T
             X = X @ rotation
         if settings.kernel not in OWN_BASIS:
-            centres = _place_centres(X, labelled, scaling, settings)
+            centres = _place_centres(X, labelled, settings)
         all_rows = settings.centres is None and settings.kernel != "linear"
         return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
 
@@ -213,12 +200,10 @@ class Basis:
         return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
 
 
-def _place_centres(rows: Array, labelled: Mask, scaling: Scaling | None, settings: RidgeEstimator) -> Array:
-    """Return all rows, some of the distinct rows, or the centres given."""
+def _place_centres(rows: Array, labelled: Mask, settings: RidgeEstimator) -> Array:
+    """Return all rows, or some of the distinct rows."""
     if settings.centres is None:
         return rows
-    if not isinstance(settings.centres, int):
-        return scaling.apply(settings.centres) if scaling else settings.centres
     # Sorted first, so that the choice depends on the rows but not on their order.
     distinct, wanted = arrays.unique_rows(rows), settings.centres
     if wanted >= distinct.shape[0]:
@@ -452,7 +437,9 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     residuals, denominators = spectrum.residuals(regression.ridge)
     loo = residuals / denominators[:, None]
     if regression.ridge != choice.ridge:
-        choice = choice.raised(regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2)))
+        raised = choice.width, regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2))
+        choice.path.loc[len(choice.path)] = raised  # what was raised joins the path
+        choice = RidgeChoice(*raised, choice.path)
     shown = arrays.pick(rows, labelled)
     if settings.kernel == "precomputed":
         shown = arrays.pick_columns(shown, labelled)
@@ -477,10 +464,10 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         How hard the answers are held to the inductive ones: from 0, not at all, to ``np.inf``, the inductive answers
         themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by transductive
         cross-validation, which costs some forty solves.
-    centres : None, int or array of shape (p, d), default=None
+    centres : int or None, default=None
         None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
         those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
-        Nothing ``n x n`` is formed. An array: these.
+        Nothing ``n x n`` is formed.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
     max_memory_mb : float, default=2048
