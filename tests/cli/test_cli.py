@@ -148,12 +148,14 @@ def test_module_and_script_agree_in_a_process_of_their_own(houses):
 def test_compare(houses):
     frame, _ = wild_table("two classes")
     frame.to_csv("c.csv", index=False)
-    words = ["--folds", 2, "--ignore", "flag"]
+    words = ["--folds", 2, "--ignore", "flag", "--plot", "a.png"]
     result = run("compare", "c.csv", "--target", "target", *words)
     assert result.exit_code == 0, result.output
     assert "bayesian" in result.stdout
     assert "(always the commonest class)" in result.stdout
     assert "is best" in result.stdout
+    assert "Written: a.png" in result.stdout
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_methods_and_version():
@@ -235,6 +237,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "target", "--method", "magic"], 2, "magic"),
         (["fill", "houses.csv", "--target", "target", "--seed", "-1"], 2, "seed"),
         (["compare", "houses.csv", "--target", "prize"], 1, "has no column 'prize'"),
+        (["compare", "houses.csv", "--target", "target", "--plot", "c.bmp"], 2, ".png, .svg or .pdf"),
         (["demo", "iris"], 2, "iris"),
         (["frobnicate"], 2, "frobnicate"),
     ],
@@ -359,9 +362,10 @@ def test_rounding_never_narrows():
 
 
 def test_compare_speaks_the_language_of_fill(houses):
-    result = run("compare", houses, "--target", "target", "--folds", "2", "--quiet")
+    result = run("compare", houses, "--target", "target", "--folds", "2", "--plot", "a.svg", "--quiet")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
+    assert "<svg" in Path("a.svg").read_text()
     text = result.stdout
     for name in (
         "blend",

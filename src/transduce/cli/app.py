@@ -56,6 +56,11 @@ def _out_or_folder(name: str, value: str) -> None:
         _out(name, value)
 
 
+def _plot(name: str, value: Path) -> None:
+    if value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
+
+
 FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
 FILLED = (
     "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or any "
@@ -69,6 +74,7 @@ OWN = {  # options of the commands, besides those of `fill` in Python
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
+    "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
     "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
     "force": Option("Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG),
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
@@ -176,7 +182,7 @@ def _start(
 
 
 @app.command("fill", cls=PanelCommand)
-@takes(*(name for name in TABLE if name != "labels"))
+@takes(*(name for name in TABLE if name not in ("labels", "plot")))
 def fill_command(
     table: TableFile,
     target: Annotated[
@@ -298,7 +304,7 @@ def _parted(words: str | None) -> list[str]:
 
 @app.command()
 @takes(
-    *("task", "ignore", "text", "number", "id", "missing", "sheet", "random_state", "n_jobs"),
+    *("task", "ignore", "text", "number", "id", "missing", "sheet", "plot", "random_state", "n_jobs"),
     *("quiet", "force"),
 )
 def compare(

@@ -16,7 +16,7 @@ import typer
 from transduce.cli.app import TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
-from transduce.core.safe_files import check_free, write_text
+from transduce.core.safe_files import check_free, whole_file, write_text
 from transduce.core.words import counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -261,8 +261,10 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     """Compare the methods on the labels of a table in a file: with the blend, and with the simplest answer."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    options = read_options(given)
-    source = _read(table, given["force"], given["sheet"])
+    options, plot, force = read_options(given), given["plot"], given["force"]
+    if plot is not None:
+        check_free(plot, force=force)
+    source = _read(table, force, given["sheet"])
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -285,7 +287,32 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     if numbers:
         shown["off by"] *= -1.0
     shown.insert(0, "method", [called(name) for name in choice.table.index])
-    return lambda: show_choice(choice, shown, labels.notes)
+    if plot is not None:
+        draw_comparison(shown, plot, force=force)
+
+    def show() -> None:
+        show_choice(choice, shown, labels.notes)
+        if plot is not None and not given["quiet"]:
+            say(f"Written: {plot}")
+
+    return show
+
+
+def draw_comparison(shown: pd.DataFrame, path: Path, *, force: bool) -> None:
+    """Save a plot of the methods' scores and their spread over the folds, the best on top."""
+    import matplotlib.pyplot as plt
+
+    from transduce.display import INSIDE
+
+    score = shown.columns[1]
+    scored = shown[shown[score].notna()]
+    figure, ax = plt.subplots(figsize=(6.4, 1.2 + 0.4 * len(scored)), layout="constrained")
+    ax.errorbar(scored[score], scored["method"], xerr=scored["±"], fmt="o", color=INSIDE, capsize=3)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"{score} (mean and standard deviation over the folds)")
+    with whole_file(path, force=force) as file:
+        figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
+    plt.close(figure)
 
 
 def write_example(path: Path, *, force: bool) -> None:
