@@ -138,6 +138,8 @@ def blocks(n: int, size: int) -> list[slice]:
 
 def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
+    if type(X) is np.ndarray:  # faster than by the mask itself
+        return X.take(np.flatnonzero(mask) if np.asarray(mask).dtype == bool else mask, axis=0)
     return namespace(X).take(X, _positions(np.asarray(mask), X), axis=0) if is_foreign(X) else X[mask]
 
 

@@ -358,7 +358,7 @@ def column_guarantee(facts: Facts) -> str:
 def _quality_sentence(quality: Quality) -> str:
     """Return how good the answers were."""
     hidden = counted(quality.numbers["n"], "known value was", "known values were")
-    return f"{hidden} hidden in turn and answered. The answers were {quality.large}; {quality.small}."
+    return f"{hidden} hidden in turn and answered: {quality.large}; {quality.small}."
 
 
 def caveats(facts: Facts) -> list[str]:

@@ -325,7 +325,7 @@ def _number(
     own = distinct == len(values) > 2 and np.all(present == np.round(present))
     if own and _ID.fullmatch(str(name)):
         return _Column(name, "identifier", _OWN, n_missing)
-    reading = NumberReading(float(np.median(present)), tuple(marks), **how)
+    reading = NumberReading(numbers.median(present), tuple(marks), **how)
     parts = reading.named(name, values, np.broadcast_to(side, len(values)))
     notes = numbers.value_notes(name, values, marks, rows, empty=True)
     n_infinite = int(np.isinf(values).sum())
@@ -628,7 +628,7 @@ def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
     values = values / largest  # so that no square is too large
     spread = float(values.std())
     if alone:
-        apart = values - np.median(values)
+        apart = values - numbers.median(values)
         apart = apart[apart != 0.0]
         spread = max(spread, LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0)
     return Scale(column, name, largest, float(values.mean()), spread)
@@ -637,7 +637,7 @@ def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
 def _without_far(values: Array) -> Array:
     """Return the numbers without those that are absurdly far from all others, if there are enough to tell."""
     scaled = values / (float(np.abs(values).max(initial=0.0)) or 1.0)
-    distance = np.abs(scaled - np.median(scaled))
+    distance = np.abs(scaled - numbers.median(scaled))
     apart = distance[distance > 0.0]
     if len(values) < FEWEST_TO_TELL or not len(apart):
         return values

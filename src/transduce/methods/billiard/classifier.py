@@ -455,7 +455,8 @@ class BayesianTransducer(ClassTransducer):
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class (m,) at rows by the balls' vote."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        shares = self.predict_proba(X)  # says so, if there was no fit
+        return self.classes_[shares.argmax(axis=1)]
 
 
 def make_answer(
