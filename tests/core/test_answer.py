@@ -72,6 +72,8 @@ def test_missing_label_is_in_no_region():
 @pytest.mark.parametrize(
     ("pieces", "offsets", "message"),
     [
+        ([(0, 1)], [], "start at 0"),
+        ([(0, 1)], [[0, 1]], "start at 0"),
         ([[1, 0]], [0, 1], "not above its upper end"),
         ([[0, np.nan]], [0, 1], "not above its upper end"),
         ([[0, 1], [1, 2]], [0, 2], "disjoint"),

@@ -44,16 +44,18 @@ class Regions:
         if not arrays.is_foreign(pieces):
             pieces = np.array(pieces, dtype=float).reshape(-1, 2)
         self.pieces, self.offsets = pieces, np.array(offsets, dtype=np.intp)
-        first_and_last = self.offsets.ravel()[[0, -1]].tolist() if self.offsets.size else []
-        if self.offsets.ndim != 1 or first_and_last != [0, pieces.shape[0]]:
+        places = self.offsets
+        if places.ndim != 1 or not len(places) or places[0] != 0 or places[-1] != pieces.shape[0]:
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
-        if self.n_pieces.min(initial=0) < 0:
+        counts, ends = self.n_pieces, arrays.to_numpy(pieces)
+        if counts.min(initial=0) < 0:
             raise ValueError("offsets must not decrease.")
-        row, ends = self._by_piece()
-        if not np.all(ends[:, 0] <= ends[:, 1]):
+        if not (ends[:, 0] <= ends[:, 1]).all():
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
-        if np.any((row[1:] == row[:-1]) & (ends[1:, 0] <= ends[:-1, 1])):
-            raise ValueError("The pieces of a row must be disjoint and in ascending order.")
+        if counts.max(initial=0) > 1:  # as a rule every row has one piece
+            row = self._by_piece()[0]
+            if np.any((row[1:] == row[:-1]) & (ends[1:, 0] <= ends[:-1, 1])):
+                raise ValueError("The pieces of a row must be disjoint and in ascending order.")
 
     @classmethod
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
@@ -87,7 +89,7 @@ class Regions:
     @property
     def n_pieces(self) -> AnyArray:
         """Number of intervals of each row, shape (n,)."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
