@@ -35,6 +35,8 @@ def test_kernels_are_what_they_say(kernel, expected):
 @pytest.mark.parametrize("kernel", [*KERNELS, Kernel("sigmoid"), Kernel("polynomial")])
 def test_diagonals_are_those_of_the_matrix(kernel):
     np.testing.assert_allclose(kernel.diagonal(X), np.diag(kernel.matrix(X, X)), rtol=1e-12)
+    small = X * 1e-170  # whose squares are 0
+    np.testing.assert_allclose(kernel.diagonal(small), np.diag(kernel.matrix(small, small)), rtol=1e-12)
 
 
 def test_offsets_and_outliers_cost_no_digits():

@@ -603,6 +603,18 @@ def _combinations():
     return pd.DataFrame(rows.astype(float), columns=list("abcdef")), truth
 
 
+def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
+    frame, truth = _combinations()
+    session = Session(frame, "y", classes=["yes", "no"], settings=SessionSettings(seed=0))
+    monkeypatch.setattr("transduce.labelling.model.MOST_PARTS", 5)
+    rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
+    for row in rows:
+        session.answer(str(truth[row]), row=row)
+    found = np.array(["yes", "no"])[session.answers().values]
+    assert np.all(found[rows] == truth[rows])
+    assert np.mean(found == truth) > 0.9
+
+
 def test_second_opinion():
     session, truth = new_session(90, 30)
     session.propose("learn")

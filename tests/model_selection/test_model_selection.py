@@ -584,6 +584,10 @@ def test_scorers_of_every_kind():
     )
     np.testing.assert_array_equal(several.scores, 3.0)
     assert several.folds.columns[:2].tolist() == ["mine", "r2"]
+    own = cross_val_transduce(Ridge(), X, y, scoring=lambda model, X, y: model.score(X, y), random_state=0)
+    np.testing.assert_array_equal(
+        own.scores, cross_val_transduce(Ridge(), X, y, scoring="r2", random_state=0).scores
+    )
     one = cross_val_transduce(Ridge(), X, y, scoring=make_scorer(mean_absolute_error), random_state=0)
     two = cross_val_transduce(Ridge(), X, y, scoring=["neg_mean_absolute_error"], random_state=0)
     np.testing.assert_allclose(one.scores, -two.scores)
@@ -642,6 +646,7 @@ def test_settings_that_fail_rank_last():
         ({"scoring": "best"}, "scoring must be the name of a score.*got 'best'"),
         ({"scoring": mean_absolute_error}, "make_scorer"),
         ({"scoring": 3}, "scoring must be the name"),
+        ({"scoring": {"mine": None}}, "scoring must be the name"),
         ({"scoring": []}, "scoring is empty"),
         ({"scoring": "r2", "cv": 25}, "The score 'r2' is nan with 1 hidden label: use fewer folds"),
         ({"scoring": "roc_auc"}, "cannot be computed|needs more"),

@@ -779,3 +779,16 @@ def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
         # The file has the column y besides, so that folds and trees are drawn in another order; values spread by 3.
         np.testing.assert_allclose(again["y_label_filled"], [line["value"] for line in answers], atol=2e-3)
         assert pd.read_csv(tmp_path / "t.csv")["y"].isna().sum() == 60
+
+
+def test_names_that_are_not_utf8_do_no_harm(tmp_path):
+    """A folder may hold a file whose name no browser can be told as it is."""
+    messy()[0].to_csv(tmp_path / "t.csv", index=False)
+    try:
+        open(bytes(tmp_path) + b"/caf\xe9.csv", "wb").close()
+    except OSError:
+        pytest.skip("this system takes names in UTF-8 only")
+    with Served(Workspace(tmp_path, "t.csv")) as served:
+        client = Client(served)
+        assert client.get("/open/state").status == 200
+        assert client.post("/open/open", {"name": "t.csv"}).status == 200

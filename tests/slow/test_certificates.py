@@ -192,7 +192,7 @@ def frozen(seed, n=80, n_wrong=10):
         state.apply(Event("answer", row=row, label=int(truth[row])))
         freeze = state.freezes[-1]
         draws = state.audit(state.is_wrong(freeze), freeze.first_draw).draws
-        if first_rejection(draws, total, LEVEL * share_of_level(freeze.number)) is not None:
+        if first_rejection(draws, total, LEVEL * share_of_level(len(state.freezes))) is not None:
             return True
     return False
 

@@ -16,7 +16,7 @@ import pytest
 from transduce.core.safe_files import check_free, whole_file, write_text
 from transduce.tables import files as tables
 from transduce.tables.files import decode, sniff_delimiter, write
-from transduce.tables.numbers import find_numbers, number_text, typed
+from transduce.tables.numbers import find_numbers, number_text, plain_numbers, typed
 
 NEW = pd.DataFrame({"y_filled": [1.5, 2.0], "y_status": ["given", "answered"]})
 
@@ -175,12 +175,31 @@ def test_numbers_in_text(texts, values, decimal, unit):
         assert (found.decimal, found.unit) == (decimal, unit)
 
 
+def test_the_quick_way_to_numbers_is_the_long_one():
+    """Draws of numbers, codes, words for nothing and what Python or Arrow may take for a number."""
+    cells = "1 -2 +3 0 00 007 -07 1.5 .5 5. 1e5 1E-3 -.5e+3 inf nan NaN NA 1_000 1,5 0x10 1e400 1e-400 -0 -0.0 ? 2.675"
+    cells += " 123456789012345678 999999999999999999 1234567890123456789 9007199254740993"
+    cells += " 4.9406564584124654e-324 \u0663 None true"
+    random, n_quick = np.random.default_rng(0), 0
+    for _ in range(1000):
+        texts = random.choice(
+            np.array([*cells.split(), "", " 7 ", "9\n"], dtype=object), random.integers(1, 5)
+        )
+        quick, (typed_texts, decimal) = plain_numbers(texts), typed(texts)
+        if quick is not None:
+            n_quick += 1
+            assert decimal == "point"
+            pd.testing.assert_series_equal(quick, typed_texts, check_exact=True)
+    assert n_quick > 200
+
+
 def test_typed_columns():
     assert typed(np.array(["1", "2"], dtype=object))[0].dtype == "int64"
     assert typed(np.array(["99999999999999999999", "2"], dtype=object))[0].dtype == float
     assert typed(np.array(["1", "x"], dtype=object))[0].tolist() == ["1", "x"]
     assert typed(np.array(["1 m", "2 m"], dtype=object))[0].tolist() == ["1 m", "2 m"]
     assert typed(np.array(["", "NA"], dtype=object))[0].isna().all()
+    assert typed(np.array(["3,5", "1e400"], dtype=object), "comma")[0].tolist() == ["3,5", "1e400"]
     assert number_text(-np.inf) == "-inf"
 
 

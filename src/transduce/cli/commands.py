@@ -106,7 +106,9 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
     asked |= {f"--{name}": given[name] is not None for name in ("sheet", "save")}
     if odd := [name for name, wanted in asked.items() if wanted]:
-        raise typer.BadParameter(f"{odd[0]} can be had for a table that is filled in memory only.")
+        raise typer.BadParameter(
+            f"{odd[0]}: only for a table that is filled in memory, not for one in parts."
+        )
     named = Path(given["out"] or "")
     if given["out"] == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir()):
         raise typer.BadParameter("a table in parts is written to a folder: name one, such as --out filled/.")

@@ -97,7 +97,9 @@ class Regions:
     def __getitem__(self, rows: Any) -> Any:
         """Return the (k, 2) array of one row, or the `Regions` of a slice, mask or list of rows."""
         if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
-            row = range(len(self))[rows]  # raises an IndexError where there is none
+            if not -len(self) <= rows < len(self):
+                raise IndexError(f"row {rows} of {len(self)}")
+            row = range(len(self))[rows]
             return arrays.copy(self.pieces[int(self.offsets[row]) : int(self.offsets[row + 1]), :])
         chosen = np.arange(len(self))[rows]
         counts = self.n_pieces[chosen]
@@ -171,7 +173,8 @@ class Regions:
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
         row, ends = self._by_piece()
-        return arrays.beside(np.bincount(row, ends[:, 1] - ends[:, 0], len(self)), self.pieces)
+        lengths = np.bincount(row, ends[:, 1] - ends[:, 0], len(self)).astype(float)  # of no piece integers
+        return arrays.beside(lengths, self.pieces)
 
     def __repr__(self) -> str:
         shown, lines = min(len(self), 6), []

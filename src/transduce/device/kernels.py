@@ -118,7 +118,8 @@ class Kernel:
         if self.name == "sigmoid":
             return xp.tanh(squares + self.coef0)
         if self.name == "cosine":
-            return xp.where(squares > 0.0, xp.ones_like(squares), squares)
+            own = xp.max(xp.abs(X), axis=1)  # squares of small numbers are 0
+            return xp.where(own > 0.0, xp.ones_like(own), own)
         return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
 
 

@@ -560,7 +560,9 @@ def flags_of(design: Design) -> dict[str, Any]:
             flags[name] = flags.pop(field_name)
     if "class_shares" in flags:
         shares = {str(name): float(share) for name, share in flags["class_shares"].items()}
-        flags["class_shares"] = json.dumps(shares, ensure_ascii=False)
+        said = ",".join(f"{name}={share!r}" for name, share in shares.items())
+        odd = any(set(name) & set('=,{"') or name != name.strip() for name in shares)
+        flags["class_shares"] = json.dumps(shares, ensure_ascii=False) if odd else said
     elif own == "ByClass":
         flags["labels_by_class"] = True
     if own == "Estimated" or not flags.pop("reweight", True):

@@ -9,9 +9,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,7 @@ GRAPH_WEIGHT = 1.2
 RIDGE = 1.0  # of regressions on words and features
 TOLERANCE, MOST_STEPS = 1e-4, 200  # of conjugate gradients
 MOST_REGIONS = 2_000  # rows that get an interval
+MOST_PARTS = 500  # parts of the graph whose labels are spread over it
 MOST_TAUGHT = 1_000  # labels, the last ones, that answer rows which the graph does not reach
 BLOCK = 16_384
 MOST_VALUES = 20_000  # up to so many rows all values are renewed at once
@@ -451,6 +453,9 @@ class ClassOpinion:
 
     def _by_graph(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, Array]:
         """Return classes and margins at all rows, -1 and NaN where no label reaches, as `relabel` computes them."""
+        kept = self._in_large_parts(rows)
+        if len(set(labels[kept].tolist())) > 1:
+            rows, labels = rows[kept], labels[kept]
         classes, counts = np.unique(labels, return_counts=True)
         prior = counts / counts.sum() if shares is None else shares[classes] / shares[classes].sum()
         held = slice(None) if len(classes) > 2 else slice(1, 2)
@@ -461,6 +466,13 @@ class ClassOpinion:
         cut = cut_graph(self._spectrum, known, N_COMPONENTS)
         best, certain = winners(cut.scores, cut.thresholds)
         return np.where(np.isnan(certain), -1, classes[best]).astype(np.int16), certain
+
+    def _in_large_parts(self, rows: AnyArray) -> Mask:
+        """Return which labels the graph takes: all, or those in its largest parts; each part adds a dimension."""
+        part = self._spectrum.components[rows]
+        known = np.unique(part)
+        sizes = np.bincount(self._spectrum.components)[known]
+        return np.isin(part, known[np.argsort(-sizes, kind="stable")[:MOST_PARTS]])
 
 
 def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
@@ -545,7 +557,7 @@ class Question:
 
 
 class SecondOpinion:
-    """Answers questions one at a time, each in a process of its own. Shapes: matrix (n, d)."""
+    """Answers questions one at a time, in a process that starts with the first. Shapes: matrix (n, d)."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix
@@ -560,16 +572,13 @@ class SecondOpinion:
 
     def ask(self, question: Question) -> bool:
         """Begin to work on a question; return whether that could be begun."""
-        code = "from transduce.labelling.model import give_opinion; give_opinion()"
-        command, environment = [sys.executable, "-c", code], {**os.environ, "OMP_NUM_THREADS": "1"}
-        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
-            )
-        except OSError:  # the system has no room for a process: the first opinion stays
-            return False
-        self._asking = threading.Thread(target=self._converse, args=(self._process, question), daemon=True)
+        messages: tuple[Any, ...] = (question,)
+        if self._process is None or self._process.poll() is not None:
+            try:
+                self._process, messages = _start_opinions(), (self._matrix, question)
+            except OSError:  # the system has no room for a process: the first opinion stays
+                return False
+        self._asking = threading.Thread(target=self._converse, args=(self._process, *messages), daemon=True)
         self._asking.start()
         return True
 
@@ -582,25 +591,52 @@ class SecondOpinion:
         """The shares of the classes that the last answers estimated."""
         return None if self._answers is None else self._answers[1].shares
 
-    def _converse(self, process: subprocess.Popen[bytes], question: Question) -> None:
+    def _converse(self, process: subprocess.Popen[bytes], *messages: Any) -> None:
         """Hand a question over, and wait for the answers; whatever goes wrong there, the first opinion stays."""
-        said, _ = process.communicate(pickle.dumps((self._matrix, question)))
-        if process.returncode == 0:
-            self._answers = (question.version, pickle.loads(said))
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(OSError, EOFError, pickle.UnpicklingError):
+            for message in messages:
+                pickle.dump(message, process.stdin)
+            process.stdin.flush()
+            answers = pickle.load(process.stdout)
+            if answers is not None:
+                self._answers = (messages[-1].version, answers)
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            self._asking.join()
+            if self.busy:
+                self._asking.join()
+            self._process.communicate()
+            self._process = None
 
 
-def give_opinion() -> None:
-    """Answer the question that comes in."""
-    reply, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
+def _start_opinions() -> subprocess.Popen[bytes]:
+    """Start a process that ends when its input is closed, so also when the session is killed."""
+    code = "from transduce.labelling.model import give_opinions; give_opinions()"
+    command, environment = [sys.executable, "-c", code], {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
+    )
+
+
+def give_opinions() -> None:
+    """Answer the questions that come in until the input is closed; the first message is the matrix."""
+    replies, sys.stdout = sys.stdout.buffer, sys.stderr  # what a library prints is no reply
     warnings.simplefilter("ignore")
-    pickle.dump(_second_opinion(*pickle.load(sys.stdin.buffer)), reply)
-    reply.flush()
+    with suppress(EOFError):
+        matrix = pickle.load(sys.stdin.buffer)
+        while True:
+            question = pickle.load(sys.stdin.buffer)
+            try:
+                answers = _second_opinion(matrix, question)
+            except Exception:  # whatever goes wrong there: the first opinion stays
+                answers = None
+            pickle.dump(answers, replies)
+            replies.flush()
 
 
 def _second_opinion(matrix: Array, known: Question) -> Answers:

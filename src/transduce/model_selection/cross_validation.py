@@ -387,6 +387,12 @@ class Answered(BaseEstimator):
         """Return the answers, whatever X holds."""
         return self.values
 
+    def score(self, X: Any, y: Any) -> float:
+        """Return how good the answers are, as scikit-learn's estimators do."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        return float((r2_score if self.classes_ is None else accuracy_score)(y, self.values))
+
     @available_if(lambda self: self.probabilities is not None)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities, whatever X holds."""
@@ -423,7 +429,7 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
         return make_scorer(log_loss, greater_is_better=False, **of)
     try:
         return check_scoring(scoring=scoring)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             "scoring must be the name of a score, as sklearn.metrics.get_scorer_names() lists them, or a scorer: a "
             "function of (estimator, X, y) such as sklearn.metrics.make_scorer makes of a metric; got "

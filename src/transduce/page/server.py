@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -392,8 +392,8 @@ class OpenServer:
         try:
             name = await self.workspace.keep(request.query_params.get("name", ""), request.stream())
         except (ValueError, OSError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-        return JSONResponse({"name": name})
+            return _json({"error": str(error)}, 400)
+        return _json({"name": name})
 
     def _file(self, request: Request) -> Response:
         """Return a file of the last fill: the filled table, also with the rows to trust, the report, or the numbers."""
@@ -424,10 +424,15 @@ def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
     """Return what a function gives as JSON, or what it refuses as a sentence."""
     try:
         with lock or nullcontext(), options_spelled(in_boxes):
-            return JSONResponse(answer())
+            return _json(answer())
     except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
         said = str(error) or "There is not enough memory."
-        return JSONResponse({"error": said}, 409 if isinstance(error, StaleError) else 400)
+        return _json({"error": said}, 409 if isinstance(error, StaleError) else 400)
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    """Return an answer as JSON in plain letters, since names of files need not be UTF-8."""
+    return Response(json.dumps(answer, allow_nan=False), status, media_type="application/json")
 
 
 def _reading(answer: Callable[[Request], Any], lock: Lock | None = None) -> Callable[[Request], Response]:
@@ -468,9 +473,11 @@ async def _body(request: Request) -> Body | Response:
     """Return the JSON that a request carries, or the refusal of anything else."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         return PlainTextResponse("Send JSON.", 415)
-    content = await request.body()
-    if len(content) > LONGEST_BODY:
-        return PlainTextResponse("Too long.", 413)
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > LONGEST_BODY:
+            return PlainTextResponse("Too long.", 413)
     try:
         body = json.loads(content or b"{}")
     except ValueError:

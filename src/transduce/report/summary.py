@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import platform
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -116,14 +118,20 @@ def summarize_later(about: dict[str, Any], guarantee: Guarantee, compared: Excha
 
 
 def today() -> str:
-    """Return the date."""
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
+    """Return the date, or the one that SOURCE_DATE_EPOCH names, so that builds can be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    day = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else None
+    return (day or datetime.datetime.now(datetime.UTC)).date().isoformat()
 
 
 @cache
 def versions() -> dict[str, str]:
     """Return the versions that a report depends on."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+    numbers = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):  # of a program that was bundled
+            numbers[package] = metadata.version(package)
+    return numbers
 
 
 def _counts(filled: FillResult) -> dict[str, int]:
@@ -406,7 +414,7 @@ def caveats(facts: Facts) -> list[str]:
 
 def again(facts: Facts) -> str:
     """Return what the command that does it again does."""
-    version, made = versions()["transduce"], today()
+    version, made = versions().get("transduce", "unknown"), today()
     if facts.filled.told is not None:
         return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
     page = f"with --report FILE it makes this page, which is of {made}"

@@ -30,7 +30,15 @@ from transduce.core.safe_files import whole_file
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, option
 from transduce.tables.columns import ColumnCells, check_once
-from transduce.tables.numbers import MISSING, hole_words, is_missing, number_text, number_texts, typed
+from transduce.tables.numbers import (
+    MISSING,
+    hole_words,
+    is_missing,
+    number_text,
+    number_texts,
+    plain_numbers,
+    typed,
+)
 from transduce.tables.vectors import to_pandas
 
 _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "excel": ".xlsx"}
@@ -345,6 +353,9 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
 
 def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
     """Return a column of texts (n,), its decimal sign, and how its cells were read: of equal ones the first."""
+    plain = plain_numbers(texts)
+    if plain is not None:
+        return plain, "point", ColumnCells("", hole_words(texts[plain.isna()], MISSING), prefer)
     codes, levels = pd.factorize(texts)
     found, decimal = typed(levels, prefer)
     markers = hole_words(texts[is_missing(levels)[codes]], MISSING)

@@ -212,7 +212,7 @@ def test_too_few_labels_warn_and_give_the_line():
         ({"settings": [Setting(ridge=-1.0)]}, "ridge must be a positive number; got -1.0"),
         ({"settings": CHOICES, "ridge": 0.3}, "With settings given, ridge=0.3 has no meaning"),
         ({"settings": "leave-one-out", "kernel": "linear"}, "kernel='linear' has no meaning: leave it out"),
-        ({"settings": CHOICES, "kernel": "precomputed"}, "kernel='precomputed' has no meaning: leave it out"),
+        ({"settings": CHOICES, "kernel": "precomputed"}, "chosen among kernels of the features"),
         ({"settings": [Setting("precomputed")]}, "a precomputed one is fixed"),
         ({"residual": "studentised"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'"),
     ],

@@ -126,7 +126,7 @@ def test_refusals(name):
         with pytest.raises(ValueError, match="metric='precomputed' needs a graph of numpy arrays"):
             SpectralGraphTransducer(metric="precomputed").fit(give(X @ X.T, name), y)
         model = SpectralGraphTransducer().fit(give(X, name), y)
-        with pytest.raises(ValueError, match="pass such"):
+        with pytest.raises(ValueError, match="give features of new rows as such"):
             model.decision_function(X)
 
 

@@ -58,6 +58,9 @@ def read_settings(params: Mapping[str, Any]) -> tuple[Setting, Any, dict[str, An
 
 def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
     """Return "leave-one-out" or the settings to choose from, if the estimator's own are left at their defaults."""
+    if fixed.kernel == "precomputed":
+        among = "settings are chosen among kernels of the features"
+        raise ValueError(f"{among}: with kernel='precomputed' leave settings=None, and set ridge.")
     for item in fields(Setting):
         value = getattr(fixed, item.name)
         if value != item.default:

@@ -406,8 +406,8 @@ MOST_DESCENDED = 500  # with more labels the parameters of all stand in for thos
 class FoundParameters(NamedTuple):
     """Parameters, and how they were found."""
 
-    best: Descent  # the lowest descent with the matching that was chosen, and without matching
-    plain: Descent  # the lowest descent with the matching that was chosen, and without matching
+    best: Descent  # the lowest descent with the matching that was chosen
+    plain: Descent  # the lowest descent without matching
     ends: list[Descent | str]  # how the descent from each start ended
     objective: Objective  # what the best one minimises
     search: Search

@@ -236,7 +236,7 @@ class Regression:
             try:
                 return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
             except SmallRidgeError:
-                if not _is(settings.ridge, "loo"):
+                if not _is(settings.ridge, "loo") or not np.isfinite(ridge):
                     raise
                 # The labelled rows alone could afford so small a ridge; all rows together cannot.
                 ridge *= 10.0

@@ -203,8 +203,9 @@ class LabelledGraph(NamedTuple):
         scores, xp = arrays.pick(self.cut.scores, reached), arrays.namespace(self.cut.scores)
         same = arrays.library_of(rows) == arrays.library_of(scores)
         if not same or (base.rows is None and arrays.is_foreign(scores)):
+            library = arrays.library_of(scores)
             raise ValueError(
-                "Rows on a device extend the answer to rows on a device, by features: pass such."
+                f"The model was fitted to arrays of {library}: give features of new rows as such."
             )
         if base.graph is not None and base.rows is not None:
             known, scale = arrays.pick(base.rows, reached), base.graph.diagnostics["scale"]
