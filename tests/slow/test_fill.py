@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import betabinom, kstest
 
 from tests.filling.test_fill import coverage
-from transduce.cli.commands import demo_table
+from transduce import fill
+from transduce.cli.commands import compare_with_truth, demo_table
 
 N_MASKINGS = 100
 
@@ -37,3 +40,11 @@ def test_shares_outside_follow_the_law(name, n_labels, method, monkeypatch):
         random = np.random.default_rng(0).uniform(size=N_MASKINGS)
         shares = exact.cdf(outside - 1) + random * exact.pmf(outside)
         assert kstest(shares, "uniform").pvalue > 0.001
+
+
+def test_the_readme_shows_what_the_demo_prints():
+    """`make demo`'s comparison with the truth stands in the README, word for word."""
+    table, target, truth = demo_table("diabetes")
+    said = compare_with_truth(fill(table, target, guarantee="column"), truth)
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
+    assert " ".join(said.split()) in readme
