@@ -479,3 +479,14 @@ def test_several_targets_in_one_run(houses):
     assert Path("r-target.html").exists()
     assert run("fill", "two.csv", "--target", "area", "--target", "area").exit_code == 2
     assert run("fill", "two.csv", "--target", "area", "--target", "nobody", "--force").exit_code == 1
+
+
+def test_what_is_asked_of_the_filled_table_is_not_saved(houses):
+    """Rows to label next, and rejected answers, are those of this table; the file is for rows that come later."""
+    words = ["--method", "ridge", "--label-next", "--reject-share", "0.2", "--save", "m.model"]
+    result = run("fill", houses, "--target", "target", *words)
+    assert result.exit_code == 0, result.output
+    assert {"target_label_next", "target_status"} <= set(pd.read_csv("houses-filled.csv").columns)
+    assert run("answer", "m.model", houses).exit_code == 0
+    again = run("fill", houses, "--target", "target", *words)
+    assert "exists already: choose another name, or replace it with --force." in " ".join(again.stderr.split())

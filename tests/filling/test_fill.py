@@ -363,7 +363,7 @@ def test_report_and_json_say_the_same(tmp_path, no_figures):
     assert json.loads((tmp_path / "a.json").read_text()) == numbers == json.loads(result.json())
     assert numbers["counts"]["rows"] == 60
     assert numbers["guarantee"]["statement"] == result.guarantee.statement
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match=r"exists already: .* force=True"):
         result.report(tmp_path / "a.html")
 
 

@@ -75,7 +75,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
     results = list(fill_targets(source, targets, options).values())
     if given["save"] is not None:
-        save(given["save"], source, targets[0], force=force, **vars(options))
+        asked_later = {"label_next", "reject"}  # of the filled table, not of rows that come later
+        about = {name: value for name, value in vars(options).items() if name not in asked_later}
+        save(given["save"], source, targets[0], force=force, **about)
     written = _write(source, results, out, reports, force)
     written += [] if given["save"] is None else [str(given["save"])]
     for result in results if not quiet else []:

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from transduce.core.words import option
+
 
 def check_free(path: str | Path, *, force: bool = False) -> None:
     """Raise a FileExistsError if the file exists already, a FileNotFoundError if its folder is missing."""
@@ -23,7 +25,9 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is not a plain file: choose another name, or - for standard output.")
     if path.exists() and not force:
-        raise FileExistsError(f"{path} exists already: choose another name, or replace it with --force.")
+        raise FileExistsError(
+            f"{path} exists already: choose another name, or replace it with {option('force', True)}."
+        )
     if not path.parent.exists():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
     if not os.access(path.parent, os.W_OK):

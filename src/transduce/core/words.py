@@ -38,7 +38,7 @@ def in_shell(name: str, value: Any) -> str:
     """Return an option as it is written on the command line, a list as one flag for each."""
     if isinstance(value, list):
         return " ".join(in_shell(name, one) for one in value)
-    if value is None:
+    if value is None or value is True:
         return flag(name)
     text = shlex.quote(str(value))
     return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"

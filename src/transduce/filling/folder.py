@@ -20,6 +20,7 @@ import pandas as pd
 from transduce.core.answer import STATUSES
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
+from transduce.core.words import option
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.options import Options
@@ -127,7 +128,7 @@ def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str
         others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
         if others and not force:
             said = f"{folder} holds other files, such as {others[0]}"
-            raise FileExistsError(f"{said}: name an empty or a new folder, or use --force.")
+            raise FileExistsError(f"{said}: name an empty or a new folder, or use {option('force', True)}.")
         return new
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -140,9 +141,11 @@ def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str
         return new
     if not same:
         said = f"{folder} holds another table, or one filled with other settings"
-        raise FileExistsError(f"{said}: name another folder, or use --force.")
+        raise FileExistsError(f"{said}: name another folder, or use {option('force', True)}.")
     if found["state"] == "complete":
-        raise FileExistsError(f"{folder} holds this table, filled already; to fill it again use --force.")
+        raise FileExistsError(
+            f"{folder} holds this table, filled already; to fill it again use {option('force', True)}."
+        )
     return found
 
 
