@@ -489,4 +489,6 @@ def test_what_is_asked_of_the_filled_table_is_not_saved(houses):
     assert {"target_label_next", "target_status"} <= set(pd.read_csv("houses-filled.csv").columns)
     assert run("answer", "m.model", houses).exit_code == 0
     again = run("fill", houses, "--target", "target", *words)
-    assert "exists already: choose another name, or replace it with --force." in " ".join(again.stderr.split())
+    assert "exists already: choose another name, or replace it with --force." in " ".join(
+        again.stderr.split()
+    )
