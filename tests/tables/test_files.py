@@ -225,7 +225,7 @@ def test_nothing_is_left_behind_when_writing_breaks_off(tmp_path):
 
 def test_files_are_replaced_by_force_only(tmp_path):
     write_text(tmp_path / "a.txt", "one")
-    with pytest.raises(FileExistsError, match="--force"):
+    with pytest.raises(FileExistsError, match="force=True"):
         write_text(tmp_path / "a.txt", "two")
     os.chmod(tmp_path / "a.txt", 0o600)
     write_text(tmp_path / "a.txt", "two", force=True)
