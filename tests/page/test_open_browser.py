@@ -49,7 +49,6 @@ for (const element of document.querySelectorAll("main *, header *")) {
 return poor;
 """
 
-LISTEN = "window.hit = false; arguments[0].addEventListener('click', () => { window.hit = true; }, true);"
 PLACE = """
 arguments[0].scrollIntoView({block: "center"});
 const { x, y } = arguments[0].getBoundingClientRect();
@@ -64,7 +63,7 @@ class OpenPage(Page):
         self.press(lambda: self.find(selector))
 
     def press(self, find):
-        """Click what is found once it stays where it is, and again if it was moved from under the mouse even then."""
+        """Click what is found once it stays where it is: a page that is still drawn moves it from under the mouse."""
         at = []
 
         def still():
@@ -74,14 +73,7 @@ class OpenPage(Page):
             at.append(self.driver.execute_script(PLACE, found))
             return found if at[-2:-1] == at[-1:] else None
 
-        def hit():
-            found = self.wait(still)
-            self.driver.execute_script(LISTEN, found)
-            ActionChains(self.driver).move_to_element(found).click().perform()
-            # Nothing where another page came.
-            return self.driver.execute_script("return window.hit") is not False
-
-        self.wait(hit)
+        ActionChains(self.driver).move_to_element(self.wait(still)).click().perform()
 
     def button(self, words):
         """The button that is shown and begins with these words."""
