@@ -26,8 +26,8 @@ class Regions:
     ----------
     pieces : array of shape (n_pieces, 2)
         Ends of every interval, the rows one after another; within a row ascending and disjoint. They may be infinite.
-    offsets : array of shape (n + 1,)
-        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``.
+    offsets : array of shape (n + 1,), optional
+        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has one.
 
     Examples
     --------
@@ -40,18 +40,24 @@ class Regions:
     array([ True, False])
     """
 
-    def __init__(self, pieces: Any, offsets: Any) -> None:
+    def __init__(self, pieces: Any, offsets: Any = None) -> None:
         if not arrays.is_foreign(pieces):
             pieces = np.array(pieces, dtype=float).reshape(-1, 2)
-        self.pieces, self.offsets = pieces, np.array(offsets, dtype=np.intp)
-        places = self.offsets
-        if places.ndim != 1 or not len(places) or places[0] != 0 or places[-1] != pieces.shape[0]:
-            raise ValueError("offsets must start at 0 and end at the number of pieces.")
-        counts, ends = self.n_pieces, arrays.to_numpy(pieces)
-        if counts.min(initial=0) < 0:
-            raise ValueError("offsets must not decrease.")
+        n, ends = pieces.shape[0], arrays.to_numpy(pieces)
         if not (ends[:, 0] <= ends[:, 1]).all():
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
+        self.pieces = pieces
+        self.offsets = np.arange(n + 1) if offsets is None else np.array(offsets, dtype=np.intp)
+        if offsets is not None:
+            self._check_offsets(ends)
+
+    def _check_offsets(self, ends: Array) -> None:
+        places = self.offsets
+        if places.ndim != 1 or not len(places) or places[0] != 0 or places[-1] != len(ends):
+            raise ValueError("offsets must start at 0 and end at the number of pieces.")
+        counts = self.n_pieces
+        if counts.min(initial=0) < 0:
+            raise ValueError("offsets must not decrease.")
         if counts.max(initial=0) > 1:  # as a rule every row has one piece
             row = self._by_piece()[0]
             if np.any((row[1:] == row[:-1]) & (ends[1:, 0] <= ends[:-1, 1])):
@@ -66,9 +72,7 @@ class Regions:
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:
         """Build from an array of shape (n, 2): one interval for each row."""
-        if not arrays.is_foreign(intervals):
-            intervals = np.asarray(intervals, dtype=float).reshape(-1, 2)
-        return cls(intervals, np.arange(intervals.shape[0] + 1))
+        return cls(intervals)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:

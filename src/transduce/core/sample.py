@@ -78,7 +78,7 @@ class PartlyLabelled:
             return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
         numbers = values.dtype.kind == "f"  # then all labels are; objects leave the type of y alone
-        filled = np.where(labelled, self.y, np.nan).astype(float) if numbers else self.y.copy()
+        filled = np.where(labelled, self.y, np.nan).astype(float, copy=False) if numbers else self.y.copy()
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)
 

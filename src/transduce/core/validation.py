@@ -207,9 +207,10 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
         text = next((label for label in labels.ravel() if _is_text([label])), labels.ravel()[0])
         what = f"Regression needs labels that are numbers, but y holds {text!r}"
         raise ValueError(f"{what}: convert them, or use a classifier.") from None
-    if not np.isfinite(numbers_).all():
+    largest = np.abs(numbers_).max()
+    if not np.isfinite(largest):
         raise ValueError(f"{_INFINITE}: replace it by a number, or by NaN if the answer is wanted there.")
-    if np.abs(numbers_).max() > 1e300:
+    if largest > 1e300:
         raise ValueError("The labels are too large for double precision: divide them by a constant first.")
     return numbers_
 

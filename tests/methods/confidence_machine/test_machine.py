@@ -534,7 +534,7 @@ def test_compiled_window_equals_its_python():
         for side in SIDES:
             settings = fit.offset, 1.0, power, 0.0, SIDE[side]
             lines = lines_module.Lines(fit.X, fit.residuals, machine.diagonal, *settings)
-            arguments = (machine.order(side), lines, *fit.directions(X[40:]), np.arange(5)[::-1], 4)
+            arguments = (machine.order(side), lines, *fit.directions(X[40:]), 4)
             compiled = lines_module.window_ends(*arguments)
             plain = lines_module.window_ends.py_func(*arguments)
             np.testing.assert_allclose(plain, compiled, rtol=1e-13)

@@ -72,7 +72,8 @@ def _rounding_slack(norm: float, ridge: float, y: Array, centred: Array) -> floa
     # Labels may repeat and rows may be duplicates, so residuals tie in exact arithmetic; an error of
     # ``eps * condition`` must not break the tie. Capped at 1e-9 of the labels' spread.
     xp = arrays.namespace(y)
-    spread, level = (float(xp.max(xp.abs(part))) if part.shape[0] else 0.0 for part in (centred, y))
+    level = arrays.largest(xp.abs(y))
+    spread = level if centred is y else arrays.largest(xp.abs(centred))
     return min(4 * EPSILON * (1 + norm / ridge), 1e-9) * spread + 4 * EPSILON * level
 
 
@@ -348,7 +349,7 @@ class Machine:
         fit = self.fit
         assert isinstance(fit, PrimalRidge)
         if self.power == 0.0:
-            return Leverages(*fit.leverage_bounds(), lambda rows: fit.leverages(fit.X[rows]))
+            return Leverages(*fit.leverage_bounds(), lambda rows: fit.leverages(fit.X.take(rows, axis=0)))
         known = 1.0 - fit.ridge * self.diagonal
         return Leverages(known, float(known.mean()), known.__getitem__)
 
@@ -418,9 +419,9 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
             parts.append(Regions(regions.pieces + shift[:, None], regions.offsets))
         return Regions.concatenate(parts)
     ends = window_intervals(machine, rows, rank=rank, side=side)
-    undecided = np.flatnonzero(np.isnan(ends[:, 0]))
-    if len(undecided) == 0:
+    if not (missing := np.isnan(ends[:, 0])).any():
         return Regions.from_intervals(ends)
+    undecided = np.flatnonzero(missing)
     pieces: list[Array] = list(ends[:, None, :])
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
         pieces[undecided[j]] = prediction + line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
@@ -437,10 +438,7 @@ def window_intervals(machine: Machine, rows: Array, *, rank: int, side: str) -> 
     parts = []
     for part in machine.chunks(len(rows), fit.X.shape[1]):
         prediction, pivot, z = fit.directions(rows[part])
-        # Rows of like leverage one after another, within a factor of the square root of 2: the exponent of its square.
-        level = (((pivot - fit.ridge) ** 2).view(np.int64) >> 52).astype(np.int16)
-        by_leverage = np.argsort(level, kind="stable")
-        parts.append(window_ends(order, lines, prediction, pivot, z, by_leverage, rank))
+        parts.append(window_ends(order, lines, prediction, pivot, z, rank))
         log.info("confidence machine: %d of %d rows", part.stop, len(rows))
     ends = np.concatenate(parts)
     if order.rest > 0.0 and (missing := np.isnan(ends[:, 0])).any():

@@ -24,6 +24,7 @@ Rows are in groups of like leverage, so that one row far from the others does no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -37,7 +38,8 @@ POWER = {"plain": 0.0, "studentized": 0.5, "deleted": 1.0}
 SIDE = {"two": 0, "upper": 1, "lower": -1}  # on which sides a region is bounded
 
 
-@njit(cache=True, nogil=True)
+# Its own flag: without one it has that of whoever is compiled first, and answers differ in their last digit.
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def residual_scale(pivot: float, diagonal: float, weight: float, power: float) -> float:
     """Return ``w_i``, what the residual of a labelled row is divided by."""
     if power == 0.0:
@@ -337,10 +339,11 @@ def order_rows(
         bounded = leverages.bounds < 1.0 - ROUNDING
         base = np.divide(signed, diagonal**power, out=np.zeros(len(signed)), where=bounded)
     limits = LIMITS * (leverages.mean + TINY)
-    kept, rest, ranks = np.arange(len(base)), 0.0, len(base)
     if depth is not None and 2 * depth < len(base):
         top, rest = _about_largest(base, depth), float(limits[WHOLE])
         kept, ranks = np.flatnonzero(top | (leverages.bounds > rest)), int(np.count_nonzero(top))
+    else:
+        kept, rest, ranks = np.arange(len(base)), 0.0, len(base)
     ascending = kept[np.argsort(base[kept])]
     ranked = base[ascending[len(ascending) - ranks :]]
     order, starts, largest = _group(ascending, leverages.exact(ascending) + TINY, limits)
@@ -357,14 +360,22 @@ def _about_largest(values: Array, depth: int) -> Mask:
     return top
 
 
+@njit(cache=True, nogil=True)
 def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArray, AnyArray, Array]:
     """Return positions (with their leverages) group after group, where each group starts, and its largest leverage."""
-    group = np.searchsorted(limits, leverages).astype(np.int8)
-    by_group = np.argsort(group, kind="stable")
-    group = group[by_group]
-    starts = np.concatenate([[0], 1 + np.flatnonzero(group[1:] != group[:-1]), [len(group)]])
-    largest = np.maximum.reduceat(leverages[by_group], starts[:-1])
-    return ascending[by_group], starts, largest
+    group, n_groups = np.searchsorted(limits, leverages), len(limits) + 1
+    places, largest = np.zeros(n_groups + 1, dtype=np.intp), np.zeros(n_groups)
+    for i in range(len(group)):
+        places[group[i] + 1] += 1
+        largest[group[i]] = max(largest[group[i]], leverages[i])
+    some = places[1:] > 0
+    places = np.cumsum(places)
+    starts = np.append(places[:-1][some], len(group))
+    order = np.empty_like(ascending)
+    for i in range(len(group)):
+        order[places[group[i]]] = ascending[i]
+        places[group[i]] += 1
+    return order, starts, largest[some]
 
 
 class Block(NamedTuple):
@@ -386,7 +397,6 @@ def window_ends(
     prediction: Array,
     pivot: Array,
     z: Array,
-    by_leverage: AnyArray,
     rank: int,
 ) -> Array:
     """Return the ends (m, 2) of each region, looking only at the rows the bounds leave open; NaN where that fails."""
@@ -394,7 +404,7 @@ def window_ends(
     ends, n_lanes = np.full((len(z), 2), np.nan), min(len(z), LANES)
     lanes = np.empty((z.shape[1], n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
     block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes)))
-    middle, half, undecided = len(labelled.ranked) - rank, HALF_BRACKET, by_leverage.copy()
+    middle, half, undecided = len(labelled.ranked) - rank, HALF_BRACKET, _by_leverage(pivot, lines.ridge)
     while len(undecided) > 0 and half <= 3 * len(labelled.ranked):
         # The numbers so many ranks to either side of the middle one; infinite where there are none.
         least = labelled.ranked[middle - half] if middle >= half else -np.inf
@@ -431,6 +441,21 @@ def window_ends(
             start = stop
         undecided, half = undecided[:n_wider], 3 * half
     return ends
+
+
+@njit(cache=True, nogil=True)
+def _by_leverage(pivot: Array, ridge: float) -> AnyArray:
+    """Return the unlabelled rows with like leverages one after another, within a factor of the square root of 2."""
+    # The power of 2 in their squares, least first: from -1074 to 1024 in double precision.
+    levels, places = np.empty(len(pivot), dtype=np.intp), np.zeros(2100, dtype=np.intp)
+    for j in range(len(pivot)):
+        levels[j] = 1074 + min(max(math.frexp((pivot[j] - ridge) ** 2)[1], -1074), 1024)
+        places[levels[j] + 1] += 1
+    places, order = np.cumsum(places), np.empty(len(pivot), dtype=np.intp)
+    for j in range(len(pivot)):
+        order[places[levels[j]]] = j
+        places[levels[j]] += 1
+    return order
 
 
 @njit(cache=True, nogil=True)
