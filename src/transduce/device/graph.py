@@ -151,6 +151,9 @@ MOST_CYCLES = 40
 # How much more a filter is to gain than is needed: the cut comes from vectors that are not there yet.
 SAFETY = 8.0
 MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
+FIRST_GROWTH = 1e6  # the same by the first one, from random vectors: what single precision tells apart
+NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
+SHARE_ABOVE = 1.6  # eigenvalues above the first cut, as a share of the columns: their number is estimated
 FINEST = 5e-6  # residuals that single precision reaches
 
 DENSE_ROWS = 3000  # components up to this size are solved as dense matrices
@@ -297,9 +300,10 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
     matrix = SparseRows(S.rows, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
-    first = block[:, :1] / xp.sqrt(xp.sum(block[:, :1] * block[:, :1]))
-    lower = smallest_bound(matrix.__matmul__, first, lambda one, other: xp.sum(one * other))
-    degree, cut, farthest = 10, 0.5 * (1.0 + lower), 0.0
+    first = block[:, 0] / xp.sqrt(xp.sum(block[:, 0] * block[:, 0]))
+    lower, above = eigenvalue_counts(lambda vector: (matrix @ vector[:, None])[:, 0], first)
+    cut, likely, farthest, before = above(SHARE_ABOVE * block.shape[1]), above(block.shape[1]), 0.0, np.inf
+    degree = growth_degree(FIRST_GROWTH, lower, cut)
     for _ in range(MOST_CYCLES):
         block = chebyshev(matrix, block, degree, lower, cut)
         block = block - known[:, None] * (known[None, :] @ block)
@@ -312,7 +316,10 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
             raise NotConvergedError(f"the eigenvalues are too close to 0 for this precision ({limit:.0e})")
         farthest = max(farthest, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / farthest)
-        degree, cut = filter_degree(values[k - 1], lower, float(values[-1]), worst / limit), float(values[-1])
+        # What gained nothing was cut too high.
+        cut = next_cut(cut if worst < 0.5 * before else lower + NARROWEST, values, k, likely)
+        before = worst
+        degree = filter_degree(values[k - 1], lower, cut, worst / limit)
     n_left = int((residuals[:k] > limit).sum())
     raise NotConvergedError(f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles")
 
@@ -326,21 +333,33 @@ def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: floa
     return now
 
 
-def smallest_bound(product: Callable[[Any], Any], vector: Any, dot: Callable[[Any, Any], Any]) -> float:
-    """Return a number that no eigenvalue is below, as far as a few Lanczos steps from a unit vector (n, 1) can tell."""
+def eigenvalue_counts(product: Callable[[Any], Any], vector: Any) -> tuple[float, Callable[[float], float]]:
+    """Return a number that no eigenvalue is below, and the function that says which one so many are above."""
+    # As far as a few Lanczos steps from a random unit vector (n,) can tell. All eigenvectors have about the same part
+    # in it, so that each Ritz value stands for as many eigenvalues as its own part says.
     xp, before, beta = arrays.namespace(vector), arrays.namespace(vector).zeros_like(vector), 0.0
     diagonal, off = [], []
     for _ in range(min(20, vector.shape[0])):
         next_ = product(vector) - beta * before
-        diagonal.append(float(dot(vector, next_)))
+        diagonal.append(float(vector @ next_))
         next_ = next_ - diagonal[-1] * vector
-        beta = float(xp.sqrt(dot(next_, next_)))
+        beta = float(xp.sqrt(next_ @ next_))
         off.append(beta)
         if beta < 1e-5:
             break
         before, vector = vector, next_ / beta
     ritz, turn = scipy.linalg.eigh_tridiagonal(diagonal, off[:-1])
-    return max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
+    lower = max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
+    counts = vector.shape[0] * turn[0, ::-1] ** 2
+    above = np.cumsum(counts) - 0.5 * counts
+    return lower, lambda n: max(float(np.interp(n, above, ritz[::-1])), lower + NARROWEST)
+
+
+def next_cut(least: float, values: Array, k: int, likely: float) -> float:
+    """Return the cut of the next filter: the last of a block's values, or more where these are not there yet."""
+    # It is no larger than the eigenvalue it stands for, which is likely another; the `k`-th must stay well above.
+    last, wanted = float(values[-1]), float(values[k - 1])
+    return max(least, last, min(likely, last + 0.4 * (wanted - last)))
 
 
 def grams(block: Any, image: Any) -> tuple[Array, Array]:
@@ -380,10 +399,16 @@ class NotConvergedError(ArithmeticError):
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
     """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
-    # No eigenvalue is above 1: where the polynomial grows by more than single precision holds, the degree is smaller.
-    gain, most = (np.arccosh(1.0 + 2.0 * max(end - cut, 0.0) / (cut - lower)) for end in (wanted, 1.0))
+    gain = np.arccosh(1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower))
     degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
-    return int(max(min(degree, np.log(MOST_GROWTH) / max(most, 1e-3)), 1))
+    return min(int(degree), growth_degree(MOST_GROWTH, lower, cut))
+
+
+def growth_degree(growth: float, lower: float, cut: float) -> int:
+    """Return the largest degree, 40 at most, at which a filter lets no vector grow by more than a factor."""
+    # No eigenvalue is above 1.
+    most = np.arccosh(1.0 + 2.0 * (1.0 - cut) / (cut - lower))
+    return int(np.clip(np.log(2.0 * growth) / max(most, 1e-3), 1, 40))
 
 
 def whole_ties(values: Array, d: int) -> int:

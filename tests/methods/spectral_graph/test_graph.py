@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from tests import brute
 from transduce import SpectralGraphTransducer, show_progress
 from transduce.core import computing
+from transduce.device import graph as device_graph
 from transduce.methods.spectral_graph import (
     NeighborGraph,
     Spectrum,
@@ -247,6 +248,46 @@ def test_spectrum_by_every_route(route, monkeypatch):
     np.testing.assert_allclose(residuals(A, found), found.residuals, atol=1e-10 if exact else 1e-5)
     trivial = np.sqrt(found.degrees)
     assert np.abs(trivial @ found.vectors).max() < (1e-8 if exact else 1e-4)
+
+
+def random_graph(n, n_neighbors, seed=0):
+    """Ties between rows drawn at random: all eigenvalues but the first are far below 1."""
+    ends = np.random.default_rng(seed).integers(0, n, (2, n * n_neighbors))
+    A = sp.coo_array((np.ones(n * n_neighbors), ends), shape=(n, n)).tocsr()
+    A = sp.lil_array(A + A.T)
+    A.setdiag(0.0)
+    return sp.csr_array(A)
+
+
+@pytest.mark.parametrize("A", [random_graph(900, 4), neighbor_graph(blobs(900, n_centres=1), n_neighbors=8)])
+def test_a_few_lanczos_steps_count_eigenvalues(A):
+    S = spectrum.normalised(A, np.asarray(A.sum(axis=1)).ravel())
+    true = np.linalg.eigvalsh(S.toarray())[::-1]
+    found = []
+    for seed in range(10):
+        vector = np.random.default_rng(seed).standard_normal(900)
+        lower, above = device_graph.eigenvalue_counts(S.__matmul__, vector / np.linalg.norm(vector))
+        assert lower <= true[-1] + 0.01
+        found.append([above(n) for n in (50, 100, 200)])
+    np.testing.assert_allclose(np.mean(found, axis=0), true[[50, 100, 200]], atol=0.05)
+
+
+def test_the_filter_finds_eigenvalues_far_below_1(monkeypatch):
+    """A first cut that is too high is given up."""
+    A = random_graph(1000, 60)
+    wanted = graph_spectrum(A, n_components=20)
+    monkeypatch.setattr(spectrum, "DENSE_ROWS", 10)
+    monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10)
+    monkeypatch.setattr(spectrum, "_inverted", None)  # nothing else is tried
+    counts = device_graph.eigenvalue_counts
+
+    def too_high(*given):
+        return counts(*given)[0], lambda n: 0.6
+
+    for estimate in (counts, too_high):
+        monkeypatch.setattr(device_graph, "eigenvalue_counts", estimate)
+        found = graph_spectrum(A, n_components=20, random_state=0)
+        np.testing.assert_allclose(found.values, wanted.values, atol=1e-6)
 
 
 def test_a_rough_spectrum_stays_within_its_tolerance(monkeypatch):

@@ -30,7 +30,7 @@ from transduce.core import arrays, checks
 from transduce.core.computing import few_threads, n_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, NotConvergedError, smallest_bound
+from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, NotConvergedError
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
@@ -366,8 +366,7 @@ def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spect
 # made anew from these. Columns are filtered some at a time, so that what one thread works on stays small.
 PANEL = 128  # columns filtered together at most
 CHUNK = 8192  # rows of a block multiplied at a time
-FIRST_DEGREE, FIRST_CUT = 16, 0.6  # the first filter, with its cut as a share of the spectrum's length
-NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
+DEPENDENT = 1e-12  # the least eigenvalue of ``block' block`` at which columns count as dependent
 
 
 class TooFineError(ArithmeticError):
@@ -410,6 +409,7 @@ class Filter:
         self.n = S.shape[0]
         kind = np.uint32 if S.nnz < 2**32 else np.uint64
         self._matrix = (S.indptr.astype(kind), S.indices.astype(kind), S.data.astype(np.float32))
+        self.rows = sp.csr_array((self._matrix[2], S.indices, S.indptr), shape=S.shape)
         self._threads = n_threads(n_jobs)
         self.chunks = [slice(start, start + CHUNK) for start in range(0, self.n, CHUNK)]
 
@@ -459,59 +459,66 @@ class Filter:
         return reduce(np.add, self.run([partial(function, rows) for rows in self.chunks]))
 
 
-def grams(matrix: Filter, block: AnyArray) -> tuple[AnyArray, Array, Array]:
-    """Return the image of a tall block, and ``block' image`` and ``block' block``, summed in double precision."""
-    image = matrix.product(block)
+def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Array]:
+    """Return ``block' image`` and ``block' block`` of tall blocks, in double precision."""
 
     def one(rows: slice) -> Array:
-        left = block[rows].T
-        return np.stack([left @ image[rows], left @ block[rows]]).astype(float)
+        left = block[rows].astype(float)
+        return np.stack([left.T @ image[rows].astype(float), left.T @ left])
 
     mixed, own = matrix.sum_over_chunks(one)
-    return image, 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
+    return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
 def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
-    """Multiply the block by `turn` in place; return the norms of ``image @ turn - block * values`` thereafter."""
+    """Multiply the block by `turn` in place; return the norms of ``image @ turn - block * values`` for the values."""
     turn, values = turn.astype(block.dtype), values.astype(block.dtype)
+    k = len(values)
 
     def one(rows: slice) -> Array:
         block[rows] = block[rows] @ turn
-        rest = image[rows] @ turn
-        rest -= block[rows] * values
+        rest = image[rows] @ turn[:, :k]
+        rest -= block[rows, :k] * values
         return np.einsum("ij,ij->j", rest, rest).astype(float)
 
     return np.sqrt(matrix.sum_over_chunks(one))
 
 
-def rayleigh_ritz(matrix: Filter, block: AnyArray) -> tuple[Array, AnyArray, Array]:
-    """Return the eigenpairs of S in the span of a block (n, width): values descending, vectors, residual norms."""
+def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyArray, Array]:
+    """Return the eigenpairs of S in the span of a block (n, width): values descending, vectors, `k` residual norms."""
     block /= np.linalg.norm(block, axis=0)
-    image, mixed, own = grams(matrix, block)
-    if np.linalg.eigvalsh(own)[0] < 1e-8:  # columns nearly dependent: make them orthogonal first
+    image = matrix.product(block)
+    mixed, own = grams(matrix, block, image)
+    if np.linalg.eigvalsh(own)[0] < DEPENDENT:
         block = qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
-        image, mixed, own = grams(matrix, block)
+        image = matrix.product(block)
+        mixed, own = grams(matrix, block, image)
     values, turn = eigh(mixed, own)
     values, turn = values[::-1], turn[:, ::-1]
-    return values, block, rotate(matrix, block, image, turn, values)
+    return values, block, rotate(matrix, block, image, turn, values[:k])
 
 
-def residual_norms(matrix: Filter, vectors: AnyArray, values: Array) -> Array:
-    """Return the norm of ``S v - value v`` for every column v."""
-    image = matrix.product(vectors)
-    values = values.astype(vectors.dtype)
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _weighted_sums(block: AnyArray, weights: AnyArray) -> Array:
+    """Return the sums of a block's columns, its rows weighted, in double precision."""
+    sums = np.zeros(block.shape[1])
+    for i in range(len(block)):
+        for j in range(len(sums)):
+            sums[j] += weights[i] * block[i, j]
+    return sums
 
-    def one(rows: slice) -> Array:
-        return np.square(image[rows] - vectors[rows] * values).sum(axis=0).astype(float)
 
-    return np.sqrt(matrix.sum_over_chunks(one))
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _subtract_product(block: AnyArray, vector: AnyArray, sums: AnyArray) -> None:
+    for i in range(len(block)):
+        for j in range(len(sums)):
+            block[i, j] -= vector[i] * sums[j]
 
 
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
-    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(block.dtype)
-    for rows in matrix.chunks:
-        block[rows] -= np.outer(vector[rows], sums)
+    sums = matrix.sum_over_chunks(lambda rows: _weighted_sums(block[rows], vector[rows])).astype(block.dtype)
+    list(matrix.run([partial(_subtract_product, block[rows], vector[rows], sums) for rows in matrix.chunks]))
 
 
 def leading_pairs(
@@ -520,26 +527,29 @@ def leading_pairs(
     """Return the `k` largest eigenvalues of S below its first, 1, vectors (n, k) and residual norms."""
     # The block (n, width) is the first guess, which is used up; `known` (n,) is the vector of eigenvalue 1.
     matrix = Filter(S, work.n_jobs)
-    vector = np.random.RandomState(0).standard_normal((matrix.n, 1)).astype(np.float32)
+    vector = np.random.RandomState(0).standard_normal(matrix.n).astype(np.float32)
     vector /= np.linalg.norm(vector)
     with few_threads(0):
-        lower = smallest_bound(matrix.product, vector, lambda one, other: one[:, 0] @ other[:, 0])
-        degree, cut, first = FIRST_DEGREE, lower + FIRST_CUT * (1.0 - lower), 0.0
+        lower, above = device_graph.eigenvalue_counts(matrix.rows.__matmul__, vector)
+        cut, likely = above(device_graph.SHARE_ABOVE * block.shape[1]), above(block.shape[1])
+        first, before = 0.0, np.inf
+        degree = device_graph.growth_degree(device_graph.FIRST_GROWTH, lower, cut)
         for _cycle in range(MOST_CYCLES):
             matrix.apply(block, degree, lower, cut)
             project_out(matrix, block, known)
-            values, block, residuals = rayleigh_ritz(matrix, block)
+            values, block, residuals = rayleigh_ritz(matrix, block, k)
             project_out(matrix, block, known)
-            worst, last = float(residuals[:k].max()), 1.0 - float(values[k - 1])
+            worst, last = float(residuals.max()), 1.0 - float(values[k - 1])
             limit = min(tol, 0.01 * last) if work.tolerance is None else work.tolerance * last
             if worst <= limit:
-                found = np.ascontiguousarray(block[:, :k])
-                return values[:k], found, residual_norms(matrix, found, values[:k])
+                return values[:k], np.ascontiguousarray(block[:, :k]), residuals
             if limit < FINEST:
                 raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
             first = max(first, np.log(worst / limit))
             work.report(1.0 - np.log(worst / limit) / first)
-            cut = max(float(values[-1]), lower + NARROWEST)
+            # What gained nothing was cut too high.
+            least = cut if worst < 0.5 * before else lower + device_graph.NARROWEST
+            cut, before = device_graph.next_cut(least, values, k, likely), worst
             degree = device_graph.filter_degree(values[k - 1], lower, cut, worst / limit)
         wanted = f"instead of {limit:.1e} after {MOST_CYCLES} cycles"
         raise NotConvergedError(f"the largest residual is {worst:.1e} {wanted}")
