@@ -8,8 +8,16 @@ FLAGS = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def browser(driver):
+    """The browser; it leaves the page after each test, so that none asks a server that has ended."""
+    yield driver
+    driver.get("about:blank")
+    driver.get_log("browser")
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory):
+def driver(tmp_path_factory):
     from selenium import webdriver
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service

@@ -121,6 +121,10 @@ class Guard:
         return response
 
 
+class EndedError(ValueError):
+    """A question about a session that has ended: a page that is being left may still ask it."""
+
+
 class Server:
     """Answers the requests of the labelling page, one at a time."""
 
@@ -130,7 +134,7 @@ class Server:
     @property
     def _session(self) -> Session:
         if self.session is None:
-            raise ValueError("Labelling has ended: go back to the table.")
+            raise EndedError("Labelling has ended: go back to the table.")
         return self.session
 
     def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
@@ -378,8 +382,8 @@ class OpenServer:
 
         with self.label.lock:
             session = self.label.session
-            if session is None:
-                raise ValueError("Labelling has ended already.")
+            if session is None:  # another tab was quicker
+                return
             given, version = GivenLabels(*labels_to_fill(session)), session.state.n_events
             given.write(self.workspace.computed)
             self._end_labelling()
@@ -425,6 +429,8 @@ def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
     try:
         with lock or nullcontext(), options_spelled(in_boxes):
             return _json(answer())
+    except EndedError as error:
+        return _json({"ended": str(error)})
     except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
         said = str(error) or "There is not enough memory."
         return _json({"error": said}, 409 if isinstance(error, StaleError) else 400)

@@ -76,7 +76,7 @@ export async function drawAnswers(page) {
     $("search").value = "";
     drawBrief(page);
     page.say(brief.reply[0]);
-    await drawRows(page);
+    drawRows(page);
   }
   drawRun(page);
 }

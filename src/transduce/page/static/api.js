@@ -15,6 +15,7 @@ async function ask(path, options) {
     throw new Gone("This page belongs to an earlier start of the program. Open the address that it printed last.");
   }
   const found = response.headers.get("content-type")?.startsWith("application/json") ? await response.json() : null;
+  if (found?.ended) throw new Refused(found.ended);
   if (response.status === 409) throw new Stale(found?.error);
   if (!response.ok || found === null) throw new Refused(found?.error ?? `The request was refused (${response.status}).`);
   return found;

@@ -11,10 +11,11 @@ import { showAnswers, showCounts } from "/page/lists.js";
 import { beginMap, repaint, showMap } from "/page/map.js";
 
 const PAUSE = 3000; // after so many milliseconds without a decision the server may think again
-const model = { about: null, view: null, looking: null, running: null, list: "uncertain", imageColumn: null, showAnswer: false, task: "classes", classes: [] };
+const model = { about: null, view: null, looking: null, running: null, list: "uncertain", imageColumn: null, showAnswer: false, left: false, task: "classes", classes: [] };
 let pause = null;
 
 function failed(error) {
+  if (model.left) return;
   toast(error.message);
   if (error instanceof Gone) $("saved").textContent = "";
 }
@@ -216,12 +217,12 @@ function rest() {
 // Until all rows are compared, the page asks how far that is; then come the map, the answers and the notes.
 async function watch() {
   try {
-    while (model.view.preparing.runs) {
+    while (model.view.preparing.runs && !model.left) {
       await new Promise((go) => { setTimeout(go, 700); });
       model.view.preparing = await read("/api/preparing");
       drawModes(model.view);
     }
-    if (model.view.preparing.words || model.about.columns.length) return;
+    if (model.left || model.view.preparing.words || model.about.columns.length) return;
     const about = await read("/api/about");
     let view;
     do { // a label given meanwhile is in the next view, not in this one
@@ -333,7 +334,7 @@ function wire() {
   arrows($("themes"));
   $("want").addEventListener("change", () => { if ($("want").value !== "") act("want", { class: Number($("want").value) }); $("want").blur(); });
   $("name-form").addEventListener("submit", (event) => { event.preventDefault(); name(); });
-  window.addEventListener("focus", () => { if (!model.running) renew(); });
+  window.addEventListener("focus", () => { if (!model.running && !model.left) renew(); });
   $("number-form").addEventListener("submit", (event) => { event.preventDefault(); number(); });
   $("class-form").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -353,6 +354,19 @@ function wire() {
     localStorage.setItem("transduce-label:show-answer", String(model.showAnswer));
     draw();
   });
+}
+
+// The session ends before the page is left, which then asks for nothing more.
+async function leave(home) {
+  clearTimeout(pause);
+  try {
+    model.left = true;
+    await post("/open/back");
+    window.location.assign(home);
+  } catch (error) {
+    model.left = false;
+    failed(error);
+  }
 }
 
 async function begin() {
@@ -375,7 +389,7 @@ async function begin() {
   notes(about.notes);
   $("home").hidden = !about.home;
   $("lists-title").textContent = about.home ? "Quick answers" : "Answers";
-  $("home").addEventListener("click", () => afterwards(() => post("/open/back").then(() => window.location.assign(about.home), failed)));
+  $("home").addEventListener("click", () => afterwards(() => leave(about.home)));
   rest();
   watch();
   document.body.dataset.ready = "true";

@@ -11,7 +11,8 @@ const page = { state: null, step: "table", change, act, go, failed, say };
 const drawing = { table: drawTable, labels: drawWays, answers: drawAnswers };
 let timer = null;
 let lost = false;
-let acts = 0; // a look that began before an act tells of the past
+let acts = 0; // a look that began before an act, or ends before it does, tells of the past
+let acting = 0;
 
 function failed(error) {
   if (error instanceof Gone && lost) return;
@@ -24,7 +25,7 @@ function say(words) {
   $("said").textContent = words;
 }
 
-function draw(before) {
+function draw() {
   const { state } = page;
   const open = state.table !== null;
   $("title").textContent = open ? state.table : "transduce";
@@ -37,7 +38,7 @@ function draw(before) {
     button.disabled = (step !== "table" && !state.choices?.target) || (step === "answers" && state.filled === null && state.run?.state === "none");
   }
   for (const view of ["tables", "table", "labels", "answers"]) $(`view-${view}`).hidden = open ? view !== page.step : view !== "tables";
-  if (open) drawing[page.step](page, before);
+  if (open) drawing[page.step](page);
   else drawTables(page);
 }
 
@@ -45,22 +46,27 @@ function show(state) {
   const before = page.state;
   page.state = state;
   lost = false;
+  if (JSON.stringify(state) === JSON.stringify(before)) return; // what is drawn again can be lost from under the mouse
   if (state.table !== before?.table) page.step = state.choices?.step ?? "table";
   if (state.table !== before?.table) notes(state.notes ?? []);
-  draw(before);
+  draw();
 }
 
 async function act(path, body = {}) {
   const { state } = page;
   acts += 1;
+  acting += 1;
   try {
     show(await post(`/open/${path}`, { table: state.table ?? "", revision: state.revision ?? 0, ...body }));
     return true;
   } catch (error) {
     failed(error);
-    if (error instanceof Stale) await look();
-    return false;
+    if (!(error instanceof Stale)) return false;
+  } finally {
+    acting -= 1;
   }
+  await look();
+  return false;
 }
 
 // Some choices change: written to disk when this is done, or refused if another tab was quicker.
@@ -69,8 +75,8 @@ async function change(changes) {
 }
 
 async function go(step) {
-  page.step = step;
-  draw(page.state);
+  page.step = page.state.choices.step = step;
+  draw();
   window.scrollTo(0, 0);
   $("main").focus({ preventScroll: true });
   await change({ step });
@@ -80,12 +86,10 @@ async function look() {
   const began = acts;
   try {
     const found = await read("/open/state");
-    if (began !== acts) return;
-    if (JSON.stringify(found) !== JSON.stringify(page.state)) {
-      const other = page.state && (found.table !== page.state.table || found.revision > page.state.revision);
-      show(found);
-      if (other) toast("Another tab has changed this; here it is.", "note", 5);
-    }
+    if (began !== acts || acting) return;
+    const other = page.state && (found.table !== page.state.table || found.revision > page.state.revision);
+    show(found);
+    if (other) toast("Another tab has changed this; here it is.", "note", 5);
   } catch (error) {
     failed(error);
   }

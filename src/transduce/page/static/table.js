@@ -18,8 +18,13 @@ const TASKS = { classification: "Its values are classes, such as names, codes or
 let seen = null; // what the preview that is shown was made of
 let found = null;
 
-// What is drawn again keeps the focus at its place, so that keys go on where they were.
+// What is drawn again keeps the focus at its place, so that keys go on where they were, and waits while it is pressed.
 export function redraw(element, ...children) {
+  clearTimeout(element.later);
+  if (element.matches(":active")) {
+    element.later = setTimeout(() => redraw(element, ...children), 50);
+    return;
+  }
   const all = () => [...element.querySelectorAll("button, select, input, a")];
   const place = element.contains(document.activeElement) ? all().indexOf(document.activeElement) : -1;
   fill(element, ...children);
@@ -77,6 +82,7 @@ function wait() {
   found = null;
   $("table-lead").textContent = "Reading the table …";
   fill($("targets"));
+  $("to-ways").hidden = true; // its place is known when the columns are
   fill($("preview"));
   $("table-fine").textContent = "";
 }
@@ -94,6 +100,7 @@ function drawPreview(page) {
       make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.holes)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.holes / rows));
     return button;
   }));
+  $("to-ways").hidden = false;
   $("to-labels").disabled = !choices.target;
   $("why-not").textContent = choices.target ? "" : targets.length ? "Choose the column first." : "There is nothing to fill as long as no cell is empty.";
   const part = found.looked_at < rows ? ` How columns were read was told by ${count(found.looked_at)} rows.` : "";

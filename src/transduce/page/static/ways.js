@@ -45,12 +45,15 @@ function picture(way) {
 // ------------------------------------------------------------------------------------------------ drawing
 
 export async function drawWays(page) {
+  const { table } = page.state;
+  if (kinds?.table !== table) {
+    $("to-fill").hidden = true; // its place is known when all above it is drawn
+    const { columns } = await read("/open/preview");
+    if (page.state.table !== table) return;
+    kinds = { table, columns };
+  }
   const { state } = page, { choices } = state;
   $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
-  if (kinds?.table !== state.table) {
-    const { columns } = await read("/open/preview");
-    kinds = { table: state.table, columns };
-  }
   const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." })] : [];
   redraw($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
     const chosen = state.way === way;
@@ -62,7 +65,8 @@ export async function drawWays(page) {
   $("fill").disabled = !ready(state);
   $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
   for (const end of ["minimum", "maximum"]) if (document.activeElement !== $(end)) $(end).value = choices[end] === null ? "" : number(choices[end]);
-  await drawOutlook(page);
+  $("to-fill").hidden = false;
+  drawOutlook(page);
 }
 
 // Whether it was said how the values came about, and by which column.
@@ -77,19 +81,25 @@ function columnOf(page, way, words) {
   return make("label", { class: "of-column" }, make("span", { class: "fine", text: words }), select);
 }
 
-async function drawOutlook(page) {
+// What is said keeps the room of what was said before, so that the page never gets shorter under the mouse.
+function put(box, ...children) {
+  box.style.minHeight = `${box.offsetHeight}px`;
+  fill(box, ...children);
+}
+
+function drawOutlook(page) {
   const { state } = page, { choices } = state;
   const key = JSON.stringify([state.table, state.revision]);
   if (key === asked) return;
   asked = key;
   if (!ready(state)) {
-    fill($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
+    put($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
   } else {
-    fill($("outlook"), make("p", { class: "fine", text: "…" }));
-    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { fill($("outlook"), make("p", { class: "bad", text: error.message })); });
+    put($("outlook"), make("p", { class: "fine", text: "…" }));
+    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { put($("outlook"), make("p", { class: "bad", text: error.message })); });
   }
-  fill($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
-  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { fill($("test"), make("p", { class: "fine", text: error.message })); });
+  put($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
+  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { put($("test"), make("p", { class: "fine", text: error.message })); });
 }
 
 function showTest({ differ, perhaps, tested, columns, compared }) {
@@ -97,14 +107,14 @@ function showTest({ differ, perhaps, tested, columns, compared }) {
   const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. So it was not chance alone.`
     : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That fits with chance, and does not prove it.";
   const seen = `${number(compared[0])} rows with a value were compared with ${number(compared[1])} without.${tested && !differ ? " Small differences can be missed." : ""}`;
-  fill($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: said }), make("p", { class: "fine", text: seen }));
+  put($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: said }), make("p", { class: "fine", text: seen }));
 }
 
 function showOutlook(page, found) {
   const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text: plain(text) })))] : []);
   const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
     make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
-  fill($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
+  put($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
   page.say(`${capital(plain(found.headline))}.`);
 }
 
