@@ -26,7 +26,7 @@ INTRODUCTION = """\
 | `price_status` | `answered`, `below`, `above`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
 Dates, times and durations are filled as such, in the steps of the labels.
-An empty or infinite end of an interval is no bound.
+An end of an interval that is empty, infinite or, in JSON, `null` is no bound.
 Where `price_narrower` is 0, the features told nothing; neither it nor `price_confidence` is a probability.
 A row is `unusual` where even the answered class is ruled out at the stated confidence, and is less probable than that.
 The set then holds the answer alone; `price_probability` says how likely it is right.

@@ -66,10 +66,22 @@ def test_old_fields_come_back_byte_by_byte(tmp_path, encoding, end, last):
     assert (tmp_path / "b.csv").read_bytes() == (end.join(wanted) + (end if last else "")).encode(encoding)
 
 
-def test_decimal_commas_are_written_where_they_were_read(tmp_path):
-    table = read_bytes(tmp_path, "a.csv", b"a;y\n1,5;2,25\n2;\n")
-    write(tmp_path / "b.csv", table, NEW)
-    assert (tmp_path / "b.csv").read_text().splitlines()[1] == "1,5;2,25;1,5;given"
+@pytest.mark.parametrize(
+    ("cells", "as_written"),
+    [
+        (["1,5", "2"], "1,5"),
+        (["1,5", "2", "broken", "3,25", "4", "", "7"], "1,5"),  # one bad cell makes a column text
+        (["1,5 m²", "2 m²", "<3,5 m²"], "1,5"),
+        (["1.5", "2", "broken", "3.25", "4"], "1.5"),
+        (["a", "b", "c,d"], "1.5"),
+        (["12 rooms, 3,5 baths", "none"], "1.5"),
+    ],
+)
+def test_decimal_commas_are_written_where_they_were_read(tmp_path, cells, as_written):
+    text = "\n".join(["a;y", *(f"{cell};" for cell in cells)])
+    table = read_bytes(tmp_path, "a.csv", text.encode())
+    write(tmp_path / "b.csv", table, pd.DataFrame({"y_filled": np.full(len(cells), 1.5)}))
+    assert (tmp_path / "b.csv").read_text().splitlines()[1] == f"{cells[0]};;{as_written}"
 
 
 def test_parquet_keeps_types_and_order(tmp_path):
@@ -96,7 +108,11 @@ def test_json_lines_keep_their_text(tmp_path):
     write(tmp_path / "b.jsonl", table, NEW.assign(y_filled=[np.nan, np.inf]))
     lines = (tmp_path / "b.jsonl").read_text().split("\n")
     assert lines[0] == '{"a": 1.50, "b": "é\u2028", "y_filled": null, "y_status": "given"}'
-    assert json.loads(lines[1]) == {"y_filled": "inf", "y_status": "answered"}
+    assert json.loads(lines[1]) == {"y_filled": None, "y_status": "answered"}
+    pd.DataFrame({"own": [np.inf, 1.0]}).to_parquet(tmp_path / "c.parquet")
+    write(tmp_path / "c.json", tables.read(tmp_path / "c.parquet"), NEW.assign(y_filled=[-np.inf, 2.0]))
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert [list(row.values())[:2] for row in found] == [["inf", None], [1.0, 2.0]]  # own cells keep what they say
 
 
 def test_excel_keeps_its_cells(tmp_path):
@@ -277,7 +293,7 @@ def test_other_refusals(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="holds 2 files"):
         read_bytes(tmp_path, "a.zip", buffer.getvalue())
     monkeypatch.setattr(tables, "memory_free", lambda: 50)
-    with pytest.raises(MemoryError, match=r"needs about .* GB of memory and .* GB are free"):
+    with pytest.raises(MemoryError, match=r"needs about .* GB of memory and .* try it anyway with force=True\."):
         tables.read(tmp_path / "a.csv")
     assert len(tables.read(tmp_path / "a.csv", force=True).frame) == 2
 

@@ -202,6 +202,8 @@ def test_options_are_named_as_they_are_written():
     with options_spelled(in_shell):
         assert option("missing", ["-", "a b"]) == "--missing=- --missing 'a b'"
         assert option("random_state", 3) == "--seed 3"
+        assert f"use {option('missing', ['n.d.', 'x'])}." == "use --missing 'n.d.' --missing x."
+        assert f"use {option('missing', 'n. d.')}." == "use --missing 'n. d.'."
 
 
 # ------------------------------------------------------------------------------------------------------- the target

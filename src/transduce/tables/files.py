@@ -37,6 +37,7 @@ from transduce.tables.numbers import (
     number_text,
     number_texts,
     plain_numbers,
+    read_numbers,
     typed,
 )
 from transduce.tables.vectors import to_pandas
@@ -53,6 +54,7 @@ DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CONTROL = set(range(9))  # bytes that no text holds
 _LONGEST_FIELD = 2**27
+_AROUND_NUMBER = re.compile(r"\D{0,12}\d[\d.,' \u00a0\u202f]*\D{0,12}")  # with a unit or a mark
 _FIGURE = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
 
@@ -189,7 +191,7 @@ def check_memory(path: str | Path) -> None:
     needed, free = memory_needed(path), memory_free()
     if free is not None and needed > free:
         said = f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free"
-        raise MemoryError(f"{said}: drop columns or rows, or try it anyway with --force.")
+        raise MemoryError(f"{said}: drop columns or rows, or try it anyway with {option('force', True)}.")
 
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
@@ -358,9 +360,19 @@ def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
         return plain, "point", ColumnCells("", hole_words(texts[plain.isna()], MISSING), prefer)
     codes, levels = pd.factorize(texts)
     found, decimal = typed(levels, prefer)
+    decimal = _sign_in_text(levels, prefer) if found.dtype == object else decimal
     markers = hole_words(texts[is_missing(levels)[codes]], MISSING)
     cells = ColumnCells(_reading(levels, found), markers, prefer)
     return found.take(codes).reset_index(drop=True), decimal, cells
+
+
+def _sign_in_text(texts: AnyArray, prefer: str) -> str:
+    """Return the decimal sign of texts that are numbers except for a few; the point if they are not."""
+    most = any("," in text for text in texts) and sum(map(bool, map(_AROUND_NUMBER.fullmatch, texts)))
+    if not most or 2 * most < len(texts):  # of names and long texts not each is read
+        return "point"
+    found = read_numbers(texts, prefer)
+    return found.decimal if found.nearly_all else "point"
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:
@@ -673,6 +685,7 @@ def _write(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
         given, width = (source, table.frame.shape[1]) if same else (None, 0)
         write_workbook(file, given, new if same else _joined(table, new), width)
     else:  # one object a row, with the given text of its old part where there is one
+        new = new.apply(lambda one: one.mask(one.abs() == np.inf) if one.dtype.kind == "f" else one)  # no bound
         rows = _json_rows(new if table.kind in JSON else _joined(table, new))
         rows = list(map(extended_object, source, rows)) if table.kind in JSON else rows
         text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
