@@ -52,7 +52,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     )
     assert result.exit_code == 0, result.output
     assert "36 of 90 cells of 'target' filled (numbers, ridge)" in result.stdout
-    assert "Guarantee, exact if chance chose the labels: The region of a row" in result.stdout
+    assert "Guarantee, exact if chance chose the labels: The interval of a row" in result.stdout
     assert "Written: houses-filled.csv, r.html, r.json" in result.stdout
     assert "<h1>target</h1>" in Path("r.html").read_text()
     assert json.loads(Path("r.json").read_text())["target"] == "target"
@@ -114,6 +114,61 @@ def test_answers_of_later_rows_are_rounded_and_compared(houses):
     ]
     digits = [max(len(text.partition(".")[2]) for text in ends) for ends in both]
     assert digits[0] == digits[1]
+
+
+def test_answer_says_what_it_could_not_read(houses):
+    frame = pd.read_csv(houses)
+    column, frame["kind"] = "size", np.resize(["flat", "house"], len(frame))
+    frame[column] = np.linspace(20.5, 90.0, len(frame))
+    frame.to_csv("houses.csv", index=False)
+    saved = run("fill", houses, "--target", "target", "--method", "ridge", "--save", "m.transduce", "--quiet")
+    assert saved.exit_code == 0, saved.output
+    later = frame.drop(columns="target").astype({column: object})
+    later.loc[1, column], later.loc[2, "kind"] = "broken", "castle"
+    later.to_csv("later.csv", index=False)
+    result = run("answer", "m.transduce", "later.csv", "--json", "later.json")
+    notes = [
+        "'kind': 1 cell holds a category that the fit did not see: 'castle' (row 3).",
+        f"{column!r}: 1 cell was taken as missing, since it is not a number: 'broken' (row 2).",
+    ]
+    assert json.loads(Path("later.json").read_text())["notes"] == notes
+    assert all(f"- {note}" in result.stdout for note in notes)
+    quiet = run("answer", "m.transduce", "later.csv", "--quiet", "--force")
+    assert "castle" not in quiet.stdout
+
+
+def test_drawing_says_at_once_that_rows_are_too_few(houses):
+    few = "- 5 labels of rows drawn at random cannot guarantee 90 %: it takes 9."
+    words = ["draw", houses, "--target", "target", "--force"]
+    assert few in run(*words, "--number", 5).stdout
+    assert "cannot guarantee" not in run(*words, "--number", 9).stdout
+    assert "cannot guarantee" not in run(*words, "--number", 5, "--quiet").stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--min 5 --max 3",
+        "--limit five",
+        "--groups rooms --random-labels rent",
+        "--random-labels rent --guarantee row",
+        "--text rooms --number rooms",
+        "--ignore target",
+        "--labels-by-class",
+        "--labels-by-class --order rooms",
+        "--probabilities",
+        "--method spectral-graph",
+        "--features columns",
+        "--sheet 2",
+        "--save m.model --guarantee row",
+        "--memory 1MB --out parts/",
+    ],
+)
+def test_options_that_do_not_go_together_are_bad_usage(houses, words):
+    result = run("fill", houses, "--target", "target", *words.split())
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert not Path("houses-filled.csv").exists()
 
 
 def test_standard_input_and_output(houses):
@@ -225,7 +280,7 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "none.csv", "--target", "target"], 1, "There is no file none.csv."),
         (["fill", "houses.csv", "--target", "Target"], 1, "Did you mean 'target'?"),
         (["fill", "houses.csv", "--target", "id"], 1, "nothing to fill"),
-        (["fill", "houses.csv", "--target", "target", "--method", "bayesian"], 1, "fills classes"),
+        (["fill", "houses.csv", "--target", "target", "--method", "bayesian"], 2, "fills classes"),
         (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "unknown format"),
         (["fill", "houses.csv", "--target", "target", "--out", "no/a.csv"], 1, "does not exist"),
         (["fill", "houses.csv", "--target", "target", "--out", "houses.csv"], 2, "exists already"),

@@ -114,3 +114,20 @@ def test_where_the_clock_changes_at_midnight(zone):
     features = vectorize(pd.DataFrame({"d": dates}))
     assert "d: hour" in features.names
     np.testing.assert_array_equal(features.encoder.transform(pd.DataFrame({"d": dates})), features.matrix)
+
+
+def test_cells_of_later_rows_are_noted_as_those_of_the_table(table, features):
+    """Numbers, limits and dates in the same sentences; categories that the fit did not see besides."""
+    bad = table.astype({"number": object})
+    bad.loc[[3, 8], "number"], bad.loc[4, "comma"], bad.loc[5, "day"] = "broken", "free", "some day"
+    bad.loc[[6, 9], "few"], bad.loc[7, "two"] = ["d", "e"], None
+    rows = np.arange(len(bad))
+    own, later = vectorize(bad, "y", text=["text"]).notes, features.encoder.notes(bad, rows)
+    unseen = "'few': 2 cells hold categories that the fit did not see: 'd' (row 7), 'e' (row 10)."
+    assert [note for note in later if note not in own] == [unseen]
+    assert sum("not a number" in note or "not numbers" in note or "not a date" in note for note in later) == 3
+    assert any(note.startswith("'number': 2 cells were taken as missing") for note in later)
+    assert features.encoder.notes(bad.iloc[[6]], np.array([41])) == [
+        "'few': 1 cell holds a category that the fit did not see: 'd' (row 42)."
+    ]
+    assert features.encoder.notes(bad.iloc[:0], rows[:0]) == []

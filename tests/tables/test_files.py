@@ -112,7 +112,7 @@ def test_json_lines_keep_their_text(tmp_path):
     pd.DataFrame({"own": [np.inf, 1.0]}).to_parquet(tmp_path / "c.parquet")
     write(tmp_path / "c.json", tables.read(tmp_path / "c.parquet"), NEW.assign(y_filled=[-np.inf, 2.0]))
     found = json.loads((tmp_path / "c.json").read_text())
-    assert [list(row.values())[:2] for row in found] == [["inf", None], [1.0, 2.0]]  # own cells keep what they say
+    assert [list(row.values())[:2] for row in found] == [["inf", None], [1.0, 2.0]]  # own cells stay
 
 
 def test_excel_keeps_its_cells(tmp_path):
@@ -293,7 +293,7 @@ def test_other_refusals(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="holds 2 files"):
         read_bytes(tmp_path, "a.zip", buffer.getvalue())
     monkeypatch.setattr(tables, "memory_free", lambda: 50)
-    with pytest.raises(MemoryError, match=r"needs about .* GB of memory and .* try it anyway with force=True\."):
+    with pytest.raises(MemoryError, match=r"needs about .* GB of memory and .* anyway with force=True\."):
         tables.read(tmp_path / "a.csv")
     assert len(tables.read(tmp_path / "a.csv", force=True).frame) == 2
 

@@ -16,8 +16,9 @@ import typer
 from transduce.cli.app import TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
+from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import check_free, whole_file, write_text
-from transduce.core.words import counted, option, percent
+from transduce.core.words import OptionError, counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
@@ -48,7 +49,10 @@ def read_options(given: dict[str, Any]) -> Options:
     flags = {name: given[name] for name in LABEL_FLAGS if name in given}
     options = {name: value for name, value in given.items() if name in OPTIONS}
     options |= {name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list}
-    return Options.read({**options, "labels": design_of(flags)}, questions=True)
+    try:
+        return Options.read({**options, "labels": design_of(flags)}, questions=True)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
 
 
 def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
@@ -172,10 +176,11 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
     with stage("exchangeability"):
         compared = fitted.compare_later(source.frame[status != "given"])
+    notes = fitted.notes_on_later(source.frame)
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
     if to_json is not None:
         counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
-        about = {"target": target, "task": task, "counts": counts | {"unreached": lost}}
+        about = {"target": target, "task": task, "counts": counts | {"unreached": lost}, "notes": notes}
         write_text(to_json, render_json(summarize_later(about, guarantee, compared)), force=force)
     # Answers have the digits of all labels.
     known = np.concatenate([fitted.labels, fitted.outside.table.labels])
@@ -183,6 +188,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
         write(out, source, rounded(new, target, task, known), force=force)
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
     said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
+    said += [] if given["quiet"] else [f"- {note}" for note in notes]
     written = [str(path) for path in (None if out == "-" else out, to_json) if path is not None]
     said += [f"Written: {', '.join(written)}"] if written else []
 
@@ -256,6 +262,10 @@ def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: 
         drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
         all_of = f"label {'it' if number == 1 else 'all of them'} in {target!r}"
         tell(f"{drawn}; {all_of}: {'row' if number == 1 else 'rows'} {places}.", err=out == "-")
+        level, least = options.confidence, fewest_calibration(options.confidence)
+        if number < least and not given["quiet"]:
+            few = f"{counted(number, 'label')} of rows drawn at random cannot guarantee {percent(level)}"
+            tell(f"- {few}: it takes {least}. Draw that many before you label any.", err=out == "-")
         say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
 
     return show

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.computing import show_progress, stage
-from transduce.core.words import in_shell, options_spelled
+from transduce.core.words import OptionError, in_shell, options_spelled
 from transduce.model_selection.methods import MEMBERS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def refusals() -> Iterator[None]:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it raises nothing
         raise typer.Exit(BAD_DATA) from None
-    except FileExistsError as error:
+    except (FileExistsError, OptionError) as error:
         _refuse(str(error), BAD_USAGE)
     except MemoryError as error:
         _refuse(str(error) or "There is not enough memory: drop columns or rows.", BAD_DATA)

@@ -18,7 +18,7 @@ from transduce.conformal.exchangeability import Exchangeability, exchangeability
 from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted, option, percent
+from transduce.core.words import OptionError, counted, option, percent
 from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.cross_validation import with_group_folds
 from transduce.tables.columns import read_marks
@@ -87,7 +87,7 @@ class Design:
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
                 both = f"{name} and label_conditional exclude each other"
-                raise ValueError(
+                raise OptionError(
                     f"{both} (rows are compared within one or the other): leave out one of the two."
                 )
 
@@ -476,7 +476,7 @@ class ByClass(Design):
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
-            raise ValueError("Labels that were chosen by their class are classes, and these are numbers.")
+            raise OptionError("Labels that were chosen by their class are classes, and these are numbers.")
         self.given(classes)
 
     def given(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:

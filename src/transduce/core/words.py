@@ -19,6 +19,12 @@ FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 # How the labels came about is one option in Python, and a flag for each way elsewhere.
 DESIGNS = {"random_labels": "Drawn(...)", "sampling_probability": "Sampled(...)", "groups": "Grouped(...)"}
 DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}
+
+
+class OptionError(ValueError):
+    """Options that are wrong, or do not go together: on the command line that is bad usage, not bad data."""
+
+
 Spelling = Callable[[str, Any], str]  # of an option and its value, or None
 
 

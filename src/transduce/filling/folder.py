@@ -20,7 +20,7 @@ import pandas as pd
 from transduce.core.answer import STATUSES
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
-from transduce.core.words import option
+from transduce.core.words import OptionError, option
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.options import Options
@@ -309,5 +309,5 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     """Return how many rows are read at a time, so that all workers stay within the memory."""
     memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
     if memory < 2e8:
-        raise ValueError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
+        raise OptionError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
     return int(np.clip(memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0)), 1000, 100_000))

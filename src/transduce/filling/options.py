@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from transduce.core import checks
-from transduce.core.words import GUARANTEES, SHIFTS, TASKS, flag, option
+from transduce.core.words import GUARANTEES, SHIFTS, TASKS, OptionError, flag, option
 from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Options:
                 one.kind.check(name, value)
         if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
             low, high = option("minimum", self.minimum), option("maximum", self.maximum)
-            raise ValueError(f"{low} is not below {high}.")
+            raise OptionError(f"{low} is not below {high}.")
 
     @property
     def design(self) -> Design:
@@ -294,9 +294,9 @@ class Options:
         names = [*self.ignore, *self.text, *self.number, *named, *design.columns]
         if target in names:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
-            raise ValueError(f"{target!r} is the target: {cannot}.")
+            raise OptionError(f"{target!r} is the target: {cannot}.")
         if both := [name for name in self.text if name in self.number]:
-            raise ValueError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
+            raise OptionError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
         lacks = ""
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
@@ -305,7 +305,7 @@ class Options:
             if design.calibrates:
                 lacks = "labels that calibrate: choose another method than the machine"
         if lacks:
-            raise ValueError(f"{_spelled_design(design)} needs {lacks}.")
+            raise OptionError(f"{_spelled_design(design)} needs {lacks}.")
         return [target, *names]
 
     def check_labels(self, target: Target) -> None:
@@ -314,12 +314,12 @@ class Options:
             suits = OPTIONS[name].kind.task or target.task
             if suits != target.task:
                 here, there = KINDS[suits], KINDS[target.task]
-                raise ValueError(f"{option(name)} is for {here}, and these labels are {there}.")
+                raise OptionError(f"{option(name)} is for {here}, and these labels are {there}.")
         if self.minimum is None and self.maximum is None:
             return
         if target.spelling.moments is not None:
             name = option("minimum" if self.minimum is not None else "maximum")
-            raise ValueError(f"{name} is for numbers, and these labels are {target.spelling.moments.what}.")
+            raise OptionError(f"{name} is for numbers, and these labels are {target.spelling.moments.what}.")
         low, high = self.limits
         for label in target.known.astype(float):
             if not low <= label <= high:
@@ -365,21 +365,21 @@ class Options:
             if task not in method.tasks:
                 good = ", ".join(repr(other.name) for other in METHODS.values() if task in other.tasks)
                 said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
-                raise ValueError(f"{said}, and these labels are {KINDS[task]}: choose one of {good}.")
+                raise OptionError(f"{said}, and these labels are {KINDS[task]}: choose one of {good}.")
         if self.own:
             from transduce.model_selection import own_models
 
             for part in self.own:
                 own_models.check_task(part, task)
         elif self.features != "encoded":
-            raise ValueError(f"{option('features', self.features)} is for an estimator of your own.")
+            raise OptionError(f"{option('features', self.features)} is for an estimator of your own.")
         there = [name for name, method in METHODS.items() if method.on_devices]
         if self.device is not None and not any(part in there for part in self.parts):
             said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
-            raise ValueError(f"{said}: name one of them.")
+            raise OptionError(f"{said}: name one of them.")
         if self.own and self.guarantee == "row":
             said = f"{option('guarantee', 'row')} comes from the confidence machine"
-            raise ValueError(f"{said}, not from an estimator of your own: leave out one of the two.")
+            raise OptionError(f"{said}, not from an estimator of your own: leave out one of the two.")
         return replace(self, task=task, guarantee="column" if self.own else self.guarantee)
 
     def check_sampled(self) -> None:
@@ -390,7 +390,7 @@ class Options:
         if self.design.needs_all_rows:
             odd.append(_spelled_design(self.design))
         if odd:
-            raise ValueError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
+            raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
 
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
@@ -542,7 +542,7 @@ def design_of(flags: Mapping[str, Any]) -> Design | None:
     if len(ways) > 1 and ways != ["labels_by_class", "class_shares"]:
         both = " and ".join(map(option, ways[:2]))
         why = "since labels came about in one way: leave out one of the two"
-        raise ValueError(f"{both} exclude each other, {why}.")
+        raise OptionError(f"{both} exclude each other, {why}.")
     modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
     if not ways or flags["shift"] == "ignore":
         return designs.Chance(reweight=not ways, **modifiers)

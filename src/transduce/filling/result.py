@@ -73,6 +73,8 @@ class TableFit:
     def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
         """Return what is guaranteed of the answers."""
         found, confidence = self.model.guarantee_, float(self.model.confidence)
+        if found.about == "region":  # of which the hull is given
+            found = replace(found, about="interval")
         if isinstance(self.model, ConformalTransducer):
             found = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
         elif self.shares is not None:
@@ -184,6 +186,12 @@ class FittedFill:
         elif plain and all(isinstance(label, bool) for label in self.labels.tolist()):
             kinds[f"{name}_filled"] = "boolean"
         return new.astype(kinds)
+
+    def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
+        """Return what the user should know of cells of later rows, as `fill` says it of a table's own."""
+        frame = without(frame, self.options.missing)
+        rows = np.flatnonzero(self.reading.read(frame).missing)
+        return self.encoder.notes(frame.iloc[rows], rows)
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
         """Return how later rows, 1000 of them at most, compare with the calibration rows by their features."""

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.sample import PartlyLabelled, guess_task
+from transduce.core.words import OptionError
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import ColumnCells, check_columns
@@ -167,7 +168,7 @@ def read_label_table(
         raise ValueError("The table has no rows.")
     check_columns(frame, list(show))
     if target in show:
-        raise ValueError(f"{target!r} is the column to be labelled: show others.")
+        raise OptionError(f"{target!r} is the column to be labelled: show others.")
     shown = list(show) or [str(name) for name in frame.columns if name != target][:MOST_SHOWN]
     return LabelTable(frame, target, shown, digest, path, source)
 

@@ -21,7 +21,7 @@ from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from transduce.core.types import AnyArray, Array
-from transduce.core.words import on_command_line, option
+from transduce.core.words import OptionError, on_command_line, option
 from transduce.model_selection.ask import check_predicts, is_transducer, last_step
 from transduce.model_selection.cross_validation import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
@@ -71,7 +71,7 @@ def check_task(estimator: Any, task: str) -> None:
         return
     if kind not in (None, good):
         other = {"classifier": "fills classes", "regressor": "fills numbers"}.get(kind, "learns no labels")
-        raise ValueError(f"{called(estimator)} {other}, and these labels are {labels}: give a {good}.")
+        raise OptionError(f"{called(estimator)} {other}, and these labels are {labels}: give a {good}.")
 
 
 # ------------------------------------------------------------------------------------------------- how it is fitted

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.core.safe_files import whole_file
-from transduce.core.words import counted
+from transduce.core.words import OptionError, counted
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
 
@@ -55,7 +55,7 @@ def run_label(
             table, target, how["show"], how["classes"] = demo_digits()
             say(f"The table {table} was made of bundled images of digits.")
         if table is None or target is None:
-            raise ValueError("Name a table and, with --target, the column to label; or try --demo.")
+            raise OptionError("Name a table and, with --target, the column to label; or try --demo.")
         say(f"Reading {table}.")
         how["settings"] = replace(how.get("settings") or SessionSettings(), wait=False)
         with Session(table, target, **how) as session:

@@ -7,7 +7,7 @@ import datetime
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -120,7 +120,7 @@ def vectorize(  # noqa: PLR0913
     lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
     encoder = Encoder(readings, [scale for scale, _ in scaled])
-    return Features(matrix, names, origins, account, _notes(columns), encoder)
+    return Features(matrix, names, origins, account, _notes(column.notes for column in columns), encoder)
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -140,10 +140,10 @@ def _scales(column: _Column) -> list[Scale]:
     return [*scales, *scale_features(name, {flag: parts[flag]}, "number")]
 
 
-def _notes(columns: list[_Column]) -> list[str]:
+def _notes(of_columns: Iterable[list[str]]) -> list[str]:
     """Return the notes on cells; of very many columns the first, and how many more there are."""
-    noted = [column for column in columns if column.notes]
-    notes = [note for column in noted[:MOST_NOTED] for note in column.notes]
+    noted = [notes for notes in of_columns if notes]
+    notes = [note for own in noted[:MOST_NOTED] for note in own]
     if len(noted) > MOST_NOTED:
         notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in these ways.")
     return notes
@@ -220,10 +220,7 @@ def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _
             return _number_in_text(name, texts, found, rows)
     dates, reader = _dates(present, texts)
     if dates is not None:
-        odd = np.flatnonzero(texts.notna() & dates.isna())
-        cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
-        notes = [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
-        return _date(name, dates, reader.transform, notes)
+        return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
     distinct, n_words = present.nunique(), present.str.split().str.len().mean()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _text(name, texts, said.seed)
@@ -290,6 +287,13 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
                 if dates.notna().equals(known.notna()):
                     return dates, reader
     return None, None
+
+
+def _not_dates(name: Any, texts: pd.Series, dates: pd.Series, rows: AnyArray) -> list[str]:
+    """Return a note on texts (n,) that are not dates."""
+    odd = np.flatnonzero(texts.notna().to_numpy() & dates.isna().to_numpy())
+    cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
+    return [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
 
 
 def _without_odd_dates(present: pd.Series, texts: pd.Series) -> Iterator[pd.Series]:
@@ -488,11 +492,24 @@ class NumberReading:
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
+        return EACH, self.named(name, *self._numbers(series))
+
+    def _numbers(self, series: pd.Series) -> tuple[Array, AnyArray | None]:
+        """Return the numbers in cells, and on which side of each the truth is, if that is said."""
         if is_number(series):
-            return EACH, self.named(name, as_floats(series))
+            return as_floats(series), None
         if self.moments is not None:
-            return EACH, self.named(name, self.moments.numbers(as_texts(series)))
-        return EACH, self.named(name, *numbers.read_cells(series, self.decimal, self.unit, self.anywhere))
+            return self.moments.numbers(as_texts(series)), None
+        return numbers.read_cells(series, self.decimal, self.unit, self.anywhere)
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return notes on limits, and on cells that are not numbers, of rows that came later."""
+        if is_number(series):
+            return []
+        texts, (values, side) = as_texts(series).to_numpy(), self._numbers(series)
+        unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
+        found = numbers.NumberCells(values, np.zeros(0) if side is None else side, unread=unread)
+        return numbers.cell_notes(name, texts, found, rows)
 
     def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
         """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
@@ -521,6 +538,14 @@ class LevelsReading:
         if self.missing:
             parts[f"{name}: missing"] = pd.isna(texts).astype(float)
         return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return a note on categories of later rows that are not among these."""
+        texts = as_texts(series)
+        new = np.flatnonzero(texts.notna() & ~texts.isin(self.levels))
+        what = counted(len(new), "cell holds a category", "cells hold categories")
+        cells = numbers.named_cells((texts.iloc[place], int(rows[place])) for place in new)
+        return [f"{name!r}: {what} that the fit did not see: {cells}."] if len(new) else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -567,14 +592,21 @@ class DateReading:
 
     def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's date, and the features of every date."""
-        if not pd.api.types.is_datetime64_any_dtype(series):
-            texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
-            with warnings.catch_warnings(action="ignore"):
-                series = pd.Series(self.read(texts))
-        dates = pd.to_datetime(series, utc=True).dt.tz_convert(self.zone)
+        dates = pd.to_datetime(self._dates(series), utc=True).dt.tz_convert(self.zone)
         codes, levels = pd.factorize(dates, use_na_sentinel=False)
         parts = at_middles(name, date_parts(levels), self.middles)
         return codes, parts | {f"{name} is missing": pd.isna(levels).astype(float)}
+
+    def _dates(self, series: pd.Series) -> pd.Series:
+        if pd.api.types.is_datetime64_any_dtype(series):
+            return series
+        texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
+        with warnings.catch_warnings(action="ignore"):
+            return pd.Series(self.read(texts))
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return a note on cells of later rows that are not dates."""
+        return _not_dates(name, as_texts(series), self._dates(series), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -662,6 +694,11 @@ class Encoder:
         seen = {k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None}
         moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
         return replace(self, readings=self.readings | moved)
+
+    def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[str]:
+        """Return what the user should know of cells of later rows (n,), as `vectorize` says it of a table's own."""
+        told = {name: getattr(self.readings[name], "notes", None) for name in self.columns}
+        return _notes(note(name, frame[name], rows) for name, note in told.items() if note and len(rows))
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

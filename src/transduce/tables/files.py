@@ -28,7 +28,7 @@ from pyarrow import feather, parquet
 
 from transduce.core.safe_files import whole_file
 from transduce.core.types import AnyArray
-from transduce.core.words import counted, option
+from transduce.core.words import OptionError, counted, option
 from transduce.tables.columns import ColumnCells, check_once
 from transduce.tables.numbers import (
     MISSING,
@@ -209,7 +209,8 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
         kind, content = _unpack(content, kind_of(path)[0])
         table = Table(*_parse(content, kind, sheet), name=name, sheet=sheet)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
-        raise ValueError(f"{name} {_sentence(error)}") from error
+        refusal = OptionError if isinstance(error, OptionError) else ValueError
+        raise refusal(f"{name} {_sentence(error)}") from error
     except (KeyError, RuntimeError) as error:  # what damaged files lead to
         said = "it is damaged, encrypted or not what its name says"
         raise ValueError(f"{name} cannot be read: {said}.") from error
@@ -252,7 +253,7 @@ def _unpack(content: bytes, kind: str | None) -> tuple[str, bytes]:
 def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, str, Any]:
     """Return frame, kind and source of a table's bytes."""
     if sheet is not None and kind != "excel":
-        raise ValueError(f"is not an Excel file: leave out {option('sheet')}")
+        raise OptionError(f"is not an Excel file: leave out {option('sheet')}")
     source: Any
     if kind in ("parquet", "feather"):
         try:
@@ -685,7 +686,7 @@ def _write(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
         given, width = (source, table.frame.shape[1]) if same else (None, 0)
         write_workbook(file, given, new if same else _joined(table, new), width)
     else:  # one object a row, with the given text of its old part where there is one
-        new = new.apply(lambda one: one.mask(one.abs() == np.inf) if one.dtype.kind == "f" else one)  # no bound
+        new = new.apply(lambda one: one.mask(one.abs() == np.inf) if one.dtype.kind == "f" else one)
         rows = _json_rows(new if table.kind in JSON else _joined(table, new))
         rows = list(map(extended_object, source, rows)) if table.kind in JSON else rows
         text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
