@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 MANY_FEATURES = 100
+FAR = 1e6  # squared widths from the centre: there products lose too many digits
 
 KernelLike = str | Callable[..., float]
 
@@ -91,7 +93,23 @@ class Kernel:
     def checked_matrix(self, X: Array, Z: Array) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            K = self.matrix(X, Z)
+            return self._checked(self.matrix(X, Z))
+
+    def distances(self, X: Array) -> Distances | None:
+        """Return the distances of rows (n, d) to each other, if the kernel is a function of them at every width."""
+        if self.name != "rbf":
+            return None
+        if arrays.is_foreign(X):
+            self._check_device(X, X)
+        return Distances(X)
+
+    def at(self, distances: Distances) -> Array:
+        """Return the checked matrix of rows of known distances to each other, shape (n, n)."""
+        squared = distances.good_to(self.width)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._checked(arrays.namespace(squared).exp(squared / (-2.0 * self.width**2)))
+
+    def _checked(self, K: Array) -> Array:
         xp = arrays.namespace(K)
         if not bool(xp.all(xp.isfinite(K))):
             how = "scale the features (standardize=True), or change the kernel's settings"
@@ -125,6 +143,12 @@ class Kernel:
 
 def squared_distances(X: Array, Z: Array, width: float) -> Array:
     """Return the squared distances (n, k) of rows (n, d) and (k, d), good to a billionth of ``width ** 2``."""
+    distances, largest = _by_product(X, Z)
+    return distances if largest < FAR * width**2 else _distances(X, Z, "sqeuclidean")
+
+
+def _by_product(X: Array, Z: Array) -> tuple[Array, float]:
+    """Return the same, and the largest squared distance of a row from the centre, on which their digits depend."""
     # ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
     # than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
     # differences are squared one by one.
@@ -132,15 +156,36 @@ def squared_distances(X: Array, Z: Array, width: float) -> Array:
     centre = xp.mean(Z, axis=0)
     centred_X = X - centre
     centred_Z = centred_X if X is Z else Z - centre
-    squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
-    if not max(map(arrays.largest, squares)) < 1e6 * width**2:
-        return _distances(X, Z, "sqeuclidean")
-    distances = centred_X @ centred_Z.T
-    distances *= -2.0
-    distances += squares[0][:, None]
-    distances += squares[1][None, :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = [arrays.row_products(rows, rows) for rows in (centred_X, centred_Z)]
+        distances = centred_X @ centred_Z.T
+        distances *= -2.0
+        distances += squares[0][:, None]
+        distances += squares[1][None, :]
     distances = xp.clip(distances, 0.0, None)
-    return arrays.with_diagonal(distances, 0.0) if X is Z else distances
+    distances = arrays.with_diagonal(distances, 0.0) if X is Z else distances
+    return distances, max(map(arrays.largest, squares))
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Squared distances of rows (n, d) to each other, computed once for kernels of all widths."""
+
+    rows: Array
+
+    @cached_property
+    def _quick(self) -> tuple[Array, float]:
+        return _by_product(self.rows, self.rows)
+
+    @cached_property
+    def _exact(self) -> Array:
+        rows = narrowed(self.rows)
+        return _distances(rows, rows, "sqeuclidean")
+
+    def good_to(self, width: float) -> Array:
+        """Return them good to a billionth of ``width ** 2``, shape (n, n)."""
+        distances, largest = self._quick
+        return distances if largest < FAR * width**2 else self._exact
 
 
 def _distances(X: Any, Z: Any, metric: str) -> Any:

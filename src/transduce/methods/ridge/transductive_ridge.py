@@ -190,6 +190,12 @@ class Basis:
         p = rows.shape[1] if self.centres is None else self.centres.shape[0]
         return DesignMatrix.of(self.lines, rows, p, max_bytes=max_bytes)
 
+    def of_wide(self, rows: Array) -> tuple[Basis, Array]:
+        """Return basis and rows; where there are more features than rows, to pick from, the whole kernel matrix."""
+        if not self.at_all_rows or rows.shape[1] <= rows.shape[0] or self.centres is None:
+            return self, rows
+        return replace(self, kernel=Kernel("precomputed"), centres=None), self.lines(rows)
+
     def spectrum(self, rows: Array, labelled: Mask, y_l: Array, *, rough: bool = False) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
         rows_l = arrays.pick(rows, labelled)
@@ -268,9 +274,6 @@ def choose_width_and_ridge(
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
     rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
-    if settings.kernel == "rbf" and basis.at_all_rows and y_l.shape[0] <= MOST_SEARCHED < rows.shape[1]:
-        rows = rows_l = narrowed(rows_l)  # for every width distances are computed anew
-        labelled = np.ones(rows.shape[0], dtype=bool)
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
         start = median_width(rows_l) if free else float(settings.width)
@@ -284,15 +287,19 @@ def choose_width_and_ridge(
     shown = np.zeros(rows.shape[0], dtype=bool)
     shown[np.flatnonzero(labelled)[some]] = True
     y_some = arrays.pick(y_l, some)
+    distances = basis.kernel.distances(arrays.pick(rows_l, some)) if basis.at_all_rows else None
 
     def spectrum(width: float | None) -> RidgeSpectrum:
-        return basis.with_width(width).spectrum(rows, shown, y_some, rough=ridge is None)
+        own = basis.with_width(width)
+        if distances is not None:
+            return RidgeSpectrum.of_kernel(own.kernel.at(distances), y_some)
+        return own.spectrum(rows, shown, y_some, rough=ridge is None)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
 
 
 def choose_tether(
-    regression: Regression, y: Array, labelled: Mask, settings: RidgeEstimator
+    regression: Regression, rows: Array, y: Array, labelled: Mask, settings: RidgeEstimator
 ) -> tuple[float, dict[str, Array]]:
     """Return the tether and, if it was cross-validated, the errors of all that were tried."""
     n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
@@ -303,7 +310,6 @@ def choose_tether(
     if settings.tether == "auto" or n_folds < 2 or n_unlabelled == 0:
         return automatic, {}
     # Ties go by features, or by the largest kernel values, which are the same in whatever order the rows come.
-    rows = regression.rows
     ties, xp = rows, arrays.namespace(rows)
     if settings.kernel == "precomputed":
         ties = xp.flip(xp.sort(rows, axis=1)[:, -min(8, rows.shape[1]) :], axis=1)
@@ -422,10 +428,11 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     y = np.zeros((rows.shape[0], y_l.shape[1]))
     y[labelled] = y_l
     y = arrays.beside(y, rows)
-    regression = Regression.of(basis, rows, choice.ridge, settings)
-    tether, path = choose_tether(regression, y, labelled, settings)
-    spectrum = basis.spectrum(rows, labelled, arrays.pick(y, labelled))
-    start = inductive(basis, rows, regression.ridge, y, labelled, spectrum)
+    inner, lines = basis.of_wide(rows)
+    regression = Regression.of(inner, lines, choice.ridge, settings)
+    tether, path = choose_tether(regression, rows, y, labelled, settings)
+    spectrum = inner.spectrum(lines, labelled, arrays.pick(y, labelled))
+    start = inductive(inner, lines, regression.ridge, y, labelled, spectrum)
     completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
     if not completion.solver.get("converged", True):
         warnings.warn(
