@@ -83,6 +83,11 @@ def term(L: Any, z: Any, root: Any) -> tuple[float, Any]:
     return value, inverse - weights[:, None] * weights[None, :]
 
 
+def over_pairs(M: Any, A: Any) -> float:
+    """Return the sum of ``M * A`` over pairs of rows, for a matrix A (n, n) with zeros along its diagonal."""
+    return 0.5 * float(arrays.namespace(M).sum(M * A))
+
+
 def slopes(M: Any, K: Any, columns: Any) -> Array:
     """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; M is used up."""
     M *= K

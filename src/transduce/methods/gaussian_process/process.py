@@ -8,7 +8,8 @@ where the rows live on a device; both have the same functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from scipy.linalg import solve_triangular
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 from transduce.device import likelihood, linalg, memory
+from transduce.device.kernels import squared_distances
 from transduce.methods.gaussian_process import triangles
 from transduce.methods.gaussian_process.triangles import cross_kernel, kernel_times
 
@@ -138,7 +140,8 @@ class Objective:
     # objective does not move with it to first order. One evaluation takes one Cholesky factor of all rows, two
     # inverses, an eigendecomposition if q is found anew, and for all relevances one ``n x n x d`` product: the
     # derivative with respect to ``log relevance_j`` is ``-4 relevance_j^2 (w'x_j^2 - x_j'W x_j)`` with ``W`` the
-    # derivative with respect to ``C`` times ``K``, entry by entry, and ``w = W 1``.
+    # derivative with respect to ``C`` times ``K``, entry by entry, and ``w = W 1``. If one relevance is common to all,
+    # it is ``-2 relevance^2 sum(W D)`` with the squared distances ``D``, which are computed once.
 
     X: Array  # (l + m, d) labelled rows first, unlabelled rows last
     y_l: Array  # (l,) labels
@@ -146,11 +149,19 @@ class Objective:
     matching: float = 0.0  # weight of the match; with 0 the unlabelled rows play no part
     slack: float = 0.0  # how loose the match may be
     q: Match | None = None  # what is matched with; found anew in every evaluation if None
-    _columns: Array = field(init=False, repr=False)  # the rows that are looked at, and ones
 
-    def __post_init__(self) -> None:
-        used = self.X if self.looks_at_unlabelled else self.X[: self.y_l.shape[0], :]
-        object.__setattr__(self, "_columns", engine(self.X).with_ones(used))
+    @cached_property
+    def _rows(self) -> Array:
+        """The rows that are looked at."""
+        return self.X if self.looks_at_unlabelled else self.X[: self.y_l.shape[0], :]
+
+    @cached_property
+    def _columns(self) -> Array:
+        return engine(self.X).with_ones(self._rows)
+
+    @cached_property
+    def _distances(self) -> Array:
+        return squared_distances(self._rows, self._rows, np.inf)
 
     @property
     def looks_at_unlabelled(self) -> bool:
@@ -161,18 +172,20 @@ class Objective:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         work, parameters = engine(self.X), np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
-        rows, n = self._columns[:, :-1], self._columns.shape[0]
+        common, n = len(relevance) == 1 < self.X.shape[1], self._rows.shape[0]
         what = f"A Gaussian process with {n:,} rows"
         memory.check_fits(
-            N_MATRICES * 8.0 * n**2, rows, what, "TransductiveRidge(centres=500) needs far less."
+            N_MATRICES * 8.0 * n**2, self.X, what, "TransductiveRidge(centres=500) needs far less."
         )
-        K = work.own_kernel(rows, relevance)
+        if common:
+            K = arrays.namespace(self.X).exp(self._distances * float(-(relevance[0] ** 2)))
+        else:
+            K = work.own_kernel(self._columns[:, :-1], relevance)
         factor = work.factor_of(K, noise)[0]
         value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
-        slopes = -2.0 * relevance**2 * work.slopes(M, K, self._columns)
-        if len(relevance) == 1:
-            slopes = slopes.sum(keepdims=True)
+        slopes = work.over_pairs(M, K * self._distances) if common else work.slopes(M, K, self._columns)
+        slopes = -2.0 * relevance**2 * slopes
         shape, rate = self.prior
         value += float(np.sum(rate * parameters - shape * log_parameters))
         return value, np.append(slopes, 0.5 * noise * trace) + rate * parameters - shape
@@ -234,8 +247,12 @@ class Posterior(NamedTuple):
 
     def variance(self, X: Array) -> Array:
         """Return the variance of each label, noise included, shape (m,)."""
-        rest = 1.0 - arrays.column_squares(self._half(X))
-        xp = arrays.namespace(X)
+        return self._variance(self._cross(X))
+
+    def _variance(self, K: Array) -> Array:
+        """Return the same from kernel values (l, m), which are used up."""
+        rest = 1.0 - arrays.column_squares(engine(K).half_solve(self.factor, K))
+        xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -244,21 +261,23 @@ class Posterior(NamedTuple):
         size = max(1, 2**25 // n_labelled, int(memory.work_bytes(X, 2.0**28) // (32 * n_labelled)))
         mean, variance = arrays.zeros((n,), X), arrays.zeros((n,), X)
         for part in arrays.blocks(n, size):
-            mean[part], variance[part] = self.mean(X[part, :]), self.variance(X[part, :])
+            K = self._cross(X[part, :])  # of wide rows it takes long, and is used for both
+            mean[part] = K.T @ self.weights if X.shape[1] > n_labelled else self.mean(X[part, :])
+            variance[part] = self._variance(K)
         return mean, arrays.namespace(X).sqrt(variance)
 
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        C = engine(X).conditional(X, self.relevance, self._half(X))
+        half = engine(X).half_solve(self.factor, self._cross(X))
+        C = engine(X).conditional(X, self.relevance, half)
         xp, own = arrays.namespace(C), arrays.diagonal(C)
         return arrays.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
 
-    def _half(self, X: Array) -> Array:
-        """Return ``L^-1 K_la``, shape (l, m)."""
-        work = engine(X)
-        return work.half_solve(self.factor, work.cross_kernel(self.X_l, X, self.relevance))
+    def _cross(self, X: Array) -> Array:
+        """Return the kernel values of the labelled rows and of rows (m, d), shape (l, m)."""
+        return engine(X).cross_kernel(self.X_l, X, self.relevance)
 
 
 def even_steps(count: int, most: int) -> AnyArray:

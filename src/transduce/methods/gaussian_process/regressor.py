@@ -429,7 +429,7 @@ def find_parameters(
     """Search without matching, or `start` from what is known to be good; choose how hard to match; search with it."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
-    if common:  # the kernel sees distances only
+    if common and settings.matching != 0:  # the kernel sees distances only, here of many sets of rows
         objective = replace(objective, X=narrowed(objective.X))
     limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}
     search = Search.at(objective.X, objective.y_l, common=common, **limits)
@@ -454,7 +454,8 @@ def answers_in_folds(
 ) -> list[Array]:
     """Return the process at the hidden rows of each fold, with parameters of its visible labels. Shapes: order (l,)."""
     place, whole = np.argsort(order), chosen.objective
-    X = whole.X if len(chosen.search.start) > whole.X.shape[1] else narrowed(whole.X)
+    X = whole.X if whole.looks_at_unlabelled else whole.X[: len(order), :]
+    X = X if len(chosen.search.start) > X.shape[1] else narrowed(X)
     X_l, rest = X[: len(order), :], X[len(order) :, :]
     labels, answers = arrays.to_numpy(whole.y_l), []
     for visible, hidden in folds:
@@ -621,11 +622,10 @@ def scale_rows(
     """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
     # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
     xp = arrays.namespace(sample.X)
-    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
-    rows = scaling.apply(sample.X)
+    scaling = Scaling.fit(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
     spread = np.zeros(len(names))
     spread[scaling.keep] = arrays.to_numpy(scaling.scale)
-    shown = arrays.to_numpy(xp.std(arrays.pick(rows, sample.labelled), axis=0))
+    shown = arrays.to_numpy(xp.std(scaling.apply(arrays.pick(sample.X, sample.labelled)), axis=0))
     narrow = np.flatnonzero((shown > 0.0) & (shown < 0.01))
     if len(narrow):
         warnings.warn(
@@ -636,8 +636,7 @@ def scale_rows(
         )
     if not standardize:
         scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
-        rows = scaling.apply(sample.X)
-    return rows, scaling, spread
+    return scaling.apply(sample.X), scaling, spread
 
 
 def arrange_rows(

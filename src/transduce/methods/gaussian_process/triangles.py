@@ -156,6 +156,11 @@ def term(factor: Array, z: Array, root: Array | None) -> tuple[float, Array]:
     return value, blas.dsyr(-1.0, weights, a=inverse, lower=1, overwrite_a=1)
 
 
+def over_pairs(M: Array, A: Array) -> float:
+    """Return the sum of ``M * A`` over pairs of rows, for a whole matrix A (n, n)."""
+    return float(np.vdot(np.tril(M, -1), A))
+
+
 def slopes(M: Array, K: Array, columns: Array) -> Array:
     """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; K is overwritten."""
     products = blas.dsymm(1.0, np.multiply(M, K, out=K), columns, lower=1)
