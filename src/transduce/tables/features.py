@@ -316,22 +316,24 @@ def _odd_dates(present: pd.Series) -> pd.Series:
 
 
 def _number(
-    name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | int = 0, **how: Any
+    name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | None = None, **how: Any
 ) -> _Column:
     """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
-    marks = numbers.sentinels(values)
-    missing = without_number(values, tuple(marks))
-    present, n_missing = values[~missing], int(missing.sum())
-    distinct = len(np.unique(present))
+    ordered = numbers.in_order(values)  # once: to sort takes longer than all else
+    levels = numbers.levels_of(ordered)
+    marks = numbers.marks_among(levels, ordered)
+    present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
+    n_missing, distinct = len(values) - len(present), len(levels) - len(marks)
     dropped = _constant(name, distinct, n_missing)
     if dropped is not None:
         return dropped
-    own = distinct == len(values) > 2 and np.all(present == np.round(present))
-    if own and _ID.fullmatch(str(name)):
+    own = distinct == len(values) > 2 and _ID.fullmatch(str(name))
+    if own and np.all(present == np.round(present)):
         return _Column(name, "identifier", _OWN, n_missing)
-    reading = NumberReading(numbers.median(present), tuple(marks), **how)
-    parts = reading.named(name, values, np.broadcast_to(side, len(values)))
-    notes = numbers.value_notes(name, values, marks, rows, empty=True)
+    reading = NumberReading(numbers.middle_of(present), tuple(marks), **how)
+    parts = reading.named(name, values, side)
+    odd = marks or numbers.n_far(ordered)
+    notes = numbers.value_notes(name, values, marks, rows, empty=True) if odd else []
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
@@ -476,7 +478,7 @@ def as_floats(series: pd.Series) -> Array:
 
 def without_number(values: Array, marks: tuple[float, ...]) -> AnyArray:
     """Return which cells (n,) hold no number: not finite, or a mark of missing ones."""
-    return ~np.isfinite(values) | np.isin(values, marks)
+    return ~np.isfinite(values) | np.isin(values, marks) if marks else ~np.isfinite(values)
 
 
 @dataclass(frozen=True)
@@ -654,27 +656,28 @@ def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scal
 
 def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
     """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
-    alone, values = kind in ("number", "date"), np.asarray(values, dtype=float)
-    values = _without_far(values) if alone else values
+    values, least = np.asarray(values, dtype=float), 0.0
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
-    values = values / largest  # so that no square is too large
-    spread = float(values.std())
-    if alone:
-        apart = values - numbers.median(values)
+    scaled = values / largest  # so that no square is too large
+    if kind in ("number", "date"):
+        apart = scaled - numbers.median(scaled)
+        near = _near(np.abs(apart))
+        if not near.all():
+            largest = float(np.abs(values[near]).max(initial=0.0)) or 1.0
+            scaled = values[near] / largest
+            apart = scaled - numbers.median(scaled)
         apart = apart[apart != 0.0]
-        spread = max(spread, LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0)
-    return Scale(column, name, largest, float(values.mean()), spread)
+        least = LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0
+    return Scale(column, name, largest, float(scaled.mean()), max(float(scaled.std()), least))
 
 
-def _without_far(values: Array) -> Array:
-    """Return the numbers without those that are absurdly far from all others, if there are enough to tell."""
-    scaled = values / (float(np.abs(values).max(initial=0.0)) or 1.0)
-    distance = np.abs(scaled - numbers.median(scaled))
+def _near(distance: Array) -> AnyArray:
+    """Return which distances (n,) are not absurdly far beyond all others, if there are enough to tell."""
     apart = distance[distance > 0.0]
-    if len(values) < FEWEST_TO_TELL or not len(apart):
-        return values
+    if len(distance) < FEWEST_TO_TELL or not len(apart):
+        return np.ones(len(distance), dtype=bool)
     place = int((len(apart) - 1) * (1.0 - MOST_FAR))
-    return values[distance <= FAR * np.partition(apart, place)[place]]
+    return distance <= FAR * np.partition(apart, place)[place]
 
 
 @dataclass(frozen=True, eq=False)

@@ -282,9 +282,23 @@ def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple
     return next((value for value in readings if np.isfinite(value)), np.nan), 0
 
 
+def in_order(values: Array) -> Array:
+    """Return the finite numbers among values (n,) in ascending order."""
+    return np.sort(values[np.isfinite(values)])
+
+
+def levels_of(ordered: Array) -> Array:
+    """Return ordered numbers, each once."""
+    return np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
+
+
 def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     """Return values (n,) such as -999 or 9999 that lie far from all others, and how often they occur."""
-    levels = np.unique(values[np.isfinite(values)])
+    return marks_among(levels_of(ordered := in_order(values)), ordered, gap)
+
+
+def marks_among(levels: Array, ordered: Array, gap: float = 1.0) -> dict[float, int]:
+    """Return the same of ordered numbers, and of each once."""
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
     if not suspects or len(others := np.delete(levels, suspects)) < 3:
@@ -294,7 +308,7 @@ def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
     nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
     far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
     far &= (marks < others[0]) | (marks > others[-1])
-    return {float(mark): int(np.count_nonzero(values == mark)) for mark in marks[far]}
+    return {float(mark): int(np.count_nonzero(ordered == mark)) for mark in marks[far]}
 
 
 def as_label(label: Any) -> Any:
@@ -417,24 +431,38 @@ def plain(value: float) -> float:
 def median(values: Array) -> float:
     """Return the median of finite numbers (n,), without numpy's checks, which take longer than short columns."""
     half = len(values) // 2
-    if len(values) % 2:
-        return float(np.partition(values, half)[half])
-    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1]
-    return (float(low) + float(high)) / 2.0
+    return middle_of(np.partition(values, half if len(values) % 2 else (half - 1, half)))
+
+
+def middle_of(ordered: Array) -> float:
+    """Return the median of ordered numbers (n,)."""
+    half = len(ordered) // 2
+    return (
+        float(ordered[half]) if len(ordered) % 2 else (float(ordered[half - 1]) + float(ordered[half])) / 2.0
+    )
+
+
+def n_far(ordered: Array) -> int:
+    """Return how many of ordered numbers, up to three, are a thousand times as far from the median as all others."""
+    if len(ordered) <= _MOST_FAR:
+        return 0
+    size = max(abs(float(ordered[0])), abs(float(ordered[-1]))) or 1.0  # nothing is too large then
+    some = _MOST_FAR + 1
+    ends = ordered if len(ordered) < 2 * some else np.concatenate([ordered[:some], ordered[-some:]])
+    middle = middle_of(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] / size)
+    sizes = sorted((abs(end / size - middle) for end in ends.tolist()), reverse=True)
+    apart = [k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
+    return max(apart, default=0)
 
 
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
     """Return a note on up to three values (n,) a thousand times as far from the median as all others; in rows (n,)."""
     known = np.flatnonzero(np.isfinite(values))
-    if len(known) <= _MOST_FAR:
+    count = n_far(in_order(values))
+    if not count:
         return []
-    scaled = values[known] / (float(np.abs(values[known]).max()) or 1.0)  # nothing is too large then
-    distance = np.abs(scaled - median(scaled))
-    sizes = np.sort(np.partition(distance, -_MOST_FAR - 1)[-_MOST_FAR - 1 :])[::-1]
-    apart = [k for k in range(1, len(sizes)) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
-    if not apart:
-        return []
-    places = known[np.argsort(-distance, kind="stable")[: apart[-1]]]
+    scaled = values[known] / np.abs(values[known]).max()
+    places = known[np.argsort(-np.abs(scaled - median(scaled)), kind="stable")[:count]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
     one, many = "number is far from all others and was", "numbers are far from all others and were"
     taken = counted(len(places), f"{one} taken as it is", f"{many} taken as they are")
