@@ -247,13 +247,12 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
 
 def _ranks(X: Array) -> Array:
     """Return the ranks of rows (n, d) in every column: scipy's, which take twice as long where no values are equal."""
-    columns, places, tied = np.ascontiguousarray(X.T), np.arange(1.0, len(X) + 1.0), list[int]()
-    ranks = np.empty(columns.shape)
+    columns, places = np.ascontiguousarray(X.T), np.arange(1.0, len(X) + 1.0)
+    ranks, tied = np.empty(columns.shape), np.empty(len(columns), dtype=bool)
     for j, column in enumerate(columns):
         order = np.argsort(column)
         ranks[j, order], ordered = places, column[order]
-        if (ordered[1:] == ordered[:-1]).any():
-            tied.append(j)
+        tied[j] = (ordered[1:] == ordered[:-1]).any()
     ranks[tied] = rankdata(columns[tied], axis=1)
     return ranks.T
 
@@ -263,9 +262,7 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
     n = len(ranks)
     # Several divisions into folds: the fewer the rows, the more the scores depend on it.
     folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
-    spread = ranks.std(axis=0)
-    ranks = ranks - ranks.mean(axis=0)
-    ranks /= spread
+    ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     trees = random_trees(ranks, N_TREES, depth=6, fewest=2, seed=random.randint(2**31 - 1))
     places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
     leaves = sparse.csr_array((np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES)))
@@ -419,8 +416,6 @@ def _varying(matrix: Array, names: list[str]) -> tuple[Array, list[str]]:
     """Return the columns that are not constant, all numbers finite. Shapes: matrix (n, k), which is changed."""
     # Infinities keep their place in the order; most columns are used only through their order.
     largest = np.finfo(float).max / 4
-    matrix[np.isnan(matrix)] = 0.0
-    np.clip(matrix, -largest, largest, out=matrix)
+    np.clip(np.nan_to_num(matrix, copy=False, nan=0.0), -largest, largest, out=matrix)
     keep = np.flatnonzero((matrix != matrix[:1]).any(axis=0))
-    matrix = matrix if len(keep) == matrix.shape[1] else matrix[:, keep]
-    return np.ascontiguousarray(matrix), [names[j] for j in keep]
+    return np.ascontiguousarray(matrix[:, keep]), [names[j] for j in keep]

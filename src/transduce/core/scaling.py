@@ -38,19 +38,14 @@ class Scaling:
 
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
-        """Return the scaled rows too."""
-        scaling = cls.fit(X)
-        return scaling, scaling.apply(X)
-
-    @classmethod
-    def fit(cls, X: Array) -> Scaling:
-        """Take mean and standard deviation (ddof 0) of every column that varies."""
+        """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too."""
         xp, (mean, scale) = arrays.namespace(X), _moments(X)
         # Only a column of tiny spread can be constant; rounding of the mean cannot be told from spread.
         keep = np.ones(X.shape[1], dtype=bool)
         for column in map(int, np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))):
             keep[column] = bool(xp.any(X[:, column] != X[0, column]))
-        return cls(keep, arrays.pick(mean, keep), arrays.pick(scale, keep))
+        scaling = cls(keep, arrays.pick(mean, keep), arrays.pick(scale, keep))
+        return scaling, scaling.apply(X)
 
     def apply(self, X: Array) -> Array:
         """Return the scaled rows; one column of zeros if every column was constant."""

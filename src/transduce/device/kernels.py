@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,9 @@ ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 MANY_FEATURES = 100
-FAR = 1e6  # squared widths from the centre: there products lose too many digits
 
 KernelLike = str | Callable[..., float]
+Near = tuple[Array, float]  # squared distances (n, k), and that of the row farthest from the centre
 
 
 def check_kernel(kernel: KernelLike) -> None:
@@ -45,13 +44,13 @@ class Kernel:
     degree: float = 3  # ``"poly"`` is ``(<u, v> + coef0) ** degree``
     coef0: float = 1.0
 
-    def matrix(self, X: Array, Z: Array) -> Array:
-        """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k)."""
+    def matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
+        """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k), by their distances if known."""
         xp = arrays.namespace(X)
         if xp is not np:
             self._check_device(X, Z)
         if self.name == "rbf":
-            return xp.exp(squared_distances(X, Z, self.width) / (-2.0 * self.width**2))
+            return xp.exp(squared_distances(X, Z, self.width, near) / (-2.0 * self.width**2))
         if self.name == "exponential":
             return xp.exp(xp.sqrt(_distances(X, Z, "sqeuclidean")) / (-2.0 * self.width**2))
         if self.name == "laplacian":
@@ -65,6 +64,10 @@ class Kernel:
             products += self.coef0
             products **= self.degree
         return xp.tanh(products + self.coef0) if self.name == "sigmoid" else products
+
+    def near(self, X: Array) -> Near | None:
+        """Return the distances of rows (n, d) to each other, if the kernel is a function of them at every width."""
+        return near_distances(X, X) if self.name == "rbf" else None
 
     def _check_device(self, X: Any, Z: Any) -> None:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
@@ -90,26 +93,10 @@ class Kernel:
             what = "must take two rows, as one-dimensional arrays, and return a number"
             raise ValueError(f"The kernel function {what}: {error}") from error
 
-    def checked_matrix(self, X: Array, Z: Array) -> Array:
+    def checked_matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._checked(self.matrix(X, Z))
-
-    def distances(self, X: Array) -> Distances | None:
-        """Return the distances of rows (n, d) to each other, if the kernel is a function of them at every width."""
-        if self.name != "rbf":
-            return None
-        if arrays.is_foreign(X):
-            self._check_device(X, X)
-        return Distances(X)
-
-    def at(self, distances: Distances) -> Array:
-        """Return the checked matrix of rows of known distances to each other, shape (n, n)."""
-        squared = distances.good_to(self.width)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._checked(arrays.namespace(squared).exp(squared / (-2.0 * self.width**2)))
-
-    def _checked(self, K: Array) -> Array:
+            K = self.matrix(X, Z, near)
         xp = arrays.namespace(K)
         if not bool(xp.all(xp.isfinite(K))):
             how = "scale the features (standardize=True), or change the kernel's settings"
@@ -141,14 +128,17 @@ class Kernel:
         return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
 
 
-def squared_distances(X: Array, Z: Array, width: float) -> Array:
+def squared_distances(X: Array, Z: Array, width: float, near: Near | None = None) -> Array:
     """Return the squared distances (n, k) of rows (n, d) and (k, d), good to a billionth of ``width ** 2``."""
-    distances, largest = _by_product(X, Z)
-    return distances if largest < FAR * width**2 else _distances(X, Z, "sqeuclidean")
+    distances, largest = near or near_distances(X, Z)
+    if largest < 1e6 * width**2:
+        return distances
+    X, Z = (narrowed(X),) * 2 if X is Z else (X, Z)
+    return _distances(X, Z, "sqeuclidean")
 
 
-def _by_product(X: Array, Z: Array) -> tuple[Array, float]:
-    """Return the same, and the largest squared distance of a row from the centre, on which their digits depend."""
+def near_distances(X: Array, Z: Array) -> Near:
+    """Return the same, whatever the width, and the largest distance from the centre, on which their digits depend."""
     # ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
     # than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
     # differences are squared one by one.
@@ -165,27 +155,6 @@ def _by_product(X: Array, Z: Array) -> tuple[Array, float]:
     distances = xp.clip(distances, 0.0, None)
     distances = arrays.with_diagonal(distances, 0.0) if X is Z else distances
     return distances, max(map(arrays.largest, squares))
-
-
-@dataclass(frozen=True)
-class Distances:
-    """Squared distances of rows (n, d) to each other, computed once for kernels of all widths."""
-
-    rows: Array
-
-    @cached_property
-    def _quick(self) -> tuple[Array, float]:
-        return _by_product(self.rows, self.rows)
-
-    @cached_property
-    def _exact(self) -> Array:
-        rows = narrowed(self.rows)
-        return _distances(rows, rows, "sqeuclidean")
-
-    def good_to(self, width: float) -> Array:
-        """Return them good to a billionth of ``width ** 2``, shape (n, n)."""
-        distances, largest = self._quick
-        return distances if largest < FAR * width**2 else self._exact
 
 
 def _distances(X: Any, Z: Any, metric: str) -> Any:

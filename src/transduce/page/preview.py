@@ -34,7 +34,7 @@ from transduce.tables import files
 from transduce.tables.columns import Target
 from transduce.tables.features import Features, NumberReading, as_texts, vectorize
 from transduce.tables.files import Workbook, write
-from transduce.tables.numbers import hole_words, number_text, sentinels, without
+from transduce.tables.numbers import hole_words, in_order, number_text, sentinels, without
 
 MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
 FIRST_ROWS = 8
@@ -202,7 +202,7 @@ def _frequent(column: pd.Series) -> list[tuple[str, int]]:
     texts = [clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells]
     counts = Counter(texts)
     floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(floats))]
+    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(in_order(floats)))]
     values = {one: counts[one] for one in odd if one in counts} | dict(counts.most_common(MOST_VALUES))
     if cells and not any(isinstance(one, str) for one in cells):
         values |= {texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))}

@@ -141,7 +141,7 @@ def _check_cells(column: pd.Series, name: Any) -> None:
     missing = column.isna().to_numpy(dtype=bool)
     if not missing.any():
         values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
-        marks = numbers.sentinels(values, gap=0.0)
+        marks = numbers.sentinels(numbers.in_order(values), gap=0.0)
         counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
         hint = f"; but some cells say {_counts(counts)}: if these are to be filled, use"
         hint = f"{hint} {option('missing', [*counts])}" if counts else ": empty those that are to be answered"
@@ -167,7 +167,8 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
         decisive = decisive_label(found.values[~missing]) if task == "regression" else None
     odd, rows = list[str](), np.arange(len(missing))
     if task == "regression" and found is not None:
-        odd = numbers.value_notes(name, found.values, numbers.sentinels(found.values), rows, empty=False)
+        marks = numbers.sentinels(numbers.in_order(found.values))
+        odd = numbers.value_notes(name, found.values, marks, rows, empty=False)
     notes += [*_about_markers(name, numbers.hole_words(column), cells.markers), *odd]
     if task == "regression":
         values = _numbers(name, labels if found is None else found.values, missing)

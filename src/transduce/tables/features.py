@@ -320,10 +320,10 @@ def _number(
 ) -> _Column:
     """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
     ordered = numbers.in_order(values)  # once: to sort takes longer than all else
-    levels = numbers.levels_of(ordered)
-    marks = numbers.marks_among(levels, ordered)
+    marks = numbers.sentinels(ordered)
     present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
-    n_missing, distinct = len(values) - len(present), len(levels) - len(marks)
+    n_missing = len(values) - len(present)
+    distinct = int(np.count_nonzero(present[1:] != present[:-1])) + min(len(present), 1)
     dropped = _constant(name, distinct, n_missing)
     if dropped is not None:
         return dropped

@@ -287,18 +287,9 @@ def in_order(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
-def levels_of(ordered: Array) -> Array:
-    """Return ordered numbers, each once."""
-    return np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
-
-
-def sentinels(values: Array, gap: float = 1.0) -> dict[float, int]:
-    """Return values (n,) such as -999 or 9999 that lie far from all others, and how often they occur."""
-    return marks_among(levels_of(ordered := in_order(values)), ordered, gap)
-
-
-def marks_among(levels: Array, ordered: Array, gap: float = 1.0) -> dict[float, int]:
-    """Return the same of ordered numbers, and of each once."""
+def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
+    """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur."""
+    levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
     if not suspects or len(others := np.delete(levels, suspects)) < 3:
@@ -436,29 +427,25 @@ def median(values: Array) -> float:
 
 def middle_of(ordered: Array) -> float:
     """Return the median of ordered numbers (n,)."""
-    half = len(ordered) // 2
-    return (
-        float(ordered[half]) if len(ordered) % 2 else (float(ordered[half - 1]) + float(ordered[half])) / 2.0
-    )
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return float(low) if len(ordered) % 2 else (float(low) + float(high)) / 2.0
 
 
 def n_far(ordered: Array) -> int:
     """Return how many of ordered numbers, up to three, are a thousand times as far from the median as all others."""
-    if len(ordered) <= _MOST_FAR:
+    n, some = len(ordered), _MOST_FAR + 1
+    if n < some:
         return 0
-    size = max(abs(float(ordered[0])), abs(float(ordered[-1]))) or 1.0  # nothing is too large then
-    some = _MOST_FAR + 1
-    ends = ordered if len(ordered) < 2 * some else np.concatenate([ordered[:some], ordered[-some:]])
-    middle = middle_of(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1] / size)
-    sizes = sorted((abs(end / size - middle) for end in ends.tolist()), reverse=True)
-    apart = [k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]]
-    return max(apart, default=0)
+    ends = ordered if n < 2 * some else np.concatenate([ordered[:some], ordered[-some:]])
+    size = float(np.abs(ends).max()) or 1.0  # nothing is too large then
+    middle = middle_of(ordered[(n - 1) // 2 : n // 2 + 1] / size)
+    sizes = np.sort(np.abs(ends / size - middle))[::-1]
+    return max((k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]), default=0)
 
 
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
     """Return a note on up to three values (n,) a thousand times as far from the median as all others; in rows (n,)."""
-    known = np.flatnonzero(np.isfinite(values))
-    count = n_far(in_order(values))
+    known, count = np.flatnonzero(np.isfinite(values)), n_far(in_order(values))
     if not count:
         return []
     scaled = values[known] / np.abs(values[known]).max()

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 from transduce.device import likelihood, linalg, memory
-from transduce.device.kernels import squared_distances
+from transduce.device.kernels import near_distances
 from transduce.methods.gaussian_process import triangles
 from transduce.methods.gaussian_process.triangles import cross_kernel, kernel_times
 
@@ -156,12 +156,8 @@ class Objective:
         return self.X if self.looks_at_unlabelled else self.X[: self.y_l.shape[0], :]
 
     @cached_property
-    def _columns(self) -> Array:
-        return engine(self.X).with_ones(self._rows)
-
-    @cached_property
     def _distances(self) -> Array:
-        return squared_distances(self._rows, self._rows, np.inf)
+        return near_distances(self._rows, self._rows)[0]
 
     @property
     def looks_at_unlabelled(self) -> bool:
@@ -172,19 +168,21 @@ class Objective:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         work, parameters = engine(self.X), np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
-        common, n = len(relevance) == 1 < self.X.shape[1], self._rows.shape[0]
+        rows, common = self._rows, len(relevance) == 1 < self.X.shape[1]
+        n = rows.shape[0]
         what = f"A Gaussian process with {n:,} rows"
         memory.check_fits(
-            N_MATRICES * 8.0 * n**2, self.X, what, "TransductiveRidge(centres=500) needs far less."
+            N_MATRICES * 8.0 * n**2, rows, what, "TransductiveRidge(centres=500) needs far less."
         )
         if common:
             K = arrays.namespace(self.X).exp(self._distances * float(-(relevance[0] ** 2)))
         else:
-            K = work.own_kernel(self._columns[:, :-1], relevance)
+            columns = work.with_ones(rows)
+            K = work.own_kernel(columns[:, :-1], relevance)
         factor = work.factor_of(K, noise)[0]
         value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
-        slopes = work.over_pairs(M, K * self._distances) if common else work.slopes(M, K, self._columns)
+        slopes = work.over_pairs(M, K * self._distances) if common else work.slopes(M, K, columns)
         slopes = -2.0 * relevance**2 * slopes
         shape, rate = self.prior
         value += float(np.sum(rate * parameters - shape * log_parameters))
@@ -245,12 +243,8 @@ class Posterior(NamedTuple):
         """Return the mean of the labels at rows (m, d), shape (m,)."""
         return engine(X).kernel_times(X, self.X_l, self.relevance, self.weights)
 
-    def variance(self, X: Array) -> Array:
-        """Return the variance of each label, noise included, shape (m,)."""
-        return self._variance(self._cross(X))
-
     def _variance(self, K: Array) -> Array:
-        """Return the same from kernel values (l, m), which are used up."""
+        """Return the variance of labels, noise included, from kernel values (l, m), which are used up."""
         rest = 1.0 - arrays.column_squares(engine(K).half_solve(self.factor, K))
         xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
@@ -270,8 +264,7 @@ class Posterior(NamedTuple):
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        half = engine(X).half_solve(self.factor, self._cross(X))
-        C = engine(X).conditional(X, self.relevance, half)
+        C = engine(X).conditional(X, self.relevance, engine(X).half_solve(self.factor, self._cross(X)))
         xp, own = arrays.namespace(C), arrays.diagonal(C)
         return arrays.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
 

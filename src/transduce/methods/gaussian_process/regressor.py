@@ -622,7 +622,7 @@ def scale_rows(
     """Return the rows, scaled or at least centred (small numbers are safer); how; and the spread of every feature."""
     # In an order of their own, so that the rounding of a mean does not depend on the order in which rows came.
     xp = arrays.namespace(sample.X)
-    scaling = Scaling.fit(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
+    scaling = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))[0]
     spread = np.zeros(len(names))
     spread[scaling.keep] = arrays.to_numpy(scaling.scale)
     shown = arrays.to_numpy(xp.std(scaling.apply(arrays.pick(sample.X, sample.labelled)), axis=0))

@@ -196,14 +196,17 @@ class Basis:
             return self, rows
         return replace(self, kernel=Kernel("precomputed"), centres=None), self.lines(rows)
 
-    def spectrum(self, rows: Array, labelled: Mask, y_l: Array, *, rough: bool = False) -> RidgeSpectrum:
+    def pick(self, rows: Array, some: Mask) -> Array:
+        """Return some rows; of a kernel matrix their columns alone."""
+        own = arrays.pick(rows, some)
+        return arrays.pick_columns(own, some) if self.at_all_rows and self.centres is None else own
+
+    def spectrum(self, rows_l: Array, y_l: Array, near: Any = None, *, rough: bool = False) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
-        rows_l = arrays.pick(rows, labelled)
         if not self.at_all_rows:
             return RidgeSpectrum.of_design(self.lines(rows_l), y_l, rough=rough)
-        if self.centres is None:
-            return RidgeSpectrum.of_kernel(arrays.pick_columns(rows_l, np.flatnonzero(labelled)), y_l)
-        return RidgeSpectrum.of_kernel(self.kernel.checked_matrix(rows_l, rows_l), y_l)
+        own = rows_l if self.centres is None else self.kernel.checked_matrix(rows_l, rows_l, near)
+        return RidgeSpectrum.of_kernel(own, y_l)
 
 
 def _place_centres(rows: Array, labelled: Mask, settings: RidgeEstimator) -> Array:
@@ -273,27 +276,20 @@ def choose_width_and_ridge(
     basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeEstimator
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
-    rows_l, y_l = arrays.pick(rows, labelled), arrays.beside(y_l, rows)
+    rows_l, y_l = basis.pick(rows, labelled), arrays.beside(y_l, rows)
     start, free = None, uses_width(settings.kernel) and _is(settings.width, "loo")
     if uses_width(settings.kernel):
         start = median_width(rows_l) if free else float(settings.width)
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
-
-    some = np.arange(y_l.shape[0])
-    if settings.kernel != "precomputed" and len(some) > MOST_CHOOSING:
+    if settings.kernel != "precomputed" and rows_l.shape[0] > MOST_CHOOSING:
         # Some labels are enough, at even steps of the ordered rows.
         order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows_l, y_l], axis=1)))
         some = np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
-    shown = np.zeros(rows.shape[0], dtype=bool)
-    shown[np.flatnonzero(labelled)[some]] = True
-    y_some = arrays.pick(y_l, some)
-    distances = basis.kernel.distances(arrays.pick(rows_l, some)) if basis.at_all_rows else None
+        rows_l, y_l = arrays.pick(rows_l, some), arrays.pick(y_l, some)
+    near = basis.kernel.near(rows_l) if basis.at_all_rows else None
 
     def spectrum(width: float | None) -> RidgeSpectrum:
-        own = basis.with_width(width)
-        if distances is not None:
-            return RidgeSpectrum.of_kernel(own.kernel.at(distances), y_some)
-        return own.spectrum(rows, shown, y_some, rough=ridge is None)
+        return basis.with_width(width).spectrum(rows_l, y_l, near, rough=ridge is None)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
 
@@ -431,7 +427,7 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     inner, lines = basis.of_wide(rows)
     regression = Regression.of(inner, lines, choice.ridge, settings)
     tether, path = choose_tether(regression, rows, y, labelled, settings)
-    spectrum = inner.spectrum(lines, labelled, arrays.pick(y, labelled))
+    spectrum = inner.spectrum(inner.pick(lines, labelled), arrays.pick(y, labelled))
     start = inductive(inner, lines, regression.ridge, y, labelled, spectrum)
     completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
     if not completion.solver.get("converged", True):
@@ -447,9 +443,7 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
         raised = choice.width, regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2))
         choice.path.loc[len(choice.path)] = raised  # what was raised joins the path
         choice = RidgeChoice(*raised, choice.path)
-    shown = arrays.pick(rows, labelled)
-    if settings.kernel == "precomputed":
-        shown = arrays.pick_columns(shown, labelled)
+    shown = basis.pick(rows, labelled)
     return FittedRidge(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
 
 
