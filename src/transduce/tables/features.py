@@ -330,9 +330,9 @@ def _number(
     own = distinct == len(values) > 2 and _ID.fullmatch(str(name))
     if own and np.all(present == np.round(present)):
         return _Column(name, "identifier", _OWN, n_missing)
-    reading = NumberReading(numbers.middle_of(present), tuple(marks), **how)
-    parts = reading.named(name, values, side)
+    reading = NumberReading(numbers.median(present), tuple(marks), **how)
     odd = marks or numbers.n_far(ordered)
+    parts = reading.named(name, values, side)
     notes = numbers.value_notes(name, values, marks, rows, empty=True) if odd else []
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:

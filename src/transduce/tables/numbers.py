@@ -422,13 +422,10 @@ def plain(value: float) -> float:
 def median(values: Array) -> float:
     """Return the median of finite numbers (n,), without numpy's checks, which take longer than short columns."""
     half = len(values) // 2
-    return middle_of(np.partition(values, half if len(values) % 2 else (half - 1, half)))
-
-
-def middle_of(ordered: Array) -> float:
-    """Return the median of ordered numbers (n,)."""
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return float(low) if len(ordered) % 2 else (float(low) + float(high)) / 2.0
+    if len(values) % 2:
+        return float(np.partition(values, half)[half])
+    low, high = np.partition(values, (half - 1, half))[half - 1 : half + 1]
+    return (float(low) + float(high)) / 2.0
 
 
 def n_far(ordered: Array) -> int:
@@ -438,7 +435,7 @@ def n_far(ordered: Array) -> int:
         return 0
     ends = ordered if n < 2 * some else np.concatenate([ordered[:some], ordered[-some:]])
     size = float(np.abs(ends).max()) or 1.0  # nothing is too large then
-    middle = middle_of(ordered[(n - 1) // 2 : n // 2 + 1] / size)
+    middle = median(ordered[(n - 1) // 2 : n // 2 + 1] / size)
     sizes = np.sort(np.abs(ends / size - middle))[::-1]
     return max((k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]), default=0)
 
