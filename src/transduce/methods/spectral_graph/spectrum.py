@@ -498,27 +498,11 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyAr
     return values, block, rotate(matrix, block, image, turn, values[:k])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _weighted_sums(block: AnyArray, weights: AnyArray) -> Array:
-    """Return the sums of a block's columns, its rows weighted, in double precision."""
-    sums = np.zeros(block.shape[1])
-    for i in range(len(block)):
-        for j in range(len(sums)):
-            sums[j] += weights[i] * block[i, j]
-    return sums
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _subtract_product(block: AnyArray, vector: AnyArray, sums: AnyArray) -> None:
-    for i in range(len(block)):
-        for j in range(len(sums)):
-            block[i, j] -= vector[i] * sums[j]
-
-
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
-    sums = matrix.sum_over_chunks(lambda rows: _weighted_sums(block[rows], vector[rows])).astype(block.dtype)
-    list(matrix.run([partial(_subtract_product, block[rows], vector[rows], sums) for rows in matrix.chunks]))
+    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(block.dtype)
+    for rows in matrix.chunks:
+        block[rows] -= np.outer(vector[rows], sums)
 
 
 def leading_pairs(
