@@ -127,9 +127,11 @@ def run_whole(n, method):
     compile_first()
     small, classes = clustered(1000)
     answer(method, small, few_labels(classes, np.random.default_rng(0)))  # imports what the method needs
-    answers, seconds = timed(lambda: answer(method, X, y))
+    answers, first = timed(lambda: answer(method, X, y))
+    # A single run of less than seconds says little: the best of three.
+    others = [timed(lambda: answer(method, X, y))[1] for _ in range(2 if first < 5 else 0)]
     return {
-        "s": seconds,
+        "s": min([first, *others]),
         "accuracy": float(np.mean(answers[unlabelled] == truth[unlabelled])),
         "peak GB": peak_gb(),
     }
