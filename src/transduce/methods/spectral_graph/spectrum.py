@@ -366,6 +366,9 @@ def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spect
 # made anew from these. Columns are filtered some at a time, so that what one thread works on stays small.
 PANEL = 128  # columns filtered together at most
 CHUNK = 8192  # rows of a block multiplied at a time
+# The first filter, with its cut as a share of the spectrum's length, where a rough spectrum is asked for: it is wide,
+# since one that is narrow takes a higher degree to tell anything.
+ROUGH_DEGREE, ROUGH_CUT = 16, 0.6
 DEPENDENT = 1e-12  # the least eigenvalue of ``block' block`` at which columns count as dependent
 
 
@@ -518,6 +521,8 @@ def leading_pairs(
         cut, likely = above(device_graph.SHARE_ABOVE * block.shape[1]), above(block.shape[1])
         first, before = 0.0, np.inf
         degree = device_graph.growth_degree(device_graph.FIRST_GROWTH, lower, cut)
+        if work.tolerance is not None:
+            degree, cut, likely = ROUGH_DEGREE, lower + ROUGH_CUT * (1.0 - lower), lower
         for _cycle in range(MOST_CYCLES):
             matrix.apply(block, degree, lower, cut)
             project_out(matrix, block, known)
