@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 
 from tests.strategies import KERNELS
-from transduce.device.kernels import Kernel, check_kernel, median_width, uses_width
+from transduce.device.kernels import Kernel, check_kernel, median_width, squared_distances, uses_width
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Z = np.random.default_rng(1).normal(size=(5, 3))
@@ -94,3 +94,20 @@ def test_names():
         check_kernel("gauss")
     with pytest.raises(ValueError, match="Unknown kernel 3"):
         check_kernel(3)
+
+
+@pytest.mark.parametrize("n_features", [400, 600])
+def test_one_row_far_from_all_others_does_not_set_the_width_of_many_features(n_features):
+    rows = np.random.default_rng(0).normal(size=(150, n_features))
+    rows[3] *= 1e9
+    np.testing.assert_allclose(median_width(rows), np.median(pdist(rows)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6])
+def test_distances_of_wide_rows_are_good_to_a_billionth(offset):
+    """Also where one row is far from the others, and all of them from 0."""
+    rows = 0.01 * np.random.default_rng(0).normal(size=(60, 400)) + offset
+    rows[3] += 1e3
+    found, wanted = squared_distances(rows, rows, 0.3), cdist(rows, rows, "sqeuclidean")
+    near = np.arange(60) != 3
+    np.testing.assert_allclose(found[near][:, near], wanted[near][:, near], atol=1e-9 * 0.3**2, rtol=0)

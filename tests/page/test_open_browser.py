@@ -224,6 +224,31 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.wait(lambda: space.saved.choices.way == "chance")
 
 
+LOSE = """
+const fetched = window.fetch;
+window.fetch = async (url, ...rest) => {
+  if (!String(url).includes(arguments[0])) return fetched(url, ...rest);
+  window.fetch = fetched;
+  throw new TypeError("lost");
+};
+"""
+
+
+def test_a_preview_that_was_lost_is_asked_for_again(browser, table):
+    space = Workspace(table, "houses.csv")
+    messy()[0].to_csv(table / "other.csv", index=False)
+    with Served(space) as at:
+        page = OpenPage(browser, at.address)
+        page.click("#close-table")
+        browser.execute_script(LOSE, "/open/preview")
+        page.click_words("other.csv")
+        page.wait(lambda: page.text("#table-lead") not in ("", "Reading the table …"))
+        assert not page.find("#to-labels").is_displayed()
+        page.click("#steps [data-step=table]")
+        page.read_table()
+        assert page.find("#to-labels").is_displayed()
+
+
 def test_a_labelling_page_that_has_ended_is_left_in_peace(browser, table):
     space = Workspace(table, "houses.csv")
     space.change("houses.csv", 0, {"target": "price", "step": "labels", "way": "unknown"})

@@ -75,6 +75,8 @@ def test_old_fields_come_back_byte_by_byte(tmp_path, encoding, end, last):
         (["1.5", "2", "broken", "3.25", "4"], "1.5"),
         (["a", "b", "c,d"], "1.5"),
         (["12 rooms, 3,5 baths", "none"], "1.5"),
+        (["1", "2", "3", "4", "2, maybe 3"], "1.5"),  # no number with a comma
+        (["0 m", "1 m", "2 m", "none, closed", "3 m"], "1.5"),
     ],
 )
 def test_decimal_commas_are_written_where_they_were_read(tmp_path, cells, as_written):

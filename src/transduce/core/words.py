@@ -47,7 +47,7 @@ def in_shell(name: str, value: Any) -> str:
     if value is None or value is True:
         return flag(name)
     text = shlex.quote(str(value))
-    text = f"'{text}'" if text.endswith((".", ",", ":", ";")) else text  # apart from the sentence around it
+    text = f"'{text}'" if text.endswith((".", ",", ":")) else text  # apart from the sentence around it
     return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"
 
 

@@ -170,8 +170,10 @@ def _distances(X: Any, Z: Any, metric: str) -> Any:
 
 def narrowed(X: Array) -> Array:
     """Return rows (n, d) of many features in n coordinates, in which their distances are the same."""
-    many = X.shape[1] > X.shape[0] and not arrays.is_foreign(X)
-    return np.asarray(np.linalg.qr(X.T, mode="r")).T if many else X
+    if X.shape[1] <= X.shape[0] or arrays.is_foreign(X):
+        return X
+    # Around their medians: what all rows have in common takes digits from their differences.
+    return np.asarray(np.linalg.qr((X - np.median(X, axis=0)).T, mode="r")).T
 
 
 def median_width(X: Array, *, max_rows: int = 1000) -> float:
@@ -185,6 +187,8 @@ def median_width(X: Array, *, max_rows: int = 1000) -> float:
         size = float(np.sqrt(rows.var(axis=0).sum()))
         distances = np.sqrt(squared_distances(rows, rows, size)[np.triu_indices(len(rows), 1)])
         distances[distances < 1e-6 * size] = 0.0
+        if 2 * np.count_nonzero(distances) < len(distances):  # one row may be far from all others
+            distances = pdist(narrowed(rows))
     else:
         distances = pdist(rows)
     median = float(np.median(distances)) if len(distances) else 0.0

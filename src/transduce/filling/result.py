@@ -188,7 +188,7 @@ class FittedFill:
         return new.astype(kinds)
 
     def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
-        """Return what the user should know of cells of later rows, as `fill` says it of a table's own."""
+        """Return notes on cells of later rows: not read, limits, categories that the fit did not see."""
         frame = without(frame, self.options.missing)
         rows = np.flatnonzero(self.reading.read(frame).missing)
         return self.encoder.notes(frame.iloc[rows], rows)

@@ -698,16 +698,19 @@ class Encoder:
         moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
         return replace(self, readings=self.readings | moved)
 
+    def _check(self, frame: pd.DataFrame) -> None:
+        if lacking := [name for name in self.columns if name not in frame.columns]:
+            raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
+
     def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[str]:
-        """Return what the user should know of cells of later rows (n,), as `vectorize` says it of a table's own."""
+        """Return notes on cells of later rows (n,): not read, limits, categories that the fit did not see."""
+        self._check(frame)
         told = {name: getattr(self.readings[name], "notes", None) for name in self.columns}
         return _notes(note(name, frame[name], rows) for name, note in told.items() if note and len(rows))
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""
-        lacking = [name for name in self.columns if name not in frame.columns]
-        if lacking:
-            raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
+        self._check(frame)
         columns = np.empty((len(self.scales), len(frame)))
         if not len(frame):
             return columns.T

@@ -373,7 +373,8 @@ def _sign_in_text(texts: AnyArray, prefer: str) -> str:
     if not most or 2 * most < len(texts):  # of names and long texts not each is read
         return "point"
     found = read_numbers(texts, prefer)
-    return found.decimal if found.nearly_all else "point"
+    shown = any("," in text and np.isfinite(value) for text, value in zip(texts, found.values, strict=True))
+    return found.decimal if found.nearly_all and shown else "point"
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:

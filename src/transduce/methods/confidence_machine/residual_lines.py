@@ -449,7 +449,8 @@ def _by_leverage(pivot: Array, ridge: float) -> AnyArray:
     # The power of 2 in their squares, least first: from -1074 to 1024 in double precision.
     levels, places = np.empty(len(pivot), dtype=np.intp), np.zeros(2100, dtype=np.intp)
     for j in range(len(pivot)):
-        levels[j] = 1074 + min(max(math.frexp((pivot[j] - ridge) ** 2)[1], -1074), 1024)
+        square = (pivot[j] - ridge) ** 2
+        levels[j] = 1074 + min(max(math.frexp(square)[1], -1074), 1024) if square > 0.0 else 0
         places[levels[j] + 1] += 1
     places, order = np.cumsum(places), np.empty(len(pivot), dtype=np.intp)
     for j in range(len(pivot)):

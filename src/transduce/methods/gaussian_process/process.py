@@ -168,7 +168,7 @@ class Objective:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         work, parameters = engine(self.X), np.exp(log_parameters)
         relevance, noise = parameters[:-1], float(parameters[-1])
-        rows, common = self._rows, len(relevance) == 1 < self.X.shape[1]
+        rows, common = self._rows, len(relevance) == 1 != self.X.shape[1]
         n = rows.shape[0]
         what = f"A Gaussian process with {n:,} rows"
         memory.check_fits(
@@ -182,7 +182,9 @@ class Objective:
         factor = work.factor_of(K, noise)[0]
         value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
-        slopes = work.over_pairs(M, K * self._distances) if common else work.slopes(M, K, columns)
+        if common:
+            K *= self._distances
+        slopes = work.over_pairs(M, K) if common else work.slopes(M, K, columns)
         slopes = -2.0 * relevance**2 * slopes
         shape, rate = self.prior
         value += float(np.sum(rate * parameters - shape * log_parameters))

@@ -71,6 +71,7 @@ export async function drawTable(page) {
       if (seen !== key) return;
       found = { table: state.table, ...preview };
     } catch (error) {
+      seen = null; // so that it is asked for again
       $("table-lead").textContent = error.message;
       return;
     }

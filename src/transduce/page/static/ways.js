@@ -48,9 +48,14 @@ export async function drawWays(page) {
   const { table } = page.state;
   if (kinds?.table !== table) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
-    const { columns } = await read("/open/preview");
-    if (page.state.table !== table) return;
-    kinds = { table, columns };
+    try {
+      const { columns } = await read("/open/preview");
+      if (page.state.table !== table) return;
+      kinds = { table, columns };
+    } catch (error) {
+      page.failed(error);
+      return;
+    }
   }
   const { state } = page, { choices } = state;
   $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
