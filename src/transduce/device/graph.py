@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -301,11 +302,10 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
     first = block[:, 0] / xp.sqrt(xp.sum(block[:, 0] * block[:, 0]))
-    lower, above = eigenvalue_counts(lambda vector: (matrix @ vector[:, None])[:, 0], first)
-    cut, likely, farthest, before = above(SHARE_ABOVE * block.shape[1]), above(block.shape[1]), 0.0, np.inf
-    degree = growth_degree(FIRST_GROWTH, lower, cut)
+    plan = FilterPlan.begin(lambda vector: (matrix @ vector[:, None])[:, 0], first, block.shape[1])
+    farthest = 0.0
     for _ in range(MOST_CYCLES):
-        block = chebyshev(matrix, block, degree, lower, cut)
+        block = chebyshev(matrix, block, plan.degree, plan.lower, plan.cut)
         block = block - known[:, None] * (known[None, :] @ block)
         values, block, residuals = rayleigh_ritz(matrix, block)
         block = block - known[:, None] * (known[None, :] @ block)
@@ -316,10 +316,7 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
             raise NotConvergedError(f"the eigenvalues are too close to 0 for this precision ({limit:.0e})")
         farthest = max(farthest, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / farthest)
-        # What gained nothing was cut too high.
-        cut = next_cut(cut if worst < 0.5 * before else lower + NARROWEST, values, k, likely)
-        before = worst
-        degree = filter_degree(values[k - 1], lower, cut, worst / limit)
+        plan.go_on(values, k, worst, limit)
     n_left = int((residuals[:k] > limit).sum())
     raise NotConvergedError(f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles")
 
@@ -355,11 +352,32 @@ def eigenvalue_counts(product: Callable[[Any], Any], vector: Any) -> tuple[float
     return lower, lambda n: max(float(np.interp(n, above, ritz[::-1])), lower + NARROWEST)
 
 
-def next_cut(least: float, values: Array, k: int, likely: float) -> float:
-    """Return the cut of the next filter: the last of a block's values, or more where these are not there yet."""
-    # It is no larger than the eigenvalue it stands for, which is likely another; the `k`-th must stay well above.
-    last, wanted = float(values[-1]), float(values[k - 1])
-    return max(least, last, min(likely, last + 0.4 * (wanted - last)))
+@dataclass
+class FilterPlan:
+    """Where the next filter of a block is small, from `lower` to `cut`, and its degree."""
+
+    lower: float
+    cut: float
+    degree: int
+    likely: float  # where the last cut probably is
+    worst: float = np.inf  # the largest residual so far
+
+    @classmethod
+    def begin(cls, product: Callable[[Any], Any], vector: Any, width: int) -> FilterPlan:
+        """Plan the first filter of `width` columns, from products with a random unit vector (n,)."""
+        lower, above = eigenvalue_counts(product, vector)
+        cut = above(SHARE_ABOVE * width)
+        return cls(lower, cut, growth_degree(FIRST_GROWTH, lower, cut), above(width))
+
+    def go_on(self, values: Array, k: int, worst: float, limit: float) -> None:
+        """Plan the next filter: its cut is the last of a block's values, or more where these are not there yet."""
+        # That value is no larger than the eigenvalue it stands for, which is likely another; the `k`-th must stay well
+        # above. What gained nothing was cut too high.
+        least = self.cut if worst < 0.5 * self.worst else self.lower + NARROWEST
+        last, wanted = float(values[-1]), float(values[k - 1])
+        self.cut = max(least, last, min(self.likely, last + 0.4 * (wanted - last)))
+        self.degree = filter_degree(wanted, self.lower, self.cut, worst / limit)
+        self.worst = worst
 
 
 def grams(block: Any, image: Any) -> tuple[Array, Array]:

@@ -156,6 +156,11 @@ class Objective:
         return self.X if self.looks_at_unlabelled else self.X[: self.y_l.shape[0], :]
 
     @cached_property
+    def _columns(self) -> Array:
+        """These rows, and ones."""
+        return engine(self.X).with_ones(self._rows)
+
+    @cached_property
     def _distances(self) -> Array:
         return near_distances(self._rows, self._rows)[0]
 
@@ -177,15 +182,13 @@ class Objective:
         if common:
             K = arrays.namespace(self.X).exp(self._distances * float(-(relevance[0] ** 2)))
         else:
-            columns = work.with_ones(rows)
-            K = work.own_kernel(columns[:, :-1], relevance)
+            K = work.own_kernel(self._columns[:, :-1], relevance)
         factor = work.factor_of(K, noise)[0]
         value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
         if common:
             K *= self._distances
-        slopes = work.over_pairs(M, K) if common else work.slopes(M, K, columns)
-        slopes = -2.0 * relevance**2 * slopes
+        slopes = -2.0 * relevance**2 * (work.over_pairs(M, K) if common else work.slopes(M, K, self._columns))
         shape, rate = self.prior
         value += float(np.sum(rate * parameters - shape * log_parameters))
         return value, np.append(slopes, 0.5 * noise * trace) + rate * parameters - shape

@@ -30,7 +30,7 @@ from transduce.core import arrays, checks
 from transduce.core.computing import few_threads, n_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
-from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, NotConvergedError
+from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan, NotConvergedError
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
@@ -517,14 +517,12 @@ def leading_pairs(
     vector = np.random.RandomState(0).standard_normal(matrix.n).astype(np.float32)
     vector /= np.linalg.norm(vector)
     with few_threads(0):
-        lower, above = device_graph.eigenvalue_counts(matrix.rows.__matmul__, vector)
-        cut, likely = above(device_graph.SHARE_ABOVE * block.shape[1]), above(block.shape[1])
-        first, before = 0.0, np.inf
-        degree = device_graph.growth_degree(device_graph.FIRST_GROWTH, lower, cut)
+        plan, first = FilterPlan.begin(matrix.rows.__matmul__, vector, block.shape[1]), 0.0
         if work.tolerance is not None:
-            degree, cut, likely = ROUGH_DEGREE, lower + ROUGH_CUT * (1.0 - lower), lower
+            cut = plan.lower + ROUGH_CUT * (1.0 - plan.lower)
+            plan = replace(plan, cut=cut, degree=ROUGH_DEGREE, likely=plan.lower)
         for _cycle in range(MOST_CYCLES):
-            matrix.apply(block, degree, lower, cut)
+            matrix.apply(block, plan.degree, plan.lower, plan.cut)
             project_out(matrix, block, known)
             values, block, residuals = rayleigh_ritz(matrix, block, k)
             project_out(matrix, block, known)
@@ -536,9 +534,6 @@ def leading_pairs(
                 raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
             first = max(first, np.log(worst / limit))
             work.report(1.0 - np.log(worst / limit) / first)
-            # What gained nothing was cut too high.
-            least = cut if worst < 0.5 * before else lower + device_graph.NARROWEST
-            cut, before = device_graph.next_cut(least, values, k, likely), worst
-            degree = device_graph.filter_degree(values[k - 1], lower, cut, worst / limit)
+            plan.go_on(values, k, worst, limit)
         wanted = f"instead of {limit:.1e} after {MOST_CYCLES} cycles"
         raise NotConvergedError(f"the largest residual is {worst:.1e} {wanted}")
