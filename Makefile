@@ -54,11 +54,12 @@ slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants
 	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m slow tests
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m hypothesis tests
 
-check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings
+check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings; a report of how the code reads
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python .ci/reading_report.py
 
 format: $(VENV)/dev.stamp  ## rewrite the code in the house format
 	$(BIN)/python -m ruff format .

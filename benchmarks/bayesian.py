@@ -127,7 +127,10 @@ def peers(width):
     svc = GridSearchCV(
         SVC(probability=True, gamma=0.5 / width**2, random_state=0), {"C": np.logspace(-2, 4, 7)}
     )
-    return {"SVC": svc, "GaussianProcessClassifier": GaussianProcessClassifier(ConstantKernel() * RBF(width))}
+    return {
+        "SVC": svc,
+        "GaussianProcessClassifier": GaussianProcessClassifier(ConstantKernel() * RBF(width)),
+    }
 
 
 def compare_jobs(n_splits):
@@ -165,7 +168,9 @@ def compare_jobs(n_splits):
 
 def run_ours(X, y, unlabelled, softness):
     labels = np.where(unlabelled, np.nan, y)
-    return BayesianTransducer(softness=softness, random_state=0).fit(X, labels).answer_.probabilities
+    return (
+        BayesianTransducer(softness=softness, random_state=0).fit(X, labels).answer_.probabilities
+    )
 
 
 def run_peer(which, X, y, unlabelled):
@@ -182,7 +187,9 @@ def measure(size):
     for found in bounces.to_dict("records"):
         ours, ratio = 1 / found["bounces a second"], found["ratio to the plain billiard"]
         what = f"a bounce with votes at {found['unlabelled']:,} rows"
-        lines.append(line(name, what, found["labelled"], ours, "billiard without caches", ratio * ours))
+        lines.append(
+            line(name, what, found["labelled"], ours, "billiard without caches", ratio * ours)
+        )
     X, y = load_breast_cancer(return_X_y=True)
     for softness in ("cv", 0.0):  # compiles
         run_ours(X[:60], y[:60], np.arange(60) >= 50, softness=softness)
@@ -203,15 +210,22 @@ def main():
     warnings.simplefilter("ignore")
     names = ["transduce", "numpy", "numba", "scikit-learn"]
     print(
-        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+        platform.processor() or platform.machine(),
+        *(f"{name} {version(name)}" for name in names),
+        sep="; ",
     )
     labelled, unlabelled, n_splits = SIZES["quick" if options.quick else "full"]
     results = {
-        "bounces": compare_bounces([(n_labelled, m) for n_labelled in labelled for m in unlabelled]),
+        "bounces": compare_bounces(
+            [(n_labelled, m) for n_labelled in labelled for m in unlabelled]
+        ),
         "jobs": compare_jobs(n_splits),
     }
     for name, table in results.items():
-        print(f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}')}", flush=True)
+        print(
+            f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}')}",
+            flush=True,
+        )
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             table.to_csv(options.out / f"bayesian_{name}.csv", index=False)

@@ -35,17 +35,23 @@ def run_split(name, split):
     unlabelled = np.random.default_rng(split).permutation(len(y)) >= int(0.6 * len(y))
     found = {"truth": y[unlabelled]}
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the budget of bounces may end a vote; it shows in the numbers
+        warnings.simplefilter(
+            "ignore"
+        )  # the budget of bounces may end a vote; it shows in the numbers
         for method, softness in METHODS.items():
             model = BayesianTransducer(width=WIDTHS[name], softness=softness, random_state=0)
-            found[method] = model.fit(X, np.where(unlabelled, np.nan, y)).answer_.probabilities[:, 1]
+            found[method] = model.fit(X, np.where(unlabelled, np.nan, y)).answer_.probabilities[
+                :, 1
+            ]
     return pd.DataFrame(found)
 
 
 def calibration_error(truth, shares, n_bins=10):
     """Return the mean distance of predicted and observed shares over bins, weighted by their size."""
     bins = np.minimum((shares * n_bins).astype(int), n_bins - 1)
-    return float(np.abs(np.bincount(bins, weights=shares - truth, minlength=n_bins)).sum() / len(truth))
+    return float(
+        np.abs(np.bincount(bins, weights=shares - truth, minlength=n_bins)).sum() / len(truth)
+    )
 
 
 def summarise(name, pooled):
@@ -94,7 +100,9 @@ def main():
     except FileNotFoundError as error:
         sys.exit(str(error))
     print(file=sys.stderr)
-    table = pd.DataFrame([line for name, pooled in collected.items() for line in summarise(name, pooled)])
+    table = pd.DataFrame(
+        [line for name, pooled in collected.items() for line in summarise(name, pooled)]
+    )
     print(table.to_string(index=False, float_format=lambda x: f"{x:.2f}"))
     if options.figure:
         draw(collected, options.figure)

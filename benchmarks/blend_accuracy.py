@@ -50,7 +50,9 @@ UNITS = "error / standard error"
 
 def read_tables(task):
     """Return features and labels of all tables, by name."""
-    names = [n for n in dataset_names(task) if CATALOGUE[n].n_rows >= FEWEST_ROWS and n not in NOT_HERE]
+    names = [
+        n for n in dataset_names(task) if CATALOGUE[n].n_rows >= FEWEST_ROWS and n not in NOT_HERE
+    ]
     tables = {name: read_table(name) for name in names}
     if "usps" in tables:
         tables["usps"] = tuple(part[USPS_TEST:] for part in tables["usps"])
@@ -87,7 +89,8 @@ def run_draw(X, y, n_labels, task, seed):
     equal = TransductiveBlend(task=task, weights="equal", random_state=seed)
     methods = {"blend": blend, "equal blend": equal, **members, **opponents(task)}
     errors = {
-        name: measure(answers_of(method)(X, labels, seed), labels, truth) for name, method in methods.items()
+        name: measure(answers_of(method)(X, labels, seed), labels, truth)
+        for name, method in methods.items()
     }
     if task == "regression":
         gaps = (blend.answer_.values - truth) / blend.answer_.standard_errors
@@ -102,7 +105,12 @@ def run_task(task, tables, draws):
         for n_labels in LABELS:
             for seed in range(FIRST_SEED, FIRST_SEED + draws):
                 lines.append(
-                    {"task": task, "table": name, "labels": n_labels, **run_draw(X, y, n_labels, task, seed)}
+                    {
+                        "task": task,
+                        "table": name,
+                        "labels": n_labels,
+                        **run_draw(X, y, n_labels, task, seed),
+                    }
                 )
         print(f"{task}: {name}, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     return pd.DataFrame(lines)
@@ -126,7 +134,9 @@ def report(task, draws):
         quartiles = draws[UNITS].quantile([0.25, 0.5, 0.75]).round(2).tolist()
         print(f"\n{UNITS}, root mean square in a draw: quartiles {quartiles}")
     rest = table["rank, both"].drop(["blend", "equal blend"])
-    print(f"\nblend {table.loc['blend', 'rank, both']:.2f}, the best other {rest.idxmin()} {rest.min():.2f}")
+    print(
+        f"\nblend {table.loc['blend', 'rank, both']:.2f}, the best other {rest.idxmin()} {rest.min():.2f}"
+    )
 
 
 def main():

@@ -55,7 +55,9 @@ def quality(shares: np.ndarray, right: np.ndarray, true: np.ndarray) -> dict[str
     """Return log-loss, calibration error, and how many sure answers there are and are right."""
     top = shares.max(axis=1)
     bins = np.minimum((10 * top).astype(int), 9)
-    gaps = [np.sum(bins == k) * abs(top[bins == k].mean() - right[bins == k].mean()) for k in set(bins)]
+    gaps = [
+        np.sum(bins == k) * abs(top[bins == k].mean() - right[bins == k].mean()) for k in set(bins)
+    ]
     sure = top >= 0.95
     return {
         "log-loss": float(-np.mean(np.log(np.maximum(true, 1e-6)))),
@@ -79,9 +81,15 @@ def measure(
     columns = np.array([np.flatnonzero(answer.classes == label)[0] for label in truth])
     lines = []
     filled = RightChance(n_labels).of_classes(answer, 0.9).probabilities
-    for when, shares in (("before", to_power(after, 1.0 / power)), ("after", after), ("filled", filled)):
+    for when, shares in (
+        ("before", to_power(after, 1.0 / power)),
+        ("after", after),
+        ("filled", filled),
+    ):
         true = shares[np.arange(len(truth)), columns]
-        lines.append({"when": when, "power": power, **quality(shares, answer.values == truth, true)})
+        lines.append(
+            {"when": when, "power": power, **quality(shares, answer.values == truth, true)}
+        )
     return lines
 
 

@@ -41,10 +41,14 @@ def run(name: str, n_labels: int, draw: int) -> dict[str, object]:
     weights = []
     for way, cv in WAYS.items():
         began = time.process_time()
-        model = TransductiveBlend(task=task, cv=cv, standardize=False, random_state=seed).fit(X, shown)
+        model = TransductiveBlend(task=task, cv=cv, standardize=False, random_state=seed).fit(
+            X, shown
+        )
         line[f"seconds, {way}"] = time.process_time() - began
         found = model.answer_.values
-        line[f"error, {way}"] = measure(found if task == "regression" else found.astype(str), labels, truth)
+        line[f"error, {way}"] = measure(
+            found if task == "regression" else found.astype(str), labels, truth
+        )
         if task == "regression":
             left_out = model.out_of_fold_["blend"] - labels[model.out_of_fold_.index]
             line[f"unit, {way}"] = np.sqrt(np.mean((found - truth) ** 2) / np.mean(left_out**2))
@@ -72,7 +76,13 @@ def main() -> None:
         gaps = part["error, one fit"] - part["error, refits"]
         p = wilcoxon(gaps).pvalue if (gaps != 0.0).any() else 1.0
         print(f"\n{task}, {n_labels} labels, {len(part)} draws; Wilcoxon p {p:.2f}")
-        print(part.drop(columns=["task", "table", "labels", "draw"]).mean().round(3).dropna().to_string())
+        print(
+            part.drop(columns=["task", "table", "labels", "draw"])
+            .mean()
+            .round(3)
+            .dropna()
+            .to_string()
+        )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def tables() -> dict[str, Any]:
     from sklearn.datasets import load_breast_cancer
 
     named = {
-        name: (lambda name=name: read_mixed(name)) for name, one in TABLES.items() if one.task != "regression"
+        name: (lambda name=name: read_mixed(name))
+        for name, one in TABLES.items()
+        if one.task != "regression"
     }
 
     def cancer() -> tuple[pd.DataFrame, np.ndarray]:
@@ -110,7 +112,9 @@ def measure(name: str, table: pd.DataFrame, truth: np.ndarray, method: str) -> l
             line["inside"] = np.mean((found.lower <= right) & (right <= found.upper))
             plain = result.values_model.answer_.probabilities
             other = None if plain is None else emq(plain, found.labels)
-            lines.append({"way": "EMQ", "share": np.nan if other is None else np.abs(other - right).max()})
+            lines.append(
+                {"way": "EMQ", "share": np.nan if other is None else np.abs(other - right).max()}
+            )
             lines.append({"way": "labels' shares", "share": np.abs(found.labels - right).max()})
         lines.append(line)
     return [{"table": name, **line} for line in lines]

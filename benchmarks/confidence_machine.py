@@ -198,11 +198,16 @@ def compare(kernel, n_labelled, n_unlabelled, opponents, seconds, heavy=False):
     """Return one line of the table for each method."""
     data = make_data(n_labelled, n_unlabelled, heavy=heavy)
     lines = []
-    for method, n_rows in [(Ours(kernel), n_unlabelled), *((make(kernel), rows) for make, rows in opponents)]:
+    for method, n_rows in [
+        (Ours(kernel), n_unlabelled),
+        *((make(kernel), rows) for make, rows in opponents),
+    ]:
         print(f"  {kernel}, l = {n_labelled:,}: {method.name} ...", flush=True)
         seconds_row = time_per_row(method, *data, n_rows=n_rows, seconds=seconds)
         memory = peak_memory(method, data[0], data[1], data[2][: max(n_rows, 1)])
-        lines.append([kernel + " (heavy tails)" * heavy, n_labelled, method.name, 1e6 * seconds_row, memory])
+        lines.append(
+            [kernel + " (heavy tails)" * heavy, n_labelled, method.name, 1e6 * seconds_row, memory]
+        )
     frame = pd.DataFrame(lines, columns=["kernel", "labels", "method", "us a row", "peak MB"])
     frame["time / ours"] = frame["us a row"] / frame["us a row"][0]
     return frame
@@ -222,7 +227,10 @@ def memory_by_rows(kernel, n_labelled, counts):
     lines = []
     for n_unlabelled in counts:
         X, y, X_unlabelled = make_data(n_labelled, n_unlabelled)
-        rows, labels = np.concatenate([X, X_unlabelled]), np.append(y, np.full(n_unlabelled, np.nan))
+        rows, labels = (
+            np.concatenate([X, X_unlabelled]),
+            np.append(y, np.full(n_unlabelled, np.nan)),
+        )
         model = RidgeConfidenceMachine(kernel=kernel, width=WIDTH, max_memory_mb=64)
         tracemalloc.start()
         model.fit(rows, labels)
@@ -246,9 +254,12 @@ def compare_all(size, seconds=4):
         for n in linear
     ]
     tables += [
-        compare("rbf", n, 500, [(OnlineCP, FEW[n]), (Refit, 1 if n > 500 else 5)], seconds) for n in kernel
+        compare("rbf", n, 500, [(OnlineCP, FEW[n]), (Refit, 1 if n > 500 else 5)], seconds)
+        for n in kernel
     ]
-    heavy = compare("linear", linear[-1], 1_000, [(OursDefault, 1_000), (Split, 1_000)], seconds, heavy=True)
+    heavy = compare(
+        "linear", linear[-1], 1_000, [(OursDefault, 1_000), (Split, 1_000)], seconds, heavy=True
+    )
     return pd.concat([*tables, heavy])
 
 
@@ -283,20 +294,28 @@ def main():
     options = parser.parse_args()
     names = ["transduce", "online-cp", "crepes", "numpy", "scipy", "scikit-learn", "numba"]
     print(
-        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+        platform.processor() or platform.machine(),
+        *(f"{name} {version(name)}" for name in names),
+        sep="; ",
     )
     for kernel in ("linear", "rbf"):
-        print(f"largest difference to a refit for every row, {kernel}: {check_equal(kernel, 300):.1e}")
+        print(
+            f"largest difference to a refit for every row, {kernel}: {check_equal(kernel, 300):.1e}"
+        )
     speed = compare_all("quick" if options.quick else "full")
     memory = pd.concat(
         [
             memory_by_rows("linear", 1_000, (1_000, 10_000, 100_000)),
-            memory_by_rows("rbf", 500, (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000)),
+            memory_by_rows(
+                "rbf", 500, (1_000, 10_000) if options.quick else (1_000, 10_000, 100_000)
+            ),
         ]
     )
     print(f"\nRegions at {', '.join(f'{100 * level:g} %' for level in LEVELS)}:\n")
     print(speed.to_string(index=False, float_format="{:,.1f}".format))
-    print("\nOur peak memory as there are more unlabelled rows (budget 64 MB for working arrays):\n")
+    print(
+        "\nOur peak memory as there are more unlabelled rows (budget 64 MB for working arrays):\n"
+    )
     print(memory.to_string(index=False, float_format="{:,.1f}".format))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -56,11 +56,20 @@ def run_split(inner, X, truth, n_labelled, seed):
     rows = np.random.default_rng([seed, len(X), n_labelled]).permutation(len(X))[: n_labelled + 256]
     X, truth = X[rows], truth[rows]
     y = np.append(truth[:n_labelled], np.full(len(rows) - n_labelled, np.nan))
-    model = ConformalTransducer(inner, test_exchangeability=False, random_state=seed + len(X)).fit(X, y)
+    model = ConformalTransducer(inner, test_exchangeability=False, random_state=seed + len(X)).fit(
+        X, y
+    )
     outside = ~model.answer_.regions.contains(truth[n_labelled:])
-    errors = [np.mean((v - truth[n_labelled:]) ** 2) for v in (model.answer_.values, fill(inner, X, y))]
+    errors = [
+        np.mean((v - truth[n_labelled:]) ** 2) for v in (model.answer_.values, fill(inner, X, y))
+    ]
     width = np.mean(model.answer_.regions.measure()) / np.std(truth)
-    return outside.mean(), outside.sum() > model.outside_at_most(0.95), width, np.sqrt(errors[0] / errors[1])
+    return (
+        outside.mean(),
+        outside.sum() > model.outside_at_most(0.95),
+        width,
+        np.sqrt(errors[0] / errors[1]),
+    )
 
 
 def main():
@@ -123,14 +132,25 @@ def measure(size):
     wrapped = ConformalTransducer(inner, test_exchangeability=False)
     name, lines = "ConformalTransducer", []
     lines.append(
-        line(name, "around a forest", 442, best_time(lambda: wrapped.fit(X, y)), "the forest alone", bare)
+        line(
+            name,
+            "around a forest",
+            442,
+            best_time(lambda: wrapped.fit(X, y)),
+            "the forest alone",
+            bare,
+        )
     )
     for n in (442,) if size == "quick" else (442, 20_000):
         rows = X if n == 442 else np.random.default_rng(0).normal(size=(n, 20))
         target, known = rows[:, 0], np.arange(n) < (100 if n == 442 else 2_000)
-        bare = best_time(lambda r=rows, t=target, k=known: clone(inner).fit(r[k], t[k]).predict(r[~k]), 1)
+        bare = best_time(
+            lambda r=rows, t=target, k=known: clone(inner).fit(r[k], t[k]).predict(r[~k]), 1
+        )
         ours = best_time(lambda r=rows, k=known: exchangeability_test(r, k), 1)
-        lines.append(line("exchangeability_test", "at most 1,000 rows drawn", n, ours, "a forest", bare))
+        lines.append(
+            line("exchangeability_test", "at most 1,000 rows drawn", n, ours, "a forest", bare)
+        )
     return as_frame(lines)
 
 

@@ -32,7 +32,9 @@ def run_split(X, truth, seed, settings):
     folds = KFold(5, shuffle=True, random_state=seed)
     model = TransductiveRidge(**settings)
     ours = cross_val_transduce(model, X, y, cv=folds).scores.mean()
-    theirs = cross_val_score(model, X[:64], y[:64], cv=folds, scoring="neg_root_mean_squared_error").mean()
+    theirs = cross_val_score(
+        model, X[:64], y[:64], cv=folds, scoring="neg_root_mean_squared_error"
+    ).mean()
     unlabelled = model.fit(X, y).answer_.values - truth[64:]
     return -ours, -theirs, np.sqrt(np.mean(unlabelled**2))
 
@@ -48,7 +50,9 @@ def main():
     lines = {}
     with threadpool_limits(1):
         for name, settings in SETTINGS.items():
-            errors = np.array([run_split(X, truth, seed, settings) for seed in range(options.splits)])
+            errors = np.array(
+                [run_split(X, truth, seed, settings) for seed in range(options.splits)]
+            )
             lines[name] = {
                 "cross_val_transduce": errors[:, 0].mean(),
                 "cross_val_score": errors[:, 1].mean(),

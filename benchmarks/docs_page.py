@@ -19,5 +19,7 @@ def put_between(page: Path, begin: str, end: str, text: str) -> None:
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        sys.exit(f"{page.name} has no markers {begin} and {end}: put them where the table is to stand.")
+        sys.exit(
+            f"{page.name} has no markers {begin} and {end}: put them where the table is to stand."
+        )
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

@@ -49,7 +49,9 @@ def by_lightgbm(frame: pd.DataFrame, labels: np.ndarray, task: str, seed: int) -
     texts = _texts(frame)
     table = frame.astype(dict.fromkeys(texts, "category"))
     model = make(n_jobs=1, verbose=-1, random_state=seed)
-    return np.asarray(model.fit(table[: len(labels)], _plain(labels, task)).predict(table[len(labels) :]))
+    return np.asarray(
+        model.fit(table[: len(labels)], _plain(labels, task)).predict(table[len(labels) :])
+    )
 
 
 def by_catboost(frame: pd.DataFrame, labels: np.ndarray, task: str, seed: int) -> np.ndarray:
@@ -57,11 +59,19 @@ def by_catboost(frame: pd.DataFrame, labels: np.ndarray, task: str, seed: int) -
 
     make = catboost.CatBoostRegressor if task == "regression" else catboost.CatBoostClassifier
     texts = _texts(frame)
-    table = frame.assign(**{name: frame[name].astype(object).fillna("missing").astype(str) for name in texts})
-    model = make(
-        thread_count=1, verbose=False, allow_writing_files=False, random_seed=seed, cat_features=texts
+    table = frame.assign(
+        **{name: frame[name].astype(object).fillna("missing").astype(str) for name in texts}
     )
-    return np.ravel(model.fit(table[: len(labels)], _plain(labels, task)).predict(table[len(labels) :]))
+    model = make(
+        thread_count=1,
+        verbose=False,
+        allow_writing_files=False,
+        random_seed=seed,
+        cat_features=texts,
+    )
+    return np.ravel(
+        model.fit(table[: len(labels)], _plain(labels, task)).predict(table[len(labels) :])
+    )
 
 
 METHODS: dict[str, Method] = {
@@ -106,7 +116,9 @@ def race(name: str, n_labels: int, draw: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--labels", type=int, nargs="+", default=[30, 300, 2000])
-    parser.add_argument("--tables", nargs="+", default=["diamonds", "Computers", "credit_data", "Arrests"])
+    parser.add_argument(
+        "--tables", nargs="+", default=["diamonds", "Computers", "credit_data", "Arrests"]
+    )
     parser.add_argument("--draw", type=int, default=20)
     options = parser.parse_args()
     with threadpool_limits(1), warnings.catch_warnings():

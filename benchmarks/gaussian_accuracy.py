@@ -28,7 +28,11 @@ from transduce import TransductiveGPRegressor
 PAPER = "Le 2006"
 FEWEST_ROWS = 60
 NAMES = [
-    *(n for n, e in CATALOGUE.items() if PAPER in e.papers and e.n_rows > FEWEST_ROWS and n != "heights"),
+    *(
+        n
+        for n, e in CATALOGUE.items()
+        if PAPER in e.papers and e.n_rows > FEWEST_ROWS and n != "heights"
+    ),
     "bundled-diabetes",
 ]
 PRIORS = [(1.0, 0.5), (0.0, 0.0), (0.1, 0.5), (0.0, 2.0), (0.1, 2.0), (0.0, 5.0)]
@@ -45,11 +49,15 @@ def run_draw(name, n_labelled, seed):
         warnings.simplefilter("ignore")
         for prior in PRIORS:
             model = TransductiveGPRegressor(matching=0, prior=prior, n_restarts=2, random_state=0)
-            errors[str(prior)] = np.sqrt(np.mean((model.fit(X, labels).answer_.values - y[unlabelled]) ** 2))
+            errors[str(prior)] = np.sqrt(
+                np.mean((model.fit(X, labels).answer_.values - y[unlabelled]) ** 2)
+            )
         ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 4, 30))).fit(
             X[~unlabelled], y[~unlabelled]
         )
-        errors["linear ridge"] = np.sqrt(np.mean((ridge.predict(X[unlabelled]) - y[unlabelled]) ** 2))
+        errors["linear ridge"] = np.sqrt(
+            np.mean((ridge.predict(X[unlabelled]) - y[unlabelled]) ** 2)
+        )
     return {"set": name, "labels": n_labelled, **errors}
 
 
@@ -58,10 +66,17 @@ def main():
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--jobs", type=int, default=1, help="processes at work [1]")
     options = parser.parse_args()
-    jobs = [(name, labels, seed) for name in NAMES for labels in (15, 40) for seed in range(options.draws)]
+    jobs = [
+        (name, labels, seed)
+        for name in NAMES
+        for labels in (15, 40)
+        for seed in range(options.draws)
+    ]
     lines = []
     try:
-        for done in Parallel(n_jobs=options.jobs, return_as="generator")(delayed(run_draw)(*j) for j in jobs):
+        for done in Parallel(n_jobs=options.jobs, return_as="generator")(
+            delayed(run_draw)(*j) for j in jobs
+        ):
             lines.append(done)
             print(f"\r{len(lines)} of {len(jobs)} draws", end="", file=sys.stderr, flush=True)
     except FileNotFoundError as error:

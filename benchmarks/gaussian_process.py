@@ -153,7 +153,12 @@ def run_solvers(n, d, matching):
     return counts
 
 
-RUNS = {"evaluation": run_evaluation, "fit": run_fit, "matching": run_matching, "solvers": run_solvers}
+RUNS = {
+    "evaluation": run_evaluation,
+    "fit": run_fit,
+    "matching": run_matching,
+    "solvers": run_solvers,
+}
 
 
 def in_process(which, *arguments):
@@ -186,7 +191,12 @@ def compare_fits(rows, features):
     for n in rows:
         for d in features:
             ours = in_process("fit", "ours", n, d)
-            line = {"rows": n, "features": d, "s": ours["seconds"], "log likelihood": ours["log_likelihood"]}
+            line = {
+                "rows": n,
+                "features": d,
+                "s": ours["seconds"],
+                "log likelihood": ours["log_likelihood"],
+            }
             if n <= LONGEST_FIT and n * d <= 20_000:
                 theirs = in_process("fit", "sklearn", n, d)
                 line["time, sklearn / ours"] = theirs["seconds"] / ours["seconds"]
@@ -202,12 +212,18 @@ def measure(size):
     """Return lines for the table of all comparisons; n is the number of rows."""
     rows, fitted, features = SIZES[size]
     name, opponent, lines = "TransductiveGPRegressor", "GaussianProcessRegressor", []
-    for found in compare_evaluations(rows, features).sort_values(["features", "rows"]).to_dict("records"):
+    for found in (
+        compare_evaluations(rows, features).sort_values(["features", "rows"]).to_dict("records")
+    ):
         what, s = f"likelihood and gradient, {found['features']} features", found["ms"] / 1e3
         megabytes = max(found["MB"], 1.0)
         times, memory = found["time, sklearn / ours"], found["memory, sklearn / ours"]
-        lines.append(line(name, what, found["rows"], s, opponent, times * s, megabytes, memory * megabytes))
-    for found in compare_fits(fitted, features).sort_values(["features", "rows"]).to_dict("records"):
+        lines.append(
+            line(name, what, found["rows"], s, opponent, times * s, megabytes, memory * megabytes)
+        )
+    for found in (
+        compare_fits(fitted, features).sort_values(["features", "rows"]).to_dict("records")
+    ):
         times = found.get("time, sklearn / ours", np.nan)
         what = f"whole fit, {found['features']} features"
         if times == times and found["its log likelihood"] < found["log likelihood"] - 10:
@@ -235,19 +251,29 @@ def main():
         return
     names = ["transduce", "numpy", "scipy", "scikit-learn"]
     print(
-        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+        platform.processor() or platform.machine(),
+        *(f"{name} {version(name)}" for name in names),
+        sep="; ",
     )
     rows, _, features = SIZES["quick" if options.quick else "full"]
-    tables = {"evaluation": compare_evaluations(rows, features), "fit": compare_fits(rows, features)}
+    tables = {
+        "evaluation": compare_evaluations(rows, features),
+        "fit": compare_fits(rows, features),
+    }
     sizes = [(n, 20) for n in rows[:3]]
     tables["matching, times the cost without"] = pd.DataFrame(
         [{"rows": n, "features": d, **in_process("matching", n, d)} for n, d in sizes]
     )
     tables["evaluations, nested and alternating"] = pd.DataFrame(
-        [{"matching": weight, **in_process("solvers", 200, 5, weight)} for weight in (0.1, 1.0, 3.0)]
+        [
+            {"matching": weight, **in_process("solvers", 200, 5, weight)}
+            for weight in (0.1, 1.0, 3.0)
+        ]
     )
     for name, table in tables.items():
-        print(f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}', na_rep='-')}")
+        print(
+            f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}', na_rep='-')}"
+        )
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             table.to_csv(options.out / f"gaussian_process_{name.split(',')[0]}.csv", index=False)

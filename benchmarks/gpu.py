@@ -39,7 +39,13 @@ SIZES = {
         "machine": ((300, True), (2000, True), (5000, True), (10_000, False), (40_000, False)),
         "ridge": ((300, True), (1000, True), (3000, True), (15_000, False)),
         "process": ((300, True), (1000, True), (3000, True), (10_000, False)),
-        "graph": ((5000, True), (40_000, True), (100_000, True), (1_000_000, False), (10_000_000, False)),
+        "graph": (
+            (5000, True),
+            (40_000, True),
+            (100_000, True),
+            (1_000_000, False),
+            (10_000_000, False),
+        ),
         "billiard": ((1000, True), (5000, True)),
         "blend": ((20_000, True), (50_000, True)),
     },
@@ -172,7 +178,9 @@ def ridge(size, on_processor, limit):
     with dispatching(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         error = np.mean((to_numpy(make(True).transduction_) - truth)[size // 3 :] ** 2)
-        return compare("transductive ridge, with search", size, make, on_processor, error=float(error))
+        return compare(
+            "transductive ridge, with search", size, make, on_processor, error=float(error)
+        )
 
 
 def process(size, on_processor, limit):
@@ -216,9 +224,14 @@ def graph(size, on_processor, limit, method="auto"):
             parts[name] = time.perf_counter() - began[name]
 
     def make(there):
-        with show_progress(listen if there else lambda name, share: None), warnings.catch_warnings():
+        with (
+            show_progress(listen if there else lambda name, share: None),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
-            return SpectralGraphTransducer(random_state=0, method=method).fit(X if there else to_numpy(X), y)
+            return SpectralGraphTransducer(random_state=0, method=method).fit(
+                X if there else to_numpy(X), y
+            )
 
     with dispatching():
         if size <= 2_000_000:
@@ -227,7 +240,10 @@ def graph(size, on_processor, limit, method="auto"):
         again, _ = seconds(partial(model.relabel, y))
         unlabelled = np.isnan(y)
         accuracy = float(np.mean(model.transduction_[unlabelled] == truth[unlabelled]))
-        more = {"recall": model.graph_.diagnostics["recall"], "method": model.graph_.diagnostics["method"]}
+        more = {
+            "recall": model.graph_.diagnostics["recall"],
+            "method": model.graph_.diagnostics["method"],
+        }
         more |= {
             "accuracy": accuracy,
             "relabelling": again,
@@ -297,7 +313,10 @@ def billiard(size, on_processor, limit, n_balls=64, n_bounces=2000):
                 graph.replay()
 
     took = seconds(run, 2)[0] / n_bounces / n_balls
-    host, walls = [to_numpy(part) for part in (G, signs, a[0], b[0])], np.empty(n_bounces, dtype=np.int32)
+    host, walls = (
+        [to_numpy(part) for part in (G, signs, a[0], b[0])],
+        np.empty(n_bounces, dtype=np.int32),
+    )
     traces = np.empty(n_bounces), np.empty(n_bounces)
     host[0], host[1] = (
         host[0] * host[1][:, None] * host[1],
@@ -325,12 +344,23 @@ def blend(size, on_processor, limit, n_labels=2000):
     lines = []
     for task in ("numbers", "classes"):
         X, truth = regression(size, 20) if task == "numbers" else clusters(size, 20)
-        labels = truth if task == "numbers" else np.array([f"class {one:.0f}" for one in truth], dtype=object)
-        y = np.where(np.random.default_rng(0).permutation(size) < min(n_labels, size // 2), labels, None)
+        labels = (
+            truth
+            if task == "numbers"
+            else np.array([f"class {one:.0f}" for one in truth], dtype=object)
+        )
+        y = np.where(
+            np.random.default_rng(0).permutation(size) < min(n_labels, size // 2), labels, None
+        )
         frame = pd.DataFrame(to_numpy(X)).add_prefix("x").assign(y=pd.Series(y).infer_objects())
         filled(frame[:2000], device=DEVICE)  # compiles, and wakes the device
         took, there = filled(frame, device=DEVICE)
-        line = {"what": f"fill, {task}", "n": size, "seconds": took, "members": member_seconds(there)}
+        line = {
+            "what": f"fill, {task}",
+            "n": size,
+            "seconds": took,
+            "members": member_seconds(there),
+        }
         if on_processor:
             filled(frame[:2000])
             line["processor"], here = filled(frame)
@@ -338,10 +368,14 @@ def blend(size, on_processor, limit, n_labels=2000):
             line["members on the processor"] = member_seconds(here)
             one, other = (model.values_model.answer_ for model in (there, here))
             if task == "numbers":
-                line["agreement"] = float(np.abs(one.values - other.values).max() / np.std(other.values))
+                line["agreement"] = float(
+                    np.abs(one.values - other.values).max() / np.std(other.values)
+                )
             else:
                 line["agreement"] = float(np.mean(one.values == other.values))
-                line["shares differ by"] = float(np.abs(one.probabilities - other.probabilities).max())
+                line["shares differ by"] = float(
+                    np.abs(one.probabilities - other.probabilities).max()
+                )
         print(json.dumps(line), flush=True)
         lines.append(line)
     return lines

@@ -65,7 +65,11 @@ def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
         return pd.DataFrame({"number": np.arange(n), "size": np.arange(n) % 97}), prepared, truth
     X, truth = clustered(n)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    return pd.DataFrame(X.round(3), columns=[f"x{j}" for j in range(X.shape[1])]), prepare_matrix(X), truth
+    return (
+        pd.DataFrame(X.round(3), columns=[f"x{j}" for j in range(X.shape[1])]),
+        prepare_matrix(X),
+        truth,
+    )
 
 
 OPENED = """
@@ -100,7 +104,9 @@ def opening_table(kind: str, n: int) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     if kind == "vectors":
         centres, which = rng.normal(size=(30, 50)), rng.integers(30, size=n)
-        return pd.DataFrame({"vector": list((centres[which] + rng.normal(size=(n, 50))).astype(np.float32))})
+        return pd.DataFrame(
+            {"vector": list((centres[which] + rng.normal(size=(n, 50))).astype(np.float32))}
+        )
     texts, topics = short_texts(n, rng)
     frame = pd.DataFrame({"title": texts})
     if kind == "mixed":
@@ -120,11 +126,18 @@ def measure_opening(sizes, kinds):
                 path = Path(folder) / f"{kind}.parquet"
                 opening_table(kind, n).to_parquet(path)
                 said = subprocess.run(
-                    [sys.executable, "-c", OPENED, str(path)], check=True, capture_output=True, text=True
+                    [sys.executable, "-c", OPENED, str(path)],
+                    check=True,
+                    capture_output=True,
+                    text=True,
                 )
                 names = ("first row s", "first row cpu s", "ready s", "ready cpu s", "peak GB")
                 lines.append(
-                    {"table": kind, "rows": n, **dict(zip(names, json.loads(said.stdout), strict=True))}
+                    {
+                        "table": kind,
+                        "rows": n,
+                        **dict(zip(names, json.loads(said.stdout), strict=True)),
+                    }
                 )
                 print(lines[-1], flush=True)
     return pd.DataFrame(lines)
@@ -136,7 +149,11 @@ def clicks(frame, prepared, truth, n_classes, mode, count, folder):
     code = truth if n_classes > 2 else np.where(truth == 0, 0, 1)
     first = np.concatenate([np.flatnonzero(code == c)[:3] for c in range(max(n_classes, 2))])
     labels = [names[c] for c in code]
-    options = {"classes": names, "wanted": names[0], "settings": SessionSettings(seed=0, prepared=prepared)}
+    options = {
+        "classes": names,
+        "wanted": names[0],
+        "settings": SessionSettings(seed=0, prepared=prepared),
+    }
     if n_classes == 0:
         labels = (prepared.matrix[:, 0] + np.sin(prepared.matrix[:, 1])).tolist()
         options = {"settings": SessionSettings(seed=0, prepared=prepared, task="numbers")}

@@ -95,7 +95,9 @@ class Svm:
     def scores(self, hits, others):
         rows = np.array([*hits, *others])
         model = LinearSVC(C=1.0, class_weight="balanced", dual="auto")
-        return model.fit(self._unit[rows], np.arange(len(rows)) < len(hits)).decision_function(self._unit)
+        return model.fit(self._unit[rows], np.arange(len(rows)) < len(hits)).decision_function(
+            self._unit
+        )
 
 
 class Person:
@@ -139,7 +141,11 @@ def labels_to_find(person):
 def labels_to_certify(person):
     """Search and audit in turn until the certificate is there; return the labels and the recall in truth."""
     n, count = len(person.truth), 0
-    pools, knowns, outcomes = np.zeros(n, dtype=int), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
+    pools, knowns, outcomes = (
+        np.zeros(n, dtype=int),
+        np.zeros(n, dtype=int),
+        np.zeros(n, dtype=bool),
+    )
     while True:
         misses = 0
         while misses < PATIENCE and person.left.any():

@@ -82,13 +82,17 @@ def family_bytes(pid: int) -> int:
         try:
             lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
             total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
-            todo += [int(word) for word in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
+            todo += [
+                int(word) for word in Path(f"/proc/{one}/task/{one}/children").read_text().split()
+            ]
         except (OSError, StopIteration):
             continue
     return total
 
 
-def run_fill(source: Path, out: Path, jobs: int, sample: int, budget: int) -> tuple[float, float, float]:
+def run_fill(
+    source: Path, out: Path, jobs: int, sample: int, budget: int
+) -> tuple[float, float, float]:
     """Return seconds, seconds of the processor, and the largest memory in GB of filling a folder in a process."""
     command = [
         sys.executable,
@@ -122,14 +126,17 @@ def spent() -> float:
 def check(out: Path) -> str:
     """Return how many rows have which status, and how wide their intervals are."""
     rows = pa.concat_tables(
-        pq.read_table(path, columns=["y_status", "y_lower", "y_upper"]) for path in out.glob("part-*")
+        pq.read_table(path, columns=["y_status", "y_lower", "y_upper"])
+        for path in out.glob("part-*")
     )
     answered = pd.Series(rows["y_status"].to_pandas()).value_counts().to_dict()
     width = float(np.nanmedian(rows["y_upper"].to_numpy() - rows["y_lower"].to_numpy()))
     return f"{answered}, median width {width:.3f}"
 
 
-def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None, budget: int) -> pd.DataFrame:
+def folders(
+    rows: list[int], n_labels: int, jobs: int, keep: Path | None, budget: int
+) -> pd.DataFrame:
     """Fill tables of several sizes part by part."""
     lines = []
     for n in rows:
@@ -138,7 +145,9 @@ def folders(rows: list[int], n_labels: int, jobs: int, keep: Path | None, budget
         alone, own = copy_files(work / "in", work / "copy")
         seconds, processor, gigabytes = run_fill(work / "in", work / "out", jobs, 20_000, budget)
         print(check(work / "out"))
-        lines.append((n, alone, own, seconds, processor, seconds / alone, processor / own, gigabytes))
+        lines.append(
+            (n, alone, own, seconds, processor, seconds / alone, processor / own, gigabytes)
+        )
         print(pd.DataFrame(lines, columns=COLUMNS).round(2).to_string(index=False), flush=True)
         if keep is None:
             shutil.rmtree(work)
@@ -240,7 +249,10 @@ def dask(n: int, n_labels: int) -> None:
         rows = small.slice(start, 125_000)
         pq.write_table(rows, work / "small" / f"{number:04d}.parquet", row_group_size=25_000)
     del small
-    settings = {"method": "gaussian-process", "sample": 2000}  # a short fit: the rows are what is measured
+    settings = {
+        "method": "gaussian-process",
+        "sample": 2000,
+    }  # a short fit: the rows are what is measured
     lines, first = [], None
     for workers, files in ((None, "large"), (1, "large"), (2, "large"), (4, "large"), (2, "small")):
         out, start = work / f"{workers}-{files}", time.perf_counter()
@@ -252,7 +264,9 @@ def dask(n: int, n_labels: int) -> None:
         seconds, found = time.perf_counter() - start, answers(out)
         first = found if first is None else first
         same = found.equals(first)
-        lines.append((workers or "none, 2 processes", files, len(list(out.glob("part-*"))), seconds, same))
+        lines.append(
+            (workers or "none, 2 processes", files, len(list(out.glob("part-*"))), seconds, same)
+        )
         columns = ["workers", "files", "parts", "seconds", "same answers"]
         print(pd.DataFrame(lines, columns=columns).round(1).to_string(index=False), flush=True)
     shutil.rmtree(work)

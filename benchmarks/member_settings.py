@@ -62,13 +62,18 @@ def changes(task: str, n_labels: int) -> dict[str, Change]:
     few, many = n_labels < FEW_LABELS, n_labels >= MANY_LABELS
     old = {"min_samples_leaf": 20}
     slow_trees = {"boosted trees with 20 rows a leaf": with_settings("boosted_trees", **old)}
-    found: dict[str, Change] = {AS_IT_IS: lambda members: members, STANDARDISED: lambda members: members}
+    found: dict[str, Change] = {
+        AS_IT_IS: lambda members: members,
+        STANDARDISED: lambda members: members,
+    }
     if task == "regression":
         found["ridge chooses from 0.001 on"] = weak_ridge
         found["one relevance of all features"] = with_settings("gaussian_process", relevance=False)
         found["without the Gaussian process"] = without("gaussian_process")
         if few:
-            found["transductive ridge by leave-one-out"] = with_settings("transductive_ridge", ridge="loo")
+            found["transductive ridge by leave-one-out"] = with_settings(
+                "transductive_ridge", ridge="loo"
+            )
     else:
         found["without the spectral graph"] = without("spectral_graph")
         if few:
@@ -82,16 +87,24 @@ def changes(task: str, n_labels: int) -> dict[str, Change]:
 def blends(task: str, table: str, n_labels: int, draw: int) -> dict[str, float]:
     """Return the errors of all changes in one draw."""
     frame, target, seed = deal_mixed(table, n_labels, draw)
-    frame, target, seed = frame[: n_labels + MOST_ROWS], target[: n_labels + MOST_ROWS], seed % 2**31
+    frame, target, seed = (
+        frame[: n_labels + MOST_ROWS],
+        target[: n_labels + MOST_ROWS],
+        seed % 2**31,
+    )
     X, labels, truth = vectorize(frame, random_state=0).matrix, target[:n_labels], target[n_labels:]
     y = np.full(len(X), np.nan if task == "regression" else None, dtype=labels.dtype)
     y[:n_labels] = labels
     errors = {}
     for name, change in changes(task, n_labels).items():
-        case = Case(task, len(X), n_labels, X.shape[1], standardize=name == STANDARDISED, random_state=seed)
+        case = Case(
+            task, len(X), n_labels, X.shape[1], standardize=name == STANDARDISED, random_state=seed
+        )
         members = change(default_members(case)[0])
         values = TransductiveBlend(members, task=task, random_state=seed).fit(X, y).answer_.values
-        errors[name] = measure(values if task == "regression" else values.astype(str), labels, truth)
+        errors[name] = measure(
+            values if task == "regression" else values.astype(str), labels, truth
+        )
     return errors
 
 
@@ -109,7 +122,8 @@ def report(task: str, n_labels: int, draws: int) -> None:
         gaps = errors[name] - errors[AS_IT_IS]
         p = wilcoxon(gaps).pvalue if (gaps != 0).any() else 1.0
         print(
-            f"{errors[name].mean():.4f}  worse on {int((gaps > 0).sum()):2d}  p {p:.2f}  {name}", flush=True
+            f"{errors[name].mean():.4f}  worse on {int((gaps > 0).sum()):2d}  p {p:.2f}  {name}",
+            flush=True,
         )
 
 

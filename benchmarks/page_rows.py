@@ -61,7 +61,9 @@ def main(n: int) -> None:
         for words, asked in REQUESTS.items():
             began = time.process_time()
             found = rows.page({key: value.format(half=n // 2) for key, value in asked.items()})
-            print(f"{words:<34} {1000 * (time.process_time() - began):8.1f} ms   {found['total']:>9,} rows")
+            print(
+                f"{words:<34} {1000 * (time.process_time() - began):8.1f} ms   {found['total']:>9,} rows"
+            )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ TASKS = ("regression", "classification")
 DRAWS = {"10": 6, "30": 6, "100": 3, "many": 2}
 
 
-def cells(tasks: list[str], draws: dict[str, int], only: list[str] | None = None) -> list[dict[str, object]]:
+def cells(
+    tasks: list[str], draws: dict[str, int], only: list[str] | None = None
+) -> list[dict[str, object]]:
     """Return what to run, ordered so that a run that is cut short is balanced."""
     names = [(task, name) for task in tasks for name in dataset_names(task) if name not in LEFT_OUT]
     return [
@@ -65,12 +67,19 @@ def collected() -> pd.DataFrame:
     if not len(lines):
         sys.exit(f"There is nothing in {OUT} yet: run the race first.")
     expected = {task: list(methods(task, 1)) for task in TASKS}
-    known = [method in expected[task] for task, method in zip(lines["task"], lines["method"], strict=True)]
+    known = [
+        method in expected[task]
+        for task, method in zip(lines["task"], lines["method"], strict=True)
+    ]
     lines = lines[np.array(known) & ~lines["table"].isin(LEFT_OUT)]
     whole = lines.groupby(["task", "table", "labels", "draw"])["method"].transform("nunique")
-    lines = lines[whole == lines["task"].map({task: len(names) for task, names in expected.items()})]
+    lines = lines[
+        whole == lines["task"].map({task: len(names) for task, names in expected.items()})
+    ]
     order = {name: place for names in expected.values() for place, name in enumerate(names)}
-    return lines.sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    return lines.sort_values(
+        "method", key=lambda names: names.map(order), kind="stable", ignore_index=True
+    )
 
 
 def beside_published(found: pd.DataFrame) -> pd.DataFrame:
@@ -84,26 +93,36 @@ def beside_published(found: pd.DataFrame) -> pd.DataFrame:
     pairs["larger"] = pairs["error"] > pairs["published"]
     groups = pairs.groupby(["method", "task", "labels"])
     return groups.agg(
-        now=("error", "mean"), published=("published", "mean"), larger=("larger", "sum"), of=("table", "size")
+        now=("error", "mean"),
+        published=("published", "mean"),
+        larger=("larger", "sum"),
+        of=("table", "size"),
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="benchmarks/race.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="benchmarks/race.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--labels", nargs="+", choices=list(DRAWS), default=list(DRAWS))
     parser.add_argument("--task", choices=TASKS, help="one task only")
     parser.add_argument("--draws", type=int, help=f"for every number of labels [{DRAWS}]")
     parser.add_argument("--quick", action="store_true", help="one draw")
-    parser.add_argument("--methods", nargs="+", help="run these only, and compare with what was published")
+    parser.add_argument(
+        "--methods", nargs="+", help="run these only, and compare with what was published"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at work [1]")
     parser.add_argument("--report", action="store_true", help="of what is there; runs nothing")
     parser.add_argument("--publish", action="store_true", help="report, and copy it into the docs")
     options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     if not (options.report or options.publish):
-        draws = {labels: 1 if options.quick else options.draws or DRAWS[labels] for labels in options.labels}
+        draws = {
+            labels: 1 if options.quick else options.draws or DRAWS[labels]
+            for labels in options.labels
+        }
         tasks = [options.task] if options.task else list(TASKS)
         try:
             lines = cells(tasks, draws, options.methods)

@@ -35,7 +35,9 @@ def draw(panels: dict[tuple[str, str], pd.DataFrame], path: Path) -> None:
     depth = max(_depth(errors) for errors in panels.values())
     with matplotlib.rc_context(STYLE):
         size = (WIDTH * len(tasks), (depth / STEP) * LINE * len(rows))
-        figure, axes = plt.subplots(len(rows), len(tasks), figsize=size, squeeze=False, layout="constrained")
+        figure, axes = plt.subplots(
+            len(rows), len(tasks), figsize=size, squeeze=False, layout="constrained"
+        )
         for i, labels in enumerate(rows):
             for j, task in enumerate(tasks):
                 axes[i, j].set_axis_off()
@@ -72,11 +74,23 @@ def _panel(axes: plt.Axes, errors: pd.DataFrame, title: str, depth: float) -> No
             axes.text(tick, 0.17, str(tick), ha="center", va="bottom", color=INK, size=8)
     axes.plot([1, 1 + difference], [0.85, 0.85], color=INK, linewidth=1.4, marker="|", markersize=6)
     axes.text(
-        1 + difference + 0.15, 0.85, f"critical difference {difference:.1f}", va="center", size=8, color=INK
+        1 + difference + 0.15,
+        0.85,
+        f"critical difference {difference:.1f}",
+        va="center",
+        size=8,
+        color=INK,
     )
     for level, (first, last) in enumerate(groups):
         ends = [ranks.iloc[first] - 0.06, ranks.iloc[last] + 0.06]
-        axes.plot(ends, [-0.22 - 0.2 * level] * 2, color=INK, linewidth=3, solid_capstyle="round", alpha=0.8)
+        axes.plot(
+            ends,
+            [-0.22 - 0.2 * level] * 2,
+            color=INK,
+            linewidth=3,
+            solid_capstyle="round",
+            alpha=0.8,
+        )
     _names(axes, ranks, -0.35 - 0.2 * len(groups), reach)
 
 

@@ -75,7 +75,9 @@ def _number_methods(n_features: int) -> dict[str, Method]:
             )
         ),
         "transductive ridge": _member("transductive_ridge", "regression"),
-        "transductive GP": transducer(lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)),
+        "transductive GP": transducer(
+            lambda n_rows, seed: TransductiveGPRegressor(random_state=seed)
+        ),
         "transductive GP, wide prior": _member("gaussian_process", "regression"),
         "confidence machine": _member("confidence_machine", "regression"),
         "auto": _auto("regression"),
@@ -148,7 +150,9 @@ def _values(found: Answer, labels: np.ndarray) -> np.ndarray:
 
 
 def _member(name: str, task: str) -> Method:
-    return transducer(lambda n_rows, seed: MEMBERS[name].make(Case(task, n_rows, random_state=seed)))
+    return transducer(
+        lambda n_rows, seed: MEMBERS[name].make(Case(task, n_rows, random_state=seed))
+    )
 
 
 def transducer(make: Callable[[int, int], object]) -> Method:

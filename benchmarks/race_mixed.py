@@ -123,9 +123,13 @@ def _catboost(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> 
     from catboost import CatBoostClassifier, CatBoostRegressor
 
     texts = _texts(frame)
-    frame = frame.assign(**{name: frame[name].astype(object).fillna("").astype(str) for name in texts})
+    frame = frame.assign(
+        **{name: frame[name].astype(object).fillna("").astype(str) for name in texts}
+    )
     maker = CatBoostRegressor if task == "regression" else CatBoostClassifier
-    model = maker(cat_features=texts, random_seed=seed, thread_count=1, verbose=0, allow_writing_files=False)
+    model = maker(
+        cat_features=texts, random_seed=seed, thread_count=1, verbose=0, allow_writing_files=False
+    )
     return np.ravel(model.fit(frame[: len(labels)], _plain(labels)).predict(frame[len(labels) :]))
 
 
@@ -142,7 +146,8 @@ def _lightgbm(task: str, frame: pd.DataFrame, labels: np.ndarray, seed: int) -> 
 def _autogluon(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
     """Answer in a process of its own; a failure there is one here."""
     columns = {
-        str(name): frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame
+        str(name): frame[name].astype(object).where(frame[name].notna(), None).tolist()
+        for name in frame
     }
     with tempfile.TemporaryDirectory() as folder:
         table = {"columns": columns, "labels": _plain(labels).tolist()}
@@ -177,7 +182,11 @@ def race(draws: dict[int, int], only: list[str] | None) -> None:
                     continue
                 for method in methods(about.task):
                     key = (about.task, table, n_labels, draw, method)
-                    if key in done or (only and method not in only) or (method == AUTOGLUON and draw > 0):
+                    if (
+                        key in done
+                        or (only and method not in only)
+                        or (method == AUTOGLUON and draw > 0)
+                    ):
                         continue
                     line = {**dict(zip(KEYS, key, strict=True)), **run(*key)}
                     with LINES.open("a") as file:
@@ -238,19 +247,34 @@ def _of_task(lines: pd.DataFrame, kind: str) -> list[str]:
     ).dropna(how="all")
     ranks = errors.rank(axis=1, na_option="bottom")
     by_size, means = ranks.groupby("labels").mean(), errors.groupby("labels").mean()
-    seconds = lines.pivot_table(index="labels", columns="method", values="seconds", aggfunc="median")
+    seconds = lines.pivot_table(
+        index="labels", columns="method", values="seconds", aggfunc="median"
+    )
     order = by_size.mean().sort_values().index
     head = ["method", *(f"{size:,} labels" for size in sizes), f"seconds, {sizes[-1]:,} labels"]
-    found = [f"{kind}:", "", "| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    found = [
+        f"{kind}:",
+        "",
+        "| " + " | ".join(head) + " |",
+        "| " + " | ".join("---" for _ in head) + " |",
+    ]
     for method in order:
-        cells = [f"{by_size.loc[size, method]:.1f} ({means.loc[size, method]:.3f})" for size in sizes]
+        cells = [
+            f"{by_size.loc[size, method]:.1f} ({means.loc[size, method]:.3f})" for size in sizes
+        ]
         found.append(
-            "| " + " | ".join([NAMES.get(method, method), *cells, f"{seconds[method].iloc[-1]:.1f}"]) + " |"
+            "| "
+            + " | ".join([NAMES.get(method, method), *cells, f"{seconds[method].iloc[-1]:.1f}"])
+            + " |"
         )
     draws = lines.groupby(["labels", "table"])["draw"].nunique().groupby("labels")
     counts = [f"{draws.size()[size]}, {draws.max()[size]}" for size in sizes]
     found += ["| " + " | ".join(["tables, draws of each", *counts, ""]) + " |", ""]
-    verdicts = [_verdict(kind, size, errors.loc[size], by_size.loc[size]) for size in sizes if len(order) > 1]
+    verdicts = [
+        _verdict(kind, size, errors.loc[size], by_size.loc[size])
+        for size in sizes
+        if len(order) > 1
+    ]
     return [*found, *verdicts, ""]
 
 

@@ -21,7 +21,8 @@ def friedman(errors: pd.DataFrame) -> float:
     n, k = errors.shape
     ranks = errors.rank(axis=1, na_option="bottom")
     tied = sum(
-        float((count**3 - count).sum()) for count in (row.value_counts() for _, row in ranks.iterrows())
+        float((count**3 - count).sum())
+        for count in (row.value_counts() for _, row in ranks.iterrows())
     )
     return float(stats.f.sf(friedman_statistic(ranks.mean(), n, tied)[1], k - 1, (k - 1) * (n - 1)))
 

@@ -16,7 +16,11 @@ from race_ranks import critical_difference, friedman, mean_ranks, wilcoxon
 DOCS = Path(__file__).parent.parent / "docs"
 START, END = "<!-- race: start -->", "<!-- race: end -->"
 LABELS = ("10", "30", "100", "many")
-TITLES = {"regression": "Numbers", "classification": "Classes", "both": "Numbers and classes together"}
+TITLES = {
+    "regression": "Numbers",
+    "classification": "Classes",
+    "both": "Numbers and classes together",
+}
 NAMES = {
     "SVM": "support vector machine",
     "GP": "Gaussian process, scikit-learn's",
@@ -30,18 +34,27 @@ def report(lines: pd.DataFrame, out: Path) -> None:
     """Write and print everything there is to say of the lines collected."""
     lines.to_csv(out / "race.csv", index=False, float_format="%.6g")
     panels = by_table(lines)
-    ranks = pd.concat([summarise(key, errors, lines) for key, errors in panels.items()], ignore_index=True)
+    ranks = pd.concat(
+        [summarise(key, errors, lines) for key, errors in panels.items()], ignore_index=True
+    )
     ranks.to_csv(out / "ranks.csv", index=False, float_format="%.6g")
     errors = pd.concat(panels, names=["task", "labels"]).reset_index()
     errors[errors["task"] != "both"].to_csv(out / "errors.csv", index=False, float_format="%.6g")
     for labels in ("all", *LABELS):
         shown = {
-            key: value for key, value in panels.items() if key[0] != "both" and labels in ("all", key[1])
+            key: value
+            for key, value in panels.items()
+            if key[0] != "both" and labels in ("all", key[1])
         }
         if shown:
             draw(
                 shown,
-                out / ("critical-difference.svg" if labels == "all" else f"critical-difference-{labels}.svg"),
+                out
+                / (
+                    "critical-difference.svg"
+                    if labels == "all"
+                    else f"critical-difference-{labels}.svg"
+                ),
             )
     text = "\n\n".join([tables(ranks), verdicts(ranks), times(lines), failures(lines)])
     (out / "race.md").write_text(text + "\n", encoding="utf-8")
@@ -53,7 +66,9 @@ def by_table(lines: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
 
     Errors are means over draws; a method that failed on one has none. The task "both" has the methods of either task.
     """
-    means = lines.groupby(["task", "labels", "table", "method"])["error"].agg(lambda e: e.mean(skipna=False))
+    means = lines.groupby(["task", "labels", "table", "method"])["error"].agg(
+        lambda e: e.mean(skipna=False)
+    )
     found = {}
     for labels in (count for count in LABELS if count in set(lines["labels"])):
         parts = []
@@ -111,7 +126,9 @@ def table(ranks: pd.DataFrame) -> str:
     few = ranks[ranks["labels"].isin(columns[:2])]
     order = few.groupby("method")["rank"].mean().sort_values().index
     cell = {(line.method, line.labels): line for line in ranks.itertuples()}
-    rows = [[_name(method), *(_rank(cell[method, labels]) for labels in columns)] for method in order]
+    rows = [
+        [_name(method), *(_rank(cell[method, labels]) for labels in columns)] for method in order
+    ]
     some = [cell[order[0], labels] for labels in columns]
     rows.append(["critical difference", *(f"{line.critical_difference:.1f}" for line in some)])
     rows.append(["tables, draws of each", *(_counts(line) for line in some)])
@@ -143,7 +160,9 @@ def verdicts(ranks: pd.DataFrame) -> str:
         best, auto = part.iloc[0], part[part["method"] == "auto"].iloc[0]
         near = auto["rank"] - best["rank"] <= best["critical_difference"]
         place = int((part["rank"] < auto["rank"] - 1e-9).sum()) + 1
-        words = f"- {TITLES[task]}, {_labels(labels)}: {_name(best['method'])} has the best mean rank, "
+        words = (
+            f"- {TITLES[task]}, {_labels(labels)}: {_name(best['method'])} has the best mean rank, "
+        )
         words += f"{best['rank']:.2f}"
         if best["method"] != "auto":
             words += (
@@ -157,9 +176,14 @@ def verdicts(ranks: pd.DataFrame) -> str:
 
 def times(lines: pd.DataFrame) -> str:
     """Return processor seconds of a fit and of a whole draw."""
-    seconds = lines.groupby(["task", "method", "labels"], sort=False)["seconds"].mean().unstack("labels")
+    seconds = (
+        lines.groupby(["task", "method", "labels"], sort=False)["seconds"].mean().unstack("labels")
+    )
     cells = (
-        lines.groupby(["task", "labels", "table", "draw"])["seconds"].sum().groupby(["task", "labels"]).mean()
+        lines.groupby(["task", "labels", "table", "draw"])["seconds"]
+        .sum()
+        .groupby(["task", "labels"])
+        .mean()
     )
     columns = [labels for labels in LABELS if labels in seconds.columns]
     rows = [
@@ -179,7 +203,9 @@ def failures(lines: pd.DataFrame) -> str:
     if failed.empty:
         return f"No method failed in {len(lines)} fits."
     counts = failed.groupby(["task", "method", "failure"]).size()
-    return "\n".join(f"- {task}, {method}: {n} times {why}" for (task, method, why), n in counts.items())
+    return "\n".join(
+        f"- {task}, {method}: {n} times {why}" for (task, method, why), n in counts.items()
+    )
 
 
 # ------------------------------------------------------------------------------------------------- in the docs

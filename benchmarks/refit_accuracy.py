@@ -28,7 +28,9 @@ def run(task, table, labels, draw):
     first = ConformalTransducer(blend, **settings).fit(X, with_holes(X, known)).answer_
     second = ConformalTransducer(blend, refit=True, **settings).fit(X, with_holes(X, known)).answer_
     errors = {"first fit": first.values, "second fit": second.values}
-    errors = {name: measure(values.astype(y.dtype), known, truth) for name, values in errors.items()}
+    errors = {
+        name: measure(values.astype(y.dtype), known, truth) for name, values in errors.items()
+    }
     return {"task": task, "labels": labels, **errors}
 
 
@@ -43,9 +45,13 @@ def main():
         for task in ("regression", "classification"):
             for labels in options.labels:
                 names = [
-                    name for name in dataset_names(task) if name not in LEFT_OUT and enters(name, labels)
+                    name
+                    for name in dataset_names(task)
+                    if name not in LEFT_OUT and enters(name, labels)
                 ]
-                lines += [run(task, name, labels, draw) for name in names for draw in range(options.draws)]
+                lines += [
+                    run(task, name, labels, draw) for name in names for draw in range(options.draws)
+                ]
     table = pd.DataFrame(lines)
     print(table.groupby(["task", "labels"], sort=False).mean().round(3).to_string())
 

@@ -63,7 +63,9 @@ def run_grid_search(n, n_labelled, pairs):
     n_widths, n_ridges = (12, -(-pairs // 12)) if n <= 500 else (2, 1)
     widths = np.geomspace(0.5, 64, n_widths) if n <= 500 else np.array([4.0, 8.0])
     ridges = np.geomspace(1e-8, 1e2, n_ridges) if n <= 500 else np.array([0.1])
-    search = GridSearchCV(KernelRidge(kernel="rbf"), {"gamma": 0.5 / widths**2, "alpha": ridges}, cv=5)
+    search = GridSearchCV(
+        KernelRidge(kernel="rbf"), {"gamma": 0.5 / widths**2, "alpha": ridges}, cv=5
+    )
     start = clock()
     search.fit(X[:n_labelled], y[:n_labelled] - y[:n_labelled].mean())
     fitted = clock()
@@ -121,7 +123,9 @@ def measure(size):
     for found in compare_all(size).to_dict("records"):
         exact = found["centres"] == found["rows"]
         what = (
-            "search and fit, centres at all rows, half labelled" if exact else "search and fit, 500 centres"
+            "search and fit, centres at all rows, half labelled"
+            if exact
+            else "search and fit, 500 centres"
         )
         ratio, memory = found["time, grid search / ours"], found["memory, grid search / ours"]
         megabytes = 1024 * found["GB"]
@@ -151,7 +155,9 @@ def main():
         return
     names = ["transduce", "numpy", "scipy", "scikit-learn"]
     print(
-        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+        platform.processor() or platform.machine(),
+        *(f"{name} {version(name)}" for name in names),
+        sep="; ",
     )
     table = compare_all("quick" if options.quick else "full")
     print(table.to_string(index=False, float_format="{:.3g}".format))

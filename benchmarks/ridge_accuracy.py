@@ -46,7 +46,9 @@ def ratios(name, splits):
 
 def automatic(splits):
     """Print the ratio on every set, their mean, and the errors on kin-32fh."""
-    print(f"Root mean squared error, transductive over inductive, all settings automatic, {splits} splits")
+    print(
+        f"Root mean squared error, transductive over inductive, all settings automatic, {splits} splits"
+    )
     table = []
     for name in dataset_names("regression"):
         if not name.startswith("bundled"):
@@ -56,7 +58,9 @@ def automatic(splits):
     show("best set", np.min(table, axis=0))
     show("worst set", np.max(table, axis=0))
     print("columns: share of labelled rows", *SHARES)
-    results = np.array([errors(*read_table("kin-32fh"), 64, 256, seed) for seed in range(10 * splits)])
+    results = np.array(
+        [errors(*read_table("kin-32fh"), 64, 256, seed) for seed in range(10 * splits)]
+    )
     inductive, transductive = results.mean(axis=0)
     print(
         f"kin-32fh, 64 labelled, 256 unlabelled, {10 * splits} splits: inductive {inductive:.3f}, "

@@ -79,7 +79,10 @@ def run_all(names, size, out, threads):
         if not run_apart(name, size, out, threads):
             failed.append(name)
         word = "failed" if name in failed else "done"
-        print(f"[{i + 1}/{len(names)}] {name}: {word}, {time.perf_counter() - began:.0f} s", flush=True)
+        print(
+            f"[{i + 1}/{len(names)}] {name}: {word}, {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
     return failed
 
 
@@ -124,11 +127,17 @@ def main():
     size.add_argument(
         "--quick", dest="size", action="store_const", const="quick", help="small sizes (minutes)"
     )
-    size.add_argument("--full", dest="size", action="store_const", const="full", help="large sizes (an hour)")
+    size.add_argument(
+        "--full", dest="size", action="store_const", const="full", help="large sizes (an hour)"
+    )
     size.add_argument("--size", choices=SIZES, help=argparse.SUPPRESS)
     parser.set_defaults(size="standard")
-    parser.add_argument("--only", nargs="+", choices=(*SCRIPTS, "scaling"), help="run some of the scripts")
-    parser.add_argument("--threads", type=int, default=1, help="threads of each process; 0 for all cores")
+    parser.add_argument(
+        "--only", nargs="+", choices=(*SCRIPTS, "scaling"), help="run some of the scripts"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads of each process; 0 for all cores"
+    )
     parser.add_argument(
         "--publish",
         action="store_true",

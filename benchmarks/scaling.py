@@ -26,7 +26,12 @@ from bayesian import make_kernel, time_ours
 from spectral_graph import clustered, few_labels
 from threadpoolctl import threadpool_limits
 
-from transduce import BayesianTransducer, RidgeConfidenceMachine, SpectralGraphTransducer, TransductiveRidge
+from transduce import (
+    BayesianTransducer,
+    RidgeConfidenceMachine,
+    SpectralGraphTransducer,
+    TransductiveRidge,
+)
 from transduce.methods.gaussian_process.process import Objective
 from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph, spectrum
 
@@ -97,7 +102,13 @@ def bayesian(n):
     X, _ = regression(n, n)
     y = np.where(np.arange(n) < N_LABELS, X[:, 0] > 0, np.nan)
     model = BayesianTransducer(
-        width=5.0, softness=0.0, n_balls=2, max_bounces=20_000, tolerance=1e-9, n_jobs=1, random_state=0
+        width=5.0,
+        softness=0.0,
+        n_balls=2,
+        max_bounces=20_000,
+        tolerance=1e-9,
+        n_jobs=1,
+        random_state=0,
     )
     return lambda: model.fit(X, y)
 
@@ -257,7 +268,9 @@ def time_system(system, n_sizes) -> Iterator[dict[str, Any]]:
     for n in system.sizes[:n_sizes]:
         seconds = best_of(system.prepare(n))
         print(f"  {system.name}: n = {n:,}, {seconds:.3g} s", flush=True)
-        yield line(system.name, system.expected, system.unit, system.formula, n, seconds, system.count(n))
+        yield line(
+            system.name, system.expected, system.unit, system.formula, n, seconds, system.count(n)
+        )
 
 
 def line(name, expected, unit, formula, n, seconds, count):
@@ -296,14 +309,22 @@ def time_graphs(n_sizes) -> Iterator[dict[str, Any]]:
     graph("approximate")(3_000)()
     for n in GRAPH_SIZES[:n_sizes]:
         X, _ = clustered(n)
-        seconds = best_of(lambda X=X: neighbor_graph(X, method="approximate", random_state=0, n_jobs=1), 2)
+        seconds = best_of(
+            lambda X=X: neighbor_graph(X, method="approximate", random_state=0, n_jobs=1), 2
+        )
         yield line(words[0], "1 to 1.5", "", "", n, seconds, np.nan)
         A = neighbor_graph(X, method="approximate", random_state=0, n_jobs=1)
         with CountedSteps() as counted:
             graph_spectrum(A, random_state=0, n_jobs=1)
         seconds = best_of(lambda A=A: graph_spectrum(A, random_state=0, n_jobs=1), 2)
         yield line(
-            words[1], "1", "bytes", "counted: matrix and block at each step", n, seconds, counted.bytes
+            words[1],
+            "1",
+            "bytes",
+            "counted: matrix and block at each step",
+            n,
+            seconds,
+            counted.bytes,
         )
         print(f"  SpectralGraphTransducer: n = {n:,}", flush=True)
 
@@ -357,17 +378,28 @@ def draw(table, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    style = {"svg.hashsalt": "transduce", "svg.fonttype": "none", "font.size": 9, "legend.frameon": False}
+    style = {
+        "svg.hashsalt": "transduce",
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "legend.frameon": False,
+    }
     style |= {"axes.spines.top": False, "axes.spines.right": False}
     methods = table["system"].str.partition(",")[0]
     colours, marks = ("#1b6ca8", "#c8371e", "#3f8f3f", "#777777"), "os^D"
     with plt.rc_context(style):
-        figure, axes = plt.subplots(2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained")
+        figure, axes = plt.subplots(
+            2, 3, figsize=(10, 6.4), sharex=True, sharey=True, layout="constrained"
+        )
         for axis, method in zip(axes.flat, methods.unique(), strict=False):
-            for i, (name, part) in enumerate(table[methods == method].groupby("system", sort=False)):
+            for i, (name, part) in enumerate(
+                table[methods == method].groupby("system", sort=False)
+            ):
                 slope, upper = exponent(part), part.tail(UPPER)
                 label = f"{name.partition(', ')[2]}: {slope:.2f}"
-                axis.loglog(part["n"], part["seconds"], marks[i], color=colours[i], ms=4, label=label)
+                axis.loglog(
+                    part["n"], part["seconds"], marks[i], color=colours[i], ms=4, label=label
+                )
                 middle = np.exp(np.log(upper[["n", "seconds"]]).mean())
                 fitted = middle["seconds"] * (upper["n"] / middle["n"]) ** slope
                 axis.loglog(upper["n"], fitted, color=colours[i], lw=1)

@@ -79,7 +79,9 @@ def all_tables(wanted):
     """Return features and labels by name: the papers' tables where they are, else simulated ones."""
     tables, folder = simulated(), Path(os.environ.get("TRANSDUCE_DATA", "")) / "regression"
     for name in PAPERS:
-        path = next((p for p in (folder / f"{name}.csv", folder / f"{name}.csv.gz") if p.exists()), None)
+        path = next(
+            (p for p in (folder / f"{name}.csv", folder / f"{name}.csv.gz") if p.exists()), None
+        )
         if path is None:
             continue
         frame = pd.read_csv(path).dropna()
@@ -104,7 +106,11 @@ def probabilities(X, y, mask, n_labels, rng):
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if np.sum(1 / (1 + np.exp(-logit - middle))) > n_labels else (middle, high)
+        low, high = (
+            (low, middle)
+            if np.sum(1 / (1 + np.exp(-logit - middle))) > n_labels
+            else (middle, high)
+        )
     chance = 1 / (1 + np.exp(-logit - middle))
     return chance, np.full(len(y), chance.mean()) if mask == "label" else chance
 
@@ -134,7 +140,9 @@ def measure(name, X, y, mask, n_labels, seed):
                 "unbounded": float(np.isinf(model.answer_.regions.measure()[at]).mean()),
                 "kind": model.guarantee_.kind,
                 "effective": model.guarantee_.effective,
-                "rejected": bool(model.exchangeability_ is not None and model.exchangeability_.shifted),
+                "rejected": bool(
+                    model.exchangeability_ is not None and model.exchangeability_.shifted
+                ),
             }
         )
     return lines
@@ -143,7 +151,9 @@ def measure(name, X, y, mask, n_labels, seed):
 def show(lines):
     """Print the tables."""
     frame = pd.DataFrame(lines)
-    usual = frame[frame["way"] == "as usual"].set_index(["table", "mask", "labels", "seed"])["width"]
+    usual = frame[frame["way"] == "as usual"].set_index(["table", "mask", "labels", "seed"])[
+        "width"
+    ]
     keys = pd.MultiIndex.from_frame(frame[["table", "mask", "labels", "seed"]])
     frame["ratio"] = np.log(frame["width"].to_numpy() / usual.reindex(keys).to_numpy())
     for labels in sorted(frame["labels"].unique()):
@@ -153,7 +163,9 @@ def show(lines):
                 continue
             by_table = part.groupby(["way", "table"])["coverage"].mean()
             found = part.groupby("way").agg(
-                coverage=("coverage", "mean"), width=("ratio", "mean"), unbounded=("unbounded", "mean")
+                coverage=("coverage", "mean"),
+                width=("ratio", "mean"),
+                unbounded=("unbounded", "mean"),
             )
             found["width"] = np.exp(found["width"])
             found.insert(1, "worst table", by_table.groupby("way").min())
@@ -176,7 +188,11 @@ def main():
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     args.out.parent.mkdir(exist_ok=True)
-    lines = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    lines = (
+        [json.loads(line) for line in args.out.read_text().splitlines()]
+        if args.out.exists()
+        else []
+    )
     done = {(line["table"], line["mask"], line["labels"], line["seed"]) for line in lines}
     warnings.simplefilter("ignore")
     tables = all_tables(args.tables)

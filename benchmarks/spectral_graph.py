@@ -126,7 +126,9 @@ def run_whole(n, method):
     unlabelled = np.isnan(y)
     compile_first()
     small, classes = clustered(1000)
-    answer(method, small, few_labels(classes, np.random.default_rng(0)))  # imports what the method needs
+    answer(
+        method, small, few_labels(classes, np.random.default_rng(0))
+    )  # imports what the method needs
     answers, first = timed(lambda: answer(method, X, y))
     # A single run of less than seconds says little: the best of three.
     others = [timed(lambda: answer(method, X, y))[1] for _ in range(2 if first < 5 else 0)]
@@ -158,9 +160,10 @@ def answer(method, X, y, graph=None):
 
     graph = neighbor_graph(X, random_state=0) if graph is None else graph
     rows = np.flatnonzero(~np.isnan(y))
-    learner = {"Laplace learning": graphlearning.ssl.laplace, "Poisson learning": graphlearning.ssl.poisson}[
-        method
-    ]
+    learner = {
+        "Laplace learning": graphlearning.ssl.laplace,
+        "Poisson learning": graphlearning.ssl.poisson,
+    }[method]
     return learner(sp.csr_matrix(graph)).fit_predict(rows, y[rows].astype(int))
 
 
@@ -265,11 +268,17 @@ def compare_peers(sizes):
         ours = apart("whole", n, "transduce")
         for method in ("transduce", *PEERS):
             before, seconds = last.get(method, (n, 0.0))
-            power = 2 if method.startswith("Label") else 1  # those compare every row with every other
+            power = (
+                2 if method.startswith("Label") else 1
+            )  # those compare every row with every other
             if method == "transduce":
                 result = ours
             else:
-                result = apart("whole", n, method) if seconds * (n / before) ** power <= LIMIT_S else None
+                result = (
+                    apart("whole", n, method)
+                    if seconds * (n / before) ** power <= LIMIT_S
+                    else None
+                )
             last[method] = (n, result["s"]) if result else (before, max(seconds, LIMIT_S))
             line = {"n": n, "method": method, **(result or {})}
             lines.append({**line, "time / ours": line["s"] / ours["s"] if result else np.nan})
@@ -305,23 +314,43 @@ def measure(size):
             compare_parts("spectrum", large[:1], ("ours", "ARPACK, double precision")),
         ),
         ("ten neighbours, nearly all found", "which", compare_parts("neighbors", large, NEARLY)),
-        ("ten neighbours, exact", "which", compare_parts("neighbors", at_most(large, 100_000), EXACT)),
+        (
+            "ten neighbours, exact",
+            "which",
+            compare_parts("neighbors", at_most(large, 100_000), EXACT),
+        ),
     ):
         for n, part in found.groupby("n", sort=False) if len(found) else ():
             ours, *others = part.to_dict("records")
             megabytes = 1024 * ours["peak GB"]
             lines += [
-                line(name, what, n, ours["s"], other[key], other["s"], megabytes, 1024 * other["peak GB"])
+                line(
+                    name,
+                    what,
+                    n,
+                    ours["s"],
+                    other[key],
+                    other["s"],
+                    megabytes,
+                    1024 * other["peak GB"],
+                )
                 for other in others
                 if np.isfinite(other.get("s", np.nan))
             ]
-    order = {opponent: i for i, opponent in enumerate(dict.fromkeys(found["opponent"] for found in lines))}
-    return as_frame(sorted(lines, key=lambda found: (found["what"], order[found["opponent"]], found["n"])))
+    order = {
+        opponent: i
+        for i, opponent in enumerate(dict.fromkeys(found["opponent"] for found in lines))
+    }
+    return as_frame(
+        sorted(lines, key=lambda found: (found["what"], order[found["opponent"]], found["n"]))
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES["full"]), help="numbers of rows")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=list(SIZES["full"]), help="numbers of rows"
+    )
     parser.add_argument("--quick", action="store_true", help="10,000 and 70,000 rows only")
     parser.add_argument("--out", type=Path, help="folder for the tables as CSV")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
@@ -329,18 +358,27 @@ def main():
     warnings.simplefilter("ignore")
     if options.one:
         kind, n, *rest = options.one
-        runs = {"steps": run_steps, "whole": run_whole, "spectrum": run_spectrum, "neighbors": run_neighbors}
+        runs = {
+            "steps": run_steps,
+            "whole": run_whole,
+            "spectrum": run_spectrum,
+            "neighbors": run_neighbors,
+        }
         print(json.dumps(runs[kind](int(n), *rest)))
         return
     sizes = [10_000, 70_000] if options.quick else options.sizes
     large = [n for n in sizes if n >= 70_000]
     names = ["transduce", "numpy", "scipy", "scikit-learn", "graphlearning", "faiss-cpu"]
     print(
-        platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep="; "
+        platform.processor() or platform.machine(),
+        *(f"{name} {version(name)}" for name in names),
+        sep="; ",
     )
     for name, make in {
         "steps": lambda: compare_steps(sizes),
-        "spectrum": lambda: compare_parts("spectrum", large[:1], ("ours", "ARPACK, double precision")),
+        "spectrum": lambda: compare_parts(
+            "spectrum", large[:1], ("ours", "ARPACK, double precision")
+        ),
         "neighbors": lambda: compare_parts("neighbors", large, NEARLY),
         "neighbors_exact": lambda: compare_parts("neighbors", at_most(large, 100_000), EXACT),
         "peers": lambda: compare_peers(sizes),

@@ -73,7 +73,10 @@ def compare_peers(n_draws):
                     "verdict": verdict,
                 }
             )
-        print(pd.DataFrame(lines[-5:]).to_string(index=False, float_format=lambda x: f"{x:.3g}"), flush=True)
+        print(
+            pd.DataFrame(lines[-5:]).to_string(index=False, float_format=lambda x: f"{x:.3g}"),
+            flush=True,
+        )
     return pd.DataFrame(lines)
 
 
@@ -90,7 +93,12 @@ def compare_settings(n_draws):
                 for y in draws
             ]
             lines.append(
-                {"data": name, "setting": setting, "value": value, "accuracy %": 100 * np.mean(shares)}
+                {
+                    "data": name,
+                    "setting": setting,
+                    "value": value,
+                    "accuracy %": 100 * np.mean(shares),
+                }
             )
     table = pd.DataFrame(lines).pivot_table(
         index=["setting", "value"], columns="data", values="accuracy %", sort=False
@@ -105,11 +113,17 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     try:
-        results = {"peers": compare_peers(options.draws), "settings": compare_settings(options.draws)}
+        results = {
+            "peers": compare_peers(options.draws),
+            "settings": compare_settings(options.draws),
+        }
     except FileNotFoundError as error:
         sys.exit(str(error))
     for name, table in results.items():
-        print(f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}')}", flush=True)
+        print(
+            f"\n{name}\n{table.to_string(index=False, float_format=lambda x: f'{x:.3g}')}",
+            flush=True,
+        )
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             table.to_csv(options.out / f"spectral_graph_{name}.csv", index=False)

@@ -17,8 +17,27 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-COLUMNS = ["method", "what", "n", "ours_s", "opponent", "opponent_s", "ratio", "ours_mb", "opponent_mb"]
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "online-cp", "crepes", "graphlearning", "faiss-cpu")
+COLUMNS = [
+    "method",
+    "what",
+    "n",
+    "ours_s",
+    "opponent",
+    "opponent_s",
+    "ratio",
+    "ours_mb",
+    "opponent_mb",
+]
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "online-cp",
+    "crepes",
+    "graphlearning",
+    "faiss-cpu",
+)
 SIZES = ("quick", "standard", "full")
 clock = time.process_time if os.environ.get("BENCH_CLOCK") == "cpu" else time.perf_counter
 

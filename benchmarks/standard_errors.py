@@ -53,7 +53,10 @@ def main():
             shares, counts = [], []
             for name in dataset_names("regression"):
                 if name not in LEFT_OUT and enters(name, labels):
-                    found = [bands(*deal("regression", name, labels, draw)) for draw in range(options.draws)]
+                    found = [
+                        bands(*deal("regression", name, labels, draw))
+                        for draw in range(options.draws)
+                    ]
                     shares.append(np.mean(found))
             print(
                 f"{labels} labels, Gaussian process: 90 % bands hold {min(shares):.2f} to {max(shares):.2f} of the "
@@ -75,9 +78,13 @@ def main():
                     for word, model in models.items():
                         try:
                             counts.append((word, *calibration(model, X, y, n_labels)))
-                        except ValueError as error:  # equal rows with different labels have no separator
+                        except (
+                            ValueError
+                        ) as error:  # equal rows with different labels have no separator
                             print(f"{word} left out {name}: {error}", flush=True)
-            table = pd.DataFrame(counts, columns=["method", "confident", "right", "error"]).groupby("method")
+            table = pd.DataFrame(counts, columns=["method", "confident", "right", "error"]).groupby(
+                "method"
+            )
             sums, errors = table[["confident", "right"]].sum(), table["error"].mean()
             for word in sums.index:
                 share = sums["right"][word] / sums["confident"][word]

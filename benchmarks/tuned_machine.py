@@ -38,7 +38,9 @@ def make_menu(X, n_settings):
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     menu, median = list(default_menu(scaled)), median_width(scaled)
     widths = median * np.geomspace(0.25, 4.0, max(n_settings - len(menu), 0) // 4 + 1)
-    menu += [Setting("rbf", float(width), ridge) for width in widths for ridge in (0.1, 0.3, 1.0, 3.0)]
+    menu += [
+        Setting("rbf", float(width), ridge) for width in widths for ridge in (0.1, 0.3, 1.0, 3.0)
+    ]
     return menu[:n_settings]
 
 

@@ -93,7 +93,9 @@ def conformal(X, y, seed, calibration="auto"):
 def row(X, y, seed):
     machine = RidgeConfidenceMachine(settings="leave-one-out").fit(X, y)
     own = blend("regression", seed).fit(X, y).answer_
-    answer = with_values(machine.answer_, own.values, own.status, own.standard_errors, own.probabilities)
+    answer = with_values(
+        machine.answer_, own.values, own.status, own.standard_errors, own.probabilities
+    )
     return answer.regions.hull()
 
 
@@ -129,7 +131,12 @@ def methods(n_labels, calibration):
     if calibration:
         numbers = [number for number in (19, 29, 49, 79) if number <= n_labels // 2]
         return {f"{n} held out": lambda X, y, s, n=n: conformal(X, y, s, n) for n in numbers}
-    found = {"row": row, "fixed machine": fixed, "split": split, "CV+": lambda X, y, s: cross(X, y, s, 5)}
+    found = {
+        "row": row,
+        "fixed machine": fixed,
+        "split": split,
+        "CV+": lambda X, y, s: cross(X, y, s, 5),
+    }
     if n_labels >= 20:
         found["column"] = conformal
         found["column, before"] = before
@@ -171,7 +178,10 @@ def judge(task, answer, X, y, n_labels, seed):
     truth = y[n_labels:]
     if task == "classification":
         found, classes = answer(X, with_holes(X, y[:n_labels]), seed)
-        inside = [c in classes and s[np.searchsorted(classes, c)] for s, c in zip(found, truth, strict=True)]
+        inside = [
+            c in classes and s[np.searchsorted(classes, c)]
+            for s, c in zip(found, truth, strict=True)
+        ]
         return float(found.sum(axis=1).mean()), float(np.mean(inside))
     holes = np.append(y[:n_labels], np.full(len(truth), np.nan))
     low, high = np.asarray(answer(X, holes, seed), dtype=float).T
@@ -197,7 +207,9 @@ def main():
         warnings.simplefilter("ignore")
         for labels in options.labels:
             names = [
-                name for name in dataset_names(options.task) if name not in LEFT_OUT and enters(name, labels)
+                name
+                for name in dataset_names(options.task)
+                if name not in LEFT_OUT and enters(name, labels)
             ]
             for name, draw in [(name, draw) for draw in range(options.draws) for name in names]:
                 X, y, n_labels, seed = deal(options.task, name, labels, draw)
@@ -206,7 +218,9 @@ def main():
                     ways = sets(n_labels)
                 else:
                     ways = methods(n_labels, options.calibration)
-                ways = {name: way for name, way in ways.items() if name in (options.methods or ways)}
+                ways = {
+                    name: way for name, way in ways.items() if name in (options.methods or ways)
+                }
                 for method, answer in ways.items():
                     key = (options.task, name, labels, draw, method)
                     if key in seen:
@@ -215,10 +229,18 @@ def main():
                     try:
                         width, coverage = judge(options.task, answer, X, y, n_labels, seed)
                     except Exception as error:  # a peer of any make may raise anything
-                        print(f"{method} failed on {name} with {labels} labels: {error}", flush=True)
+                        print(
+                            f"{method} failed on {name} with {labels} labels: {error}", flush=True
+                        )
                         continue
-                    line = dict(zip(("task", "table", "labels", "draw", "method"), key, strict=True))
-                    line |= {"width": width, "coverage": coverage, "seconds": time.process_time() - began}
+                    line = dict(
+                        zip(("task", "table", "labels", "draw", "method"), key, strict=True)
+                    )
+                    line |= {
+                        "width": width,
+                        "coverage": coverage,
+                        "seconds": time.process_time() - began,
+                    }
                     done.append(line)
                     file.write(json.dumps(line) + "\n")
                     file.flush()
@@ -232,13 +254,19 @@ def report(found, options):
     found = found[found["method"].isin(options.methods or found["method"])]
     for labels, part in found.groupby("labels", sort=False):
         counts = part.groupby(["table", "draw"])["method"].nunique()
-        whole = part.set_index(["table", "draw"]).loc[counts[counts == counts.max()].index].reset_index()
+        whole = (
+            part.set_index(["table", "draw"])
+            .loc[counts[counts == counts.max()].index]
+            .reset_index()
+        )
         table = whole.groupby("method").agg(
             width=("width", lambda widths: np.exp(np.log(np.maximum(widths, 1e-9)).mean())),
             coverage=("coverage", "mean"),
             seconds=("seconds", "mean"),
         )
-        print(f"\n{labels} labels, {whole['table'].nunique()} tables, {len(whole) // len(table)} draws")
+        print(
+            f"\n{labels} labels, {whole['table'].nunique()} tables, {len(whole) // len(table)} draws"
+        )
         print(table.sort_values("width").round(3).to_string())
 
 

@@ -49,7 +49,9 @@ The rest of this page is what `--help` prints.
 def help_of(*words: str) -> str:
     """Return the help of a command, in a terminal of 100 columns without colours."""
     settings = {"terminal_width": 100, "prog_name": "transduce"}
-    result = CliRunner().invoke(app, [*words, "--help"], env={"NO_COLOR": "1", "TERM": "dumb"}, **settings)
+    result = CliRunner().invoke(
+        app, [*words, "--help"], env={"NO_COLOR": "1", "TERM": "dumb"}, **settings
+    )
     assert result.exit_code == 0, result.output
     return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
 
@@ -69,7 +71,8 @@ def page() -> str:
         ("demo",),
     ]
     parts = [
-        f"## {' '.join(('transduce', *words))}\n\n```text\n{help_of(*words)}\n```\n" for words in commands
+        f"## {' '.join(('transduce', *words))}\n\n```text\n{help_of(*words)}\n```\n"
+        for words in commands
     ]
     return "\n".join([INTRODUCTION, *parts])
 

@@ -31,7 +31,10 @@ QUICK = "--method ridge"
 # Which table, with which options: every design, each kind of label, and what may go wrong.
 FILLS = {
     "numbers": ("numbers", QUICK),
-    "numbers, for the column": ("numbers", f"{QUICK} --guarantee column --tolerance 1 --reject-share 0.1"),
+    "numbers, for the column": (
+        "numbers",
+        f"{QUICK} --guarantee column --tolerance 1 --reject-share 0.1",
+    ),
     "numbers, by a blend": ("numbers", "--budget 20"),
     "classes": ("classes", QUICK),
     "classes, within classes": ("classes", f"{QUICK} --label-conditional --guarantee column"),
@@ -65,7 +68,10 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return a table of a kind with an empty column y, and what y is where it has a label."""
     rng, n = np.random.default_rng(0), 700 if kind == "many" else 160
     frame = pd.DataFrame(rng.normal(size=(n, 2)).round(3), columns=["a", "b"])
-    frame["kind"], frame["group"] = rng.choice(["u", "v"], n), [f"g{k}" for k in rng.integers(0, 30, n)]
+    frame["kind"], frame["group"] = (
+        rng.choice(["u", "v"], n),
+        [f"g{k}" for k in rng.integers(0, 30, n)],
+    )
     frame["time"], frame["p"] = np.arange(n), 0.5
     noise = rng.normal(size=n) * (1.0 + (np.arange(n) / 10.0 if kind == "ordered" else 0.0))
     y = pd.Series((10.0 + (0.0 if kind == "noise" else 3.0) * frame["a"] + noise).round(2))
@@ -84,7 +90,9 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
     if kind == "limits":
         y = y.map(str).where(y > 8.0, "<8.0")
     if kind == "one label":
-        known &= ((y == "low") | (np.arange(n) == np.flatnonzero(known & (y == "high"))[0])).to_numpy()
+        known &= (
+            (y == "low") | (np.arange(n) == np.flatnonzero(known & (y == "high"))[0])
+        ).to_numpy()
     if kind.startswith("drawn"):
         frame["drawn"] = known & (rng.random(n) < 0.5)
         lost = {"drawn empty": 0.3, "drawn classes": 0.05}.get(kind, 0.0)
@@ -105,7 +113,16 @@ def fills() -> Iterator[tuple[str, str]]:
     for name, (kind, options) in FILLS.items():
         frame, _ = make_table(kind)
         frame.to_csv("t.csv", index=False)
-        words = ["fill", "t.csv", "--target", "y", "--report", "t.html", "--force", *options.split()]
+        words = [
+            "fill",
+            "t.csv",
+            "--target",
+            "y",
+            "--report",
+            "t.html",
+            "--force",
+            *options.split(),
+        ]
         yield f"fill: {name}", said_by(*words)
         yield f"report: {name}", visible(Path("t.html").read_text(encoding="utf-8"))
 
@@ -116,7 +133,9 @@ def other_commands() -> Iterator[tuple[str, str]]:
     frame.to_csv("t.csv", index=False)
     yield (
         "save",
-        said_by("fill", "t.csv", "--target", "y", *QUICK.split(), "--save", "t.transduce", "--force"),
+        said_by(
+            "fill", "t.csv", "--target", "y", *QUICK.split(), "--save", "t.transduce", "--force"
+        ),
     )
     later = {"alike": frame, "few": frame[:3], "shifted": frame.assign(a=frame["a"] + 2.0)}
     for name, rows in later.items():

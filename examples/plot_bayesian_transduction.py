@@ -34,7 +34,9 @@ for ax, softness in zip(axes, (0.0, 0.3), strict=True):
     )
     ax.scatter(*X.T, c="white", s=12, edgecolors="0.4", linewidths=0.5)
     ax.scatter(*X[shown].T, c=y[shown], cmap="RdBu", s=60, edgecolors="black", vmin=-0.3, vmax=1.3)
-    ax.set_title(f"softness {softness:g}: {np.mean(model.answer_.values == truth[np.isnan(y)]):.0%} right")
+    ax.set_title(
+        f"softness {softness:g}: {np.mean(model.answer_.values == truth[np.isnan(y)]):.0%} right"
+    )
 figure.colorbar(shade, ax=axes, label="share of the vote for class 1")
 plt.show()
 
@@ -50,7 +52,9 @@ model = BayesianTransducer(softness="cv", random_state=0).fit(cancer.data, y)
 answer, hidden = model.answer_, cancer.target[np.isnan(y)]
 print(answer)
 area = area_under_rejection_curve(hidden, answer.values, answer.confidence)
-print(f"error {np.mean(answer.values != hidden):.1%}, mean error over all rejection rates {area:.2%}")
+print(
+    f"error {np.mean(answer.values != hidden):.1%}, mean error over all rejection rates {area:.2%}"
+)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 RejectionCurveDisplay.from_answer(answer, hidden, ax=left)

@@ -39,7 +39,9 @@ for name, (X, truth) in tables.items():
     model = TransductiveBlend(random_state=0).fit(X, np.where(unlabelled, np.nan, truth))
     weights[name] = model.weights_
     answers = {
-        member: fitted.answer_.values if hasattr(fitted, "answer_") else fitted.predict(X[unlabelled])
+        member: fitted.answer_.values
+        if hasattr(fitted, "answer_")
+        else fitted.predict(X[unlabelled])
         for member, fitted in model.estimators_.items()
     }
     answers["blend"] = model.answer_.values
@@ -50,7 +52,9 @@ colours = {"diabetes": "#0b5394", "friedman": "#b45f06", "linear": "#6a994e"}
 for ax, numbers in ((left, pd.DataFrame(weights)), (right, pd.DataFrame(errors))):
     places = np.arange(len(numbers))
     for k, table in enumerate(numbers):
-        ax.barh(places + 0.26 * (k - 1), numbers[table], height=0.24, color=colours[table], label=table)
+        ax.barh(
+            places + 0.26 * (k - 1), numbers[table], height=0.24, color=colours[table], label=table
+        )
     ax.set_yticks(places, [member.replace("_", " ") for member in numbers.index])
     ax.invert_yaxis()
 left.axvline(1 / 4, color="0.3", linestyle=":", linewidth=1.2)

@@ -59,13 +59,17 @@ scores = []
 for seed in range(n_splits):
     scores.append(score(seed))
     if sys.stderr.isatty():
-        print(f"\rsplit {seed + 1} of {n_splits}", end="\n" * (seed + 1 == n_splits), file=sys.stderr)
+        print(
+            f"\rsplit {seed + 1} of {n_splits}", end="\n" * (seed + 1 == n_splits), file=sys.stderr
+        )
 scores = np.array(scores)
 table = pd.DataFrame(
     {
         "guaranteed": [f"{100 * level:g} %" for level in LEVELS],
         "this split": [f"{100 * share:.1f} %" for share in scores[0, :, 0]],
-        f"mean of {n_splits} splits": [f"{100 * share:.1f} %" for share in scores[:, :, 0].mean(axis=0)],
+        f"mean of {n_splits} splits": [
+            f"{100 * share:.1f} %" for share in scores[:, :, 0].mean(axis=0)
+        ],
         "mean width": [f"{width:.0f}" for width in scores[:, :, 1].mean(axis=0)],
     }
 )
@@ -77,13 +81,17 @@ print(table.to_string(index=False))
 # %%
 # The regions of the first split, and guaranteed against observed coverage of all splits.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1]
+)
 RegionDisplay.from_answer(machine.answer_, y_true=truth[unlabelled], ax=left)
 left.set(title="90 % regions of the unlabelled rows", ylabel="disease progression")
 right.axline((0.9, 0.9), slope=1, color="lightgrey", label="as guaranteed")
 right.plot(LEVELS, scores[:, :, 0].T, "_", ms=9, alpha=0.35, color="tab:blue")
 right.plot(LEVELS, scores[:, :, 0].mean(axis=0), "o", color="tab:blue", label="observed")
-right.set(xlabel="guaranteed coverage", ylabel="observed coverage", title=f"Coverage of {n_splits} splits")
+right.set(
+    xlabel="guaranteed coverage", ylabel="observed coverage", title=f"Coverage of {n_splits} splits"
+)
 right.legend(loc="upper left")
 
 # %%

@@ -60,7 +60,9 @@ cancer = load_breast_cancer()
 names = cancer.target_names[cancer.target].astype(object)
 hidden_truth = names.copy()
 names[np.random.default_rng(1).permutation(569)[200:]] = None
-model = ConformalTransducer(RandomForestClassifier(random_state=0), random_state=0).fit(cancer.data, names)
+model = ConformalTransducer(RandomForestClassifier(random_state=0), random_state=0).fit(
+    cancer.data, names
+)
 picked = model.select(label="malignant", false_discovery=0.1)
 print(picked)
 mistakes = int(np.sum(hidden_truth[picked.rows] != "malignant"))

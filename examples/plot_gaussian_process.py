@@ -49,7 +49,9 @@ for name, model in models.items():
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 3.8), layout="constrained")
 RelevanceDisplay.from_estimator(models["another prior"], ax=left)
 moments = models["another prior"].moments_.iloc[::-1]
-right.errorbar(moments["mean"], moments.index, xerr=moments["standard deviation"], fmt="o", capsize=4)
+right.errorbar(
+    moments["mean"], moments.index, xerr=moments["standard deviation"], fmt="o", capsize=4
+)
 right.set_xlabel("label: mean and one standard deviation either way")
 left.set_title("Relevance of the features")
 right.set_title("Moments before and after matching")

@@ -26,7 +26,10 @@ y[labelled] = truth[labelled]
 model = SpectralGraphTransducer(random_state=0).fit(X, y)
 nearest = KNeighborsClassifier(1, metric="cosine").fit(X[labelled], truth[labelled])
 unlabelled = model.answer_.rows
-print(f"right answers: graph {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}, ", end="")
+print(
+    f"right answers: graph {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}, ",
+    end="",
+)
 print(f"nearest labelled row {np.mean(nearest.predict(X[unlabelled]) == truth[unlabelled]):.0%}")
 
 # %%

@@ -37,7 +37,8 @@ def errors(seed, **settings):
 paper = {"width": np.exp(2.75), "ridge": 0.1, "tether": 50 / 256}
 settings = {"the paper's": paper, "automatic": {}, "automatic, tether by cv": {"tether": "cv"}}
 means = {
-    name: np.mean([errors(seed, **chosen) for seed in range(3)], axis=0) for name, chosen in settings.items()
+    name: np.mean([errors(seed, **chosen) for seed in range(3)], axis=0)
+    for name, chosen in settings.items()
 }
 print(pd.DataFrame(means, index=["inductive", "transductive"]).T.round(3))
 
@@ -50,7 +51,9 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constraine
 path = TransductiveRidge().fit(X, y).loo_path_.dropna()
 for width, curve in path.sort_values("ridge").groupby("width"):
     left.plot(curve["ridge"], curve["error"], label=f"width {width:.3g}")
-left.set(xscale="log", xlabel="ridge", ylabel="leave-one-out error", ylim=(0, 3 * path["error"].min()))
+left.set(
+    xscale="log", xlabel="ridge", ylabel="leave-one-out error", ylim=(0, 3 * path["error"].min())
+)
 left.legend(fontsize="x-small", ncols=3)
 answer = TransductiveRidge(**paper).fit(X, y).answer_
 nearer = np.abs(answer.values - truth[64:]) <= np.abs(answer.inductive - truth[64:])

@@ -87,7 +87,9 @@ def squared_errors(name, split, n_labelled, n_unlabelled, m, **settings):
     gaps = []
     for group in unlabelled.reshape(-1, m):
         labels = np.append(y[known], np.full(m, np.nan))
-        model = TransductiveRidge(standardize=False, **settings).fit(X[np.append(known, group)], labels)
+        model = TransductiveRidge(standardize=False, **settings).fit(
+            X[np.append(known, group)], labels
+        )
         gaps.append([model.answer_.inductive - y[group], model.answer_.values - y[group]])
     return dict(zip(BOTH, np.mean(np.square(gaps), axis=(0, 2)), strict=True))
 
@@ -108,7 +110,9 @@ def show_figure(study, part, title, frame, varied, digits):
     long = frame.melt(id_vars=varied, value_vars=BOTH, var_name="column", value_name="value")
     summary = summarise(long, varied, "column", "value")
     summary["row"] = [f"{varied} {float(value):g}" for value in summary["row"]]
-    tests = "; ".join(f"{varied} {value:g}: {compared(group)}" for value, group in frame.groupby(varied))
+    tests = "; ".join(
+        f"{varied} {value:g}: {compared(group)}" for value, group in frame.groupby(varied)
+    )
     note = f"Splits in which the transductive error is lower or higher than the inductive one (Wilcoxon p). {tests}."
     study.publish(part, title, summary, digits=digits, note=note)
     draw_errors(study, part, frame, varied)
@@ -150,11 +154,30 @@ def draw_errors(study, part, frame, varied):
 
 
 def figure1a(study: Study) -> None:
-    fixed = {"name": "boston", "ridge": 0.005, "tether": 10.0, "n_labelled": 481, "n_unlabelled": 25}
-    widths = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6)  # the last three are not in the paper
+    fixed = {
+        "name": "boston",
+        "ridge": 0.005,
+        "tether": 10.0,
+        "n_labelled": 481,
+        "n_unlabelled": 25,
+    }
+    widths = (
+        0.4,
+        0.5,
+        0.6,
+        0.7,
+        0.8,
+        0.9,
+        1.0,
+        1.2,
+        1.4,
+        1.6,
+    )  # the last three are not in the paper
     cells = [{**fixed, "log_width": w, "split": s} for s in study.splits(12, 100) for w in widths]
     frame = study.collect("figure1a", cells, by_width).rename(columns={"log_width": "log width"})
-    show_figure(study, "figure1a", "Figure 1a. boston, 481 / 25: mean squared error", frame, "log width", 2)
+    show_figure(
+        study, "figure1a", "Figure 1a. boston, 481 / 25: mean squared error", frame, "log width", 2
+    )
 
 
 def figure1b(study: Study) -> None:
@@ -168,7 +191,9 @@ def figure1b(study: Study) -> None:
     }
     cells = [{**fixed, "m": m, "split": s} for s in study.splits(12, 100) for m in (3, 8, 24)]
     frame = study.collect("figure1b", cells, by_number)
-    show_figure(study, "figure1b", "Figure 1b. boston, 481 labelled: mean squared error", frame, "m", 2)
+    show_figure(
+        study, "figure1b", "Figure 1b. boston, 481 labelled: mean squared error", frame, "m", 2
+    )
 
 
 def figure1c(study: Study) -> None:
@@ -176,7 +201,14 @@ def figure1c(study: Study) -> None:
     widths = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75)
     cells = [{**fixed, "log_width": w, "split": s} for s in study.splits(25, 100) for w in widths]
     frame = study.collect("figure1c", cells, by_width).rename(columns={"log_width": "log width"})
-    show_figure(study, "figure1c", "Figure 1c. kin-32fh, 64 / 256: mean squared error", frame, "log width", 4)
+    show_figure(
+        study,
+        "figure1c",
+        "Figure 1c. kin-32fh, 64 / 256: mean squared error",
+        frame,
+        "log width",
+        4,
+    )
 
 
 def figure1d(study: Study) -> None:
@@ -188,9 +220,13 @@ def figure1d(study: Study) -> None:
         "n_labelled": 64,
         "n_unlabelled": 256,
     }
-    cells = [{**fixed, "m": m, "split": s} for s in study.splits(25, 100) for m in (16, 32, 64, 128, 256)]
+    cells = [
+        {**fixed, "m": m, "split": s} for s in study.splits(25, 100) for m in (16, 32, 64, 128, 256)
+    ]
     frame = study.collect("figure1d", cells, by_number)
-    show_figure(study, "figure1d", "Figure 1d. kin-32fh, 64 labelled: mean squared error", frame, "m", 4)
+    show_figure(
+        study, "figure1d", "Figure 1d. kin-32fh, 64 labelled: mean squared error", frame, "m", 4
+    )
 
 
 # ------------------------------------------------------------------------------------------------ table 1
@@ -228,7 +264,8 @@ def choose_ridge(name):
     for Z, rows in zip(sets, learn[:5], strict=True):
         labels = (t[rows] - t[rows].mean())[:, None]
         errors += [
-            RidgeSpectrum.of_kernel(Kernel("rbf", w).matrix(Z, Z), labels).errors(ridges) for w in widths
+            RidgeSpectrum.of_kernel(Kernel("rbf", w).matrix(Z, Z), labels).errors(ridges)
+            for w in widths
         ]
     best = np.unravel_index(np.argmin(errors), errors.shape)
     return {"width": widths[best[0]], "ridge": ridges[best[1]]}
@@ -238,11 +275,15 @@ def choose_svm(name):
     """Return the medians of C and gamma that five folds choose in each of the first five training sets."""
     X, t, learn, _ = read_classes(name)
     base = (
-        0.5 / median_width(StandardScaler().fit_transform(X[learn[0]]) if scaled(name) else X[learn[0]]) ** 2
+        0.5
+        / median_width(StandardScaler().fit_transform(X[learn[0]]) if scaled(name) else X[learn[0]])
+        ** 2
     )
     grid = {"svc__C": 10.0 ** np.arange(-1, 3.1, 0.5), "svc__gamma": base * 4.0 ** np.arange(-2, 3)}
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    found = [GridSearchCV(make_svm(name), grid, cv=folds).fit(X[r], t[r]).best_params_ for r in learn[:5]]
+    found = [
+        GridSearchCV(make_svm(name), grid, cv=folds).fit(X[r], t[r]).best_params_ for r in learn[:5]
+    ]
     return {key: np.median([f[f"svc__{key}"] for f in found]) for key in ("C", "gamma")}
 
 
@@ -275,16 +316,22 @@ def table1(study: Study) -> None:
     names = [name for name, splits in numbers.items() if len(splits)]
     bases = dict.fromkeys(name.split(",")[0] for name in names)
     chosen = (
-        study.collect("settings", [{"name": base} for base in bases], choose).set_index("name").T.to_dict()
+        study.collect("settings", [{"name": base} for base in bases], choose)
+        .set_index("name")
+        .T.to_dict()
     )
     cells = [{"name": n, "split": s, **chosen[n.split(",")[0]]} for n in names for s in numbers[n]]
     frame = study.collect("table1", cells, test_errors)
     published = {(n, c): f for n in names for c, f in zip(COLUMNS, PAPER[n], strict=True)}
-    long = frame.melt(id_vars="name", value_vars=[*BOTH, "SVM"], var_name="column", value_name="value")
+    long = frame.melt(
+        id_vars="name", value_vars=[*BOTH, "SVM"], var_name="column", value_name="value"
+    )
     summary = summarise(long, "name", "column", "value", published)
     quoted = [[n, c, np.nan, np.nan, 0, published[n, c]] for n in names for c in COLUMNS[:2]]
     summary = pd.concat([pd.DataFrame(quoted, columns=summary.columns), summary], ignore_index=True)
-    tests = "; ".join(f"{name} {compared(group)}" for name, group in frame.groupby("name", sort=False))
+    tests = "; ".join(
+        f"{name} {compared(group)}" for name, group in frame.groupby("name", sort=False)
+    )
     note = f"Splits in which the transductive error is lower or higher than the inductive one (Wilcoxon p): {tests}."
     study.publish("table1", "Table 1. Test error, %", summary, digits=1, note=note)
     draw_table(study, summary, names)
@@ -292,7 +339,9 @@ def table1(study: Study) -> None:
 
 def compared(frame):
     """Say in how many splits the transductive error is lower and higher."""
-    lower, higher = (np.sum(sign * (frame["inductive"] - frame["transductive"]) > 0) for sign in (1, -1))
+    lower, higher = (
+        np.sum(sign * (frame["inductive"] - frame["transductive"]) > 0) for sign in (1, -1)
+    )
     return f"{lower} lower, {higher} higher ({paired_test(frame)})"
 
 
@@ -304,9 +353,19 @@ def draw_table(study, summary, names):
     ):
         lines = summary[summary["column"] == column].set_index("row").loc[names]
         place = -np.arange(len(names)) + shift
-        ax.errorbar(lines["mean"], place, xerr=lines["sd"], fmt="o", color=colour, markersize=4, label=column)
+        ax.errorbar(
+            lines["mean"],
+            place,
+            xerr=lines["sd"],
+            fmt="o",
+            color=colour,
+            markersize=4,
+            label=column,
+        )
         if lines["paper"].notna().any():
-            ax.plot(lines["paper"], place, "x", color=colour, markersize=6, label=f"{column}, paper")
+            ax.plot(
+                lines["paper"], place, "x", color=colour, markersize=6, label=f"{column}, paper"
+            )
     ax.set_yticks(-np.arange(len(names)), names)
     ax.set(xlabel="test error, % (bars: standard deviation over splits)", xlim=(0, None))
     figure.legend(*ax.get_legend_handles_labels(), loc="upper center", ncols=5, fontsize=8)

@@ -54,11 +54,14 @@ def run_split(name: str, split: int) -> list[dict]:
     # rows it rejects as many.
     rejected = float(np.mean(answers[BAYES][1] < 1.0))
     return [
-        {"method": method, **describe(y[unlabelled], *found, rejected)} for method, found in answers.items()
+        {"method": method, **describe(y[unlabelled], *found, rejected)}
+        for method, found in answers.items()
     ]
 
 
-def describe(truth: np.ndarray, answers: np.ndarray, confidence: np.ndarray, rejected: float) -> dict:
+def describe(
+    truth: np.ndarray, answers: np.ndarray, confidence: np.ndarray, rejected: float
+) -> dict:
     """Return the numbers of one curve, in per cent."""
     curve = errors_at(np.append(SHARES, rejected), truth, answers, confidence)
     area = area_under_rejection_curve(truth, answers, confidence)
@@ -75,7 +78,9 @@ def errors_at(
 ) -> np.ndarray:
     """Return the error among the rows kept when the given shares are rejected; equal confidences in random order."""
     errors, rejected = rejection_curve(truth, answers, confidence)
-    mistakes = np.interp(shares, np.append(rejected, 1.0), np.append(errors * (1.0 - rejected), 0.0))
+    mistakes = np.interp(
+        shares, np.append(rejected, 1.0), np.append(errors * (1.0 - rejected), 0.0)
+    )
     kept = 1.0 - shares
     return np.divide(mistakes, kept, out=np.full(len(shares), np.nan), where=kept > 0.0)
 
@@ -92,7 +97,9 @@ def first_below(curve: np.ndarray, target: float) -> float:
 def figure_2(study: Study) -> None:
     """Error against rejection rate."""
     cells = [{"name": name, "split": split} for split in study.splits(20, 100) for name in WIDTHS]
-    splits = study.collect("figure-2", cells, run_split).sort_values("name", ascending=False, kind="stable")
+    splits = study.collect("figure-2", cells, run_split).sort_values(
+        "name", ascending=False, kind="stable"
+    )
     splits["row"] = splits["name"] + ", " + splits["method"]
     lines = splits.melt(id_vars=["row"], value_vars=list(SHOWN.values()), var_name="column")
     lines["column"] = lines["column"].map({raw: shown for shown, raw in SHOWN.items()})
@@ -107,7 +114,9 @@ def say(splits: pd.DataFrame) -> str:
     said = []
     for name, target in TARGETS.items():
         curves = curves_of(splits, name)
-        areas = {method: areas.to_numpy() for method, areas in curves_of(splits, name, "area").items()}
+        areas = {
+            method: areas.to_numpy() for method, areas in curves_of(splits, name, "area").items()
+        }
         for method in (BAYES, SOFT):
             ours, svm = areas[method], areas[SVM]
             p = wilcoxon(ours, svm, alternative="less").pvalue
@@ -115,7 +124,9 @@ def say(splits: pd.DataFrame) -> str:
                 f"{name}, {method}: area under the curve smaller than the SVM's in {np.sum(ours < svm)} of {len(svm)} "
                 f"splits, larger in {np.sum(ours > svm)}; Wilcoxon signed-rank test, one-sided, p = {p:.2g}."
             )
-        reached = {method: first_below(curve.mean().to_numpy(), target) for method, curve in curves.items()}
+        reached = {
+            method: first_below(curve.mean().to_numpy(), target) for method, curve in curves.items()
+        }
         said.append(
             f"{name}, rejected when the mean error comes down to {target} %: "
             + "; ".join(f"{method} {share:.1f} %" for method, share in reached.items())
@@ -143,7 +154,8 @@ def gain_error(curves: dict, target: float, n_draws: int = 500) -> float:
     for _ in range(n_draws):
         drawn = random.integers(len(svm), size=len(svm))
         gains.append(
-            first_below(svm[drawn].mean(axis=0), target) - first_below(bayes[drawn].mean(axis=0), target)
+            first_below(svm[drawn].mean(axis=0), target)
+            - first_below(bayes[drawn].mean(axis=0), target)
         )
     return float(np.nanstd(gains))
 
@@ -154,11 +166,18 @@ def draw(study: Study, splits: pd.DataFrame) -> None:
     for ax, name in zip(axes, WIDTHS, strict=True):
         for method, lines in curves_of(splits, name).items():
             color, mean, error = COLORS[method], lines.mean(), lines.std() / np.sqrt(len(lines))
-            ax.fill_between(100 * SHARES, mean - error, mean + error, color=color, alpha=0.18, linewidth=0)
+            ax.fill_between(
+                100 * SHARES, mean - error, mean + error, color=color, alpha=0.18, linewidth=0
+            )
             ax.plot(100 * SHARES, mean, color=color, label=method)
         ax.axhline(TARGETS[name], color=GREY, linewidth=0.8, linestyle=":")
         ax.text(60, TARGETS[name], f"{TARGETS[name]} %", color=GREY, ha="right", va="bottom")
-        ax.set(title=f"{name}, width {WIDTHS[name]:g}", xlabel="rejected, %", xlim=(0, 60), ylim=(0, None))
+        ax.set(
+            title=f"{name}, width {WIDTHS[name]:g}",
+            xlabel="rejected, %",
+            xlim=(0, 60),
+            ylim=(0, None),
+        )
     axes[0].set_ylabel("error among the rows kept, %")
     axes[0].legend(loc="upper right")
     study.draw("figure-2", figure)

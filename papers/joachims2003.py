@@ -58,7 +58,11 @@ def compared(study):
 
 def verdict(name, part):
     """Say how ours stands against the others: samples, tasks, and a signed-rank test over samples."""
-    each, by_task, said = part.groupby("sample")[[OURS, "kNN", "SVM"]].mean(), part.groupby("task"), []
+    each, by_task, said = (
+        part.groupby("sample")[[OURS, "kNN", "SVM"]].mean(),
+        part.groupby("task"),
+        [],
+    )
     for other, setting in (("kNN", "k"), ("SVM", "C")):
         gain = each[OURS] - each[other]
         p = wilcoxon(gain).pvalue if gain.any() else 1.0
@@ -150,7 +154,9 @@ def vary(folder, data, sample):
             figures.setdefault(("d", d), []).append(
                 percent(truth, transduce(found, y, d=d).scores_, unlabelled)
             )
-    return [{"setting": s, "value": v, "percent": np.mean(list_)} for (s, v), list_ in figures.items()]
+    return [
+        {"setting": s, "value": v, "percent": np.mean(list_)} for (s, v), list_ in figures.items()
+    ]
 
 
 def vary_neighbours(folder, data, k, sample):
@@ -159,7 +165,9 @@ def vary_neighbours(folder, data, k, sample):
     for name, truth, _, y, unlabelled in tasks(data, SETS[data.split(",")[0]].labels, sample):
         model = transduce(found, y)
         line = {"percent": percent(truth, model.scores_, unlabelled), "objective": model.objective_}
-        lines.append({"task": name, **line, "unreached": int(np.isnan(model.scores_[unlabelled]).sum())})
+        lines.append(
+            {"task": name, **line, "unreached": int(np.isnan(model.scores_[unlabelled]).sum())}
+        )
     return lines
 
 
@@ -172,7 +180,9 @@ def run_settings(study):
         title = f"Break-even point in % by the {words[setting]}, {setting}"
         note = near_the_best(part, setting)
         name = f"settings-{setting}"
-        study.publish(name, title, summarise(part, "data", "column", "percent"), digits=1, note=note)
+        study.publish(
+            name, title, summarise(part, "data", "column", "percent"), digits=1, note=note
+        )
         study.draw(name, draw_losses(part, words[setting], setting))
     run_neighbours(study)
 
@@ -181,7 +191,10 @@ def near_the_best(part, setting):
     """Say which values are within two points of the best."""
     means = part.groupby(["data", "value"], sort=False)["percent"].mean().unstack()
     near = means.ge(means.max(axis=1) - 2, axis=0)
-    said = [f"{data}: {', '.join(f'{v:,.0f}' for v in means.columns[row])}" for data, row in near.iterrows()]
+    said = [
+        f"{data}: {', '.join(f'{v:,.0f}' for v in means.columns[row])}"
+        for data, row in near.iterrows()
+    ]
     return f"Values of {setting} within two points of the best. " + "; ".join(said) + "."
 
 
@@ -208,15 +221,24 @@ def run_neighbours(study):
     frame = study.collect("settings-k", cells, partial(vary_neighbours, study.out / "spectra"))
     mean = frame.groupby(["data", "sample", "task"], sort=False)["objective"].transform("mean")
     frame["objective"] /= mean
-    each = frame.groupby(["data", "k", "sample"], sort=False)[["percent", "objective", "unreached"]].mean()
+    each = frame.groupby(["data", "k", "sample"], sort=False)[
+        ["percent", "objective", "unreached"]
+    ].mean()
     each = each.reset_index().assign(column=lambda part: "k = " + part["k"].astype(str))
     shown = pd.concat(
         each.assign(row=each["data"] + f": {word}", value=factor * each[name])
-        for name, word, factor in (("percent", "break-even", 1), ("objective", "objective x 100", 100))
+        for name, word, factor in (
+            ("percent", "break-even", 1),
+            ("objective", "objective x 100", 100),
+        )
     )
     order = {name: place for place, name in enumerate(names)}
-    shown = shown.sort_values(["data", "row", "k"], key=lambda s: s.map(order) if s.name == "data" else s)
-    title = "Break-even point in % and normalised objective (100 on average), by number of neighbours"
+    shown = shown.sort_values(
+        ["data", "row", "k"], key=lambda s: s.map(order) if s.name == "data" else s
+    )
+    title = (
+        "Break-even point in % and normalised objective (100 on average), by number of neighbours"
+    )
     summary = summarise(shown, "row", "column", "value")
     study.publish("settings-k", title, summary, digits=1, note=tracking(each))
     study.draw("settings-k", draw_neighbours(each))
@@ -279,7 +301,11 @@ def run_webkb(study):
             f"{view}: above in {(gain > 0).sum()} of {len(gain)} samples, p = {wilcoxon(gain).pvalue:.2g}"
         )
     title = "WebKB course pages, 12 labels: break-even point in %"
-    note = "Co-training against the other graphs. " + "; ".join(said) + " (Wilcoxon's signed-rank test)."
+    note = (
+        "Co-training against the other graphs. "
+        + "; ".join(said)
+        + " (Wilcoxon's signed-rank test)."
+    )
     shown = long(frame, ["data"])
     shown = shown[shown["method"] != AUTO]  # the same: there are fewer than 3200 rows
     study.publish("webkb", title, summarise(shown, "data", "method", "percent"), note=note)
@@ -311,7 +337,8 @@ def run_speed(study):
             "graph, s": middle["graph"],
             "spectrum, s": middle["spectrum"],
             "labelling, ms": 1000 * middle["labelling"],
-            "graph and spectrum / labelling": (middle["graph"] + middle["spectrum"]) / middle["labelling"],
+            "graph and spectrum / labelling": (middle["graph"] + middle["spectrum"])
+            / middle["labelling"],
         }
     )
     summary = figures.stack().rename_axis(["row", "column"]).rename("mean").reset_index()
@@ -323,10 +350,20 @@ def run_speed(study):
         f"Spectra have {D_MAX} eigenvectors, that of the part of adult 80."
     )
     study.publish(
-        "speed", "Time of a labelling once the spectrum is there", summary, digits=1, note=note, check=False
+        "speed",
+        "Time of a labelling once the spectrum is there",
+        summary,
+        digits=1,
+        note=note,
+        check=False,
     )
 
 
 if __name__ == "__main__":
     parts = {"table": run_table, "sizes": run_sizes, "settings": run_settings, "webkb": run_webkb}
-    main("joachims2003", __doc__, {**parts, "speed": run_speed}, (*SETS, "webkb-pages", "webkb-links"))
+    main(
+        "joachims2003",
+        __doc__,
+        {**parts, "speed": run_speed},
+        (*SETS, "webkb-pages", "webkb-links"),
+    )

@@ -80,7 +80,9 @@ def concatenated(counts):
     """Return page and links side by side, counts or rows of unit length."""
     views = VIEWS["page"], VIEWS["links"]
     if counts:
-        return TfidfTransformer().fit_transform(sp.hstack([load_dataset(v).X for v in views]).tocsr())
+        return TfidfTransformer().fit_transform(
+            sp.hstack([load_dataset(v).X for v in views]).tocsr()
+        )
     return normalize(sp.hstack([table(v)[0] for v in views]).tocsr())
 
 
@@ -123,7 +125,9 @@ def spectrum(folder, data, k, d=D_MAX):
         path.with_suffix(".json").write_text(json.dumps(seconds), encoding="utf-8")
         part = path.with_name(f"{os.getpid()}-{path.name}")
         found.save(part)
-        os.replace(part, path)  # in one piece: a run may be stopped here, and others may be at the same
+        os.replace(
+            part, path
+        )  # in one piece: a run may be stopped here, and others may be at the same
     return Spectrum.load(path)
 
 
@@ -149,7 +153,9 @@ def tasks(data, size, sample):
 
 
 def transduce(found, y, c=3200.0, d=80):
-    return SpectralGraphTransducer(metric="precomputed", label_weight=c, n_components=d).fit(found, y)
+    return SpectralGraphTransducer(metric="precomputed", label_weight=c, n_components=d).fit(
+        found, y
+    )
 
 
 def percent(truth, scores, unlabelled):
@@ -224,4 +230,6 @@ def macro(frame):
 
 
 def long(frame, keys):
-    return frame.melt(keys, [OURS, AUTO, "kNN", "SVM"], "method", "percent").dropna(subset="percent")
+    return frame.melt(keys, [OURS, AUTO, "kNN", "SVM"], "method", "percent").dropna(
+        subset="percent"
+    )

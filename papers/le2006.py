@@ -82,7 +82,9 @@ def table_1(study: Study) -> None:
     cells = [{"name": name, "fold": fold} for name, folds in counts.items() for fold in folds]
     folds = study.collect("table-1", cells, run_fold)
     lines = folds.melt(["name", "fold"], list(METHODS), var_name="method")
-    published = {(name, m): e for name, row in PAPER.items() for m, e in zip(METHODS, row, strict=True)}
+    published = {
+        (name, m): e for name, row in PAPER.items() for m, e in zip(METHODS, row, strict=True)
+    }
     summary = summarise(lines, "name", "method", "value", published)
     draw(study, summary)
     title = "Root mean squared error, mean ± standard deviation over folds"
@@ -102,7 +104,11 @@ def say(folds: pd.DataFrame, summary: pd.DataFrame) -> str:
         compare("Our Trans AMS against the paper's", ours["Trans AMS"], paper["Trans AMS"]),
         compare("Our Ind AMS against the paper's Trans AMS", ours["Ind AMS"], paper["Trans AMS"]),
         compare("The paper's own figures, Trans AMS against Ind", paper["Trans AMS"], paper["Ind"]),
-        compare("The paper's own figures, Trans AMS against Ind AMS", paper["Trans AMS"], paper["Ind AMS"]),
+        compare(
+            "The paper's own figures, Trans AMS against Ind AMS",
+            paper["Trans AMS"],
+            paper["Ind AMS"],
+        ),
         f"Cross-validation chose to match in {chosen} of {len(folds)} folds.",
     ]
     return "\n".join(f"- {line}" for line in said)
@@ -136,10 +142,14 @@ def draw(study: Study, summary: pd.DataFrame) -> None:
             elinewidth=0.7, label=method,
         )  # fmt: skip
     ticks = [PAPER[name][2] for name in names]
-    ax.scatter(ticks, list(place.values()), marker="|", s=170, color="black", label="Trans AMS, paper")
+    ax.scatter(
+        ticks, list(place.values()), marker="|", s=170, color="black", label="Trans AMS, paper"
+    )
     ax.set(yticks=list(place.values()), yticklabels=names, ylim=(0.3, len(names) + 0.7))
     ax.set(
-        xlabel="root mean squared error, mean ± standard deviation over folds", xscale="log", xlim=(0.03, 2)
+        xlabel="root mean squared error, mean ± standard deviation over folds",
+        xscale="log",
+        xlim=(0.03, 2),
     )
     ax.set_xticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
     ax.minorticks_off()

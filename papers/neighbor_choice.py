@@ -69,7 +69,9 @@ def choose_n_neighbors(
     by comparing all rows.
     """
     if arrays.is_foreign(X):
-        raise ValueError("choose_n_neighbors computes on the processor only: pass X as a numpy array.")
+        raise ValueError(
+            "choose_n_neighbors computes on the processor only: pass X as a numpy array."
+        )
     rows = validation.read_rows(BaseEstimator(), X, reset=True, sparse=True)
     ks = _check_candidates(candidates, rows.shape[0])
     GraphSettings(max(ks), metric, "exact", n_jobs).check(rows)
@@ -79,17 +81,22 @@ def choose_n_neighbors(
     ordered = unit_rows(rows[order]) if metric == "cosine" else rows[order]
     empty = np.empty((len(order), 0))
     parts = [
-        validation.read_labels(empty, None, column, missing_label=missing_label) for column in _columns(y)
+        validation.read_labels(empty, None, column, missing_label=missing_label)
+        for column in _columns(y)
     ]
     tasks = [task for part in parts for task in _tasks(part, order, truth, label_weight)]
     with stage("neighbours") as report:
-        found = nearest_rows(ordered, np.arange(len(order)), ordered, max(ks), metric, Work(n_jobs, report))
+        found = nearest_rows(
+            ordered, np.arange(len(order)), ordered, max(ks), metric, Work(n_jobs, report)
+        )
     lines, objectives = [], []
     for k in ks:
         part = Neighbors(found.ids[:, :k].copy(), found.scores[:, :k])
         scale = None if metric == "cosine" else median_scale(part)
         graph, _ = assemble(part.ids, similarities(part, scale), random, np.arange(len(order)))
-        spectrum = graph_spectrum(graph, n_components=n_components, random_state=random, n_jobs=n_jobs)
+        spectrum = graph_spectrum(
+            graph, n_components=n_components, random_state=random, n_jobs=n_jobs
+        )
         done = [task.solve(spectrum, int(n_components)) for task in tasks]
         values, counts, shares = zip(*done, strict=True)
         objectives.append(values)
@@ -140,7 +147,9 @@ class _Task:
         return float(cut.objectives[0]), int((~cut.reached[self.unlabelled]).sum()), share
 
 
-def _tasks(sample: PartlyLabelled, order: AnyArray, truth: Any, label_weight: float | str) -> list[_Task]:
+def _tasks(
+    sample: PartlyLabelled, order: AnyArray, truth: Any, label_weight: float | str
+) -> list[_Task]:
     """Return a task for each class, its rows numbered in the order of the graph."""
     classes, codes = validation.class_labels(sample)
     known = known_labels(classes, codes, sample.labelled, label_weight=label_weight)
@@ -155,7 +164,9 @@ def _tasks(sample: PartlyLabelled, order: AnyArray, truth: Any, label_weight: fl
     place[order] = np.arange(len(order))
     rows, unlabelled = place[known.rows], place[sample.unlabelled]
     one = [
-        KnownLabels(rows, known.members[:, [j]], known.costs[:, [j]], known.prior[[j]], known.weight)
+        KnownLabels(
+            rows, known.members[:, [j]], known.costs[:, [j]], known.prior[[j]], known.weight
+        )
         for j in range(len(held))
     ]
     return [_Task(labels, unlabelled, true) for labels, true in zip(one, positive, strict=True)]

@@ -147,12 +147,15 @@ def lengthen(frame, columns, paper):
     """Return the summary of a frame with a column for each figure; `paper` has a tuple of figures for each row."""
     long = frame.melt(id_vars="row", value_vars=columns, var_name="column", value_name="value")
     published = {
-        (row, c): f for row, figures in paper.items() for c, f in zip(columns, figures, strict=False)
+        (row, c): f
+        for row, figures in paper.items()
+        for c, f in zip(columns, figures, strict=False)
     }
     rows, places = list(dict.fromkeys(frame["row"])), list(columns)
     lines = summarise(long, "row", "column", "value", published)
     order = [
-        rows.index(r) * len(places) + places.index(c) for r, c in zip(lines.row, lines.column, strict=True)
+        rows.index(r) * len(places) + places.index(c)
+        for r, c in zip(lines.row, lines.column, strict=True)
     ]
     return lines.iloc[np.argsort(order)].reset_index(drop=True)
 
@@ -170,7 +173,10 @@ def table1(study: Study) -> None:
         collect_hats(study), columns, {hat_name(*key): figures for key, figures in HATS.items()}
     )
     study.publish(
-        "table1", "Table 1. Mexican hat, 100 labelled and 100 unlabelled points", summary, note=near(summary)
+        "table1",
+        "Table 1. Mexican hat, 100 labelled and 100 unlabelled points",
+        summary,
+        note=near(summary),
     )
 
 
@@ -184,8 +190,16 @@ def draw_hats(study, part, settings, titles):
         model, X, y = fit_hat(0, noise, ridge)
         for level, colour in zip(LEVELS, (BLUE, GREEN, RED), strict=True):
             ends = model.predict_interval(grid, confidence=level)
-            ax.plot(grid[:, 0], ends, color=colour, linewidth=1, label=[f"{100 * level:g} % region", None])
-        ax.plot(grid[:, 0], model.predict(grid), color="black", linewidth=1.2, label="ridge regression")
+            ax.plot(
+                grid[:, 0],
+                ends,
+                color=colour,
+                linewidth=1,
+                label=[f"{100 * level:g} % region", None],
+            )
+        ax.plot(
+            grid[:, 0], model.predict(grid), color="black", linewidth=1.2, label="ridge regression"
+        )
         ax.plot(X[:100, 0], y[:100], ".", color=GREY, markersize=3, label="labelled points")
         ax.set(title=title, xlabel="x")
     axes[0].set_ylabel("y")
@@ -202,7 +216,10 @@ def figure2(study: Study) -> None:
 def figure3(study: Study) -> None:
     ridges = (0.1, 10.0, 100.0)
     draw_hats(
-        study, "figure3", [(1, ridge) for ridge in ridges], [f"noise N(0, 1), ridge {r:g}" for r in ridges]
+        study,
+        "figure3",
+        [(1, ridge) for ridge in ridges],
+        [f"noise N(0, 1), ridge {r:g}" for r in ridges],
     )
 
 
@@ -215,7 +232,9 @@ def read(name):
     base = name.split(",")[0]
     data = load_dataset("boston" if base == "housing" else base)
     X = data.X.select_dtypes("number") if name == "machine" else data.X
-    X = X.apply(lambda column: column if column.dtype.kind in "if" else pd.factorize(column, sort=True)[0])
+    X = X.apply(
+        lambda column: column if column.dtype.kind in "if" else pd.factorize(column, sort=True)[0]
+    )
     X = X.to_numpy(float)
     return (X - X.min(axis=0)) / np.ptp(X, axis=0), data.y.to_numpy(float)
 
@@ -234,7 +253,10 @@ def fold_lines(name, repetition):
         known = ~np.isnan(labels)
         simple = [KNeighborsRegressor(3), LinearRegression()]
         others.append(
-            [np.abs(m.fit(X[known], y[known]).predict(X[unlabelled]) - y[unlabelled]) for m in simple]
+            [
+                np.abs(m.fit(X[known], y[known]).predict(X[unlabelled]) - y[unlabelled])
+                for m in simple
+            ]
         )
     whole = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     line = measure(**whole)
@@ -260,7 +282,11 @@ def table3(study: Study) -> None:
     lines = []
     for method, figures in QUINLAN.items():
         for name, figure in zip(sets, figures, strict=True):
-            ours = frame.loc[frame["row"] == name, method] if method in frame else pd.Series(dtype=float)
+            ours = (
+                frame.loc[frame["row"] == name, method]
+                if method in frame
+                else pd.Series(dtype=float)
+            )
             lines.append([method, name, ours.mean(), ours.std(), len(ours), figure])
     summary = pd.DataFrame(lines, columns=["row", "column", "mean", "sd", "n", "paper"])
     note = (

@@ -115,7 +115,9 @@ def page(texts: Path = HERE, results: Path = DOCS / "results") -> str:
             table, figure = results / paper / f"{name}.md", results / paper / f"{name}.svg"
             if name in tables:
                 parts.append(short_table(table.read_text(encoding="utf-8")))
-            parts += [f"![{paper}, {name}](results/{paper}/{name}.svg)\n"] if figure.is_file() else []
+            parts += (
+                [f"![{paper}, {name}](results/{paper}/{name}.svg)\n"] if figure.is_file() else []
+            )
     return "\n".join(part.strip() + "\n" for part in parts)
 
 

@@ -216,7 +216,9 @@ def _read(name: str, entry: Entry, folder: Path) -> _Found:
         return READERS[entry.kind](folder, entry.stem)
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a broken file makes of the parsers: the same remedy for all
+    except (
+        Exception
+    ) as error:  # whatever a broken file makes of the parsers: the same remedy for all
         raise ValueError(
             f"The files {entry.stem}* of the set {name!r} in {str(folder)!r} cannot be read "
             f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no more is known'}). "
@@ -310,14 +312,18 @@ READERS: dict[str, Callable[[Path, str], _Found]] = {
 
 def _fetch(name: str, entry: Entry, missing: str) -> Dataset:
     """Fetch a set from OpenML, drop incomplete rows, and draw splits where published ones are missing."""
-    where = f"Set the environment variable {FOLDER} to a folder that holds it; papers/DATA.md says how."
+    where = (
+        f"Set the environment variable {FOLDER} to a folder that holds it; papers/DATA.md says how."
+    )
     if not entry.openml:
         raise FileNotFoundError(f"The set {name!r} is not {missing}, and not on OpenML. {where}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = bundled.fetch_openml(name=entry.openml, version=1, as_frame=True, parser="auto")
-    except Exception as error:  # no network, no such set, a changed service: the same remedy for all
+    except (
+        Exception
+    ) as error:  # no network, no such set, a changed service: the same remedy for all
         raise FileNotFoundError(
             f"The set {name!r} is not {missing}, and fetching {entry.openml!r} from OpenML failed "
             f"({type(error).__name__}). {where}"
@@ -326,7 +332,9 @@ def _fetch(name: str, entry: Entry, missing: str) -> Dataset:
     X = data.data[whole].reset_index(drop=True).apply(_plain)
     y = _plain(data.target[whole].reset_index(drop=True))
     if entry.task == "regression" and not pd.api.types.is_numeric_dtype(y):
-        raise ValueError(f"The labels of the set {name!r} from OpenML are not numbers: it is another set.")
+        raise ValueError(
+            f"The labels of the set {name!r} from OpenML are not numbers: it is another set."
+        )
     if entry.kind != "ida":
         return Dataset(name, entry.task, X, y, "OpenML")
     t = pd.Series(np.where(pd.factorize(y, sort=True)[0] == 0, -1, 1), name="t")

@@ -110,11 +110,15 @@ class Study:
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             console=Console(stderr=True),
         ) as bar, store.open("a", encoding="utf-8") as file:  # fmt: skip
-            task = bar.add_task(f"{self.paper}: {part}", total=len(cells), completed=len(cells) - len(left))
+            task = bar.add_task(
+                f"{self.paper}: {part}", total=len(cells), completed=len(cells) - len(left)
+            )
             run = Parallel(n_jobs=self.jobs, return_as="generator")
             if store.stat().st_size and not store.read_text(encoding="utf-8").endswith("\n"):
                 file.write("\n")  # a line was cut off; the next one must not hang on to it
-            for cell, lines in zip(left, run(delayed(_quietly)(work, cell) for cell in left), strict=True):
+            for cell, lines in zip(
+                left, run(delayed(_quietly)(work, cell) for cell in left), strict=True
+            ):
                 done[_key(cell)] = lines
                 file.write(json.dumps({"cell": cell, "lines": lines, "script": mark}) + "\n")
                 file.flush()
@@ -181,7 +185,11 @@ class Study:
 
 
 def summarise(
-    frame: pd.DataFrame, row: str, column: str, value: str, paper: dict[tuple[str, str], float] | None = None
+    frame: pd.DataFrame,
+    row: str,
+    column: str,
+    value: str,
+    paper: dict[tuple[str, str], float] | None = None,
 ) -> pd.DataFrame:
     """Return mean, standard deviation and number of splits of `value`, for each row and column of a table.
 
@@ -202,7 +210,9 @@ def summarise(
     lines.columns = pd.Index(["row", "column", "mean", "sd", "n"])
     lines[["row", "column"]] = lines[["row", "column"]].astype(str)
     known = paper or {}
-    lines["paper"] = [known.get((r, c), np.nan) for r, c in zip(lines["row"], lines["column"], strict=True)]
+    lines["paper"] = [
+        known.get((r, c), np.nan) for r, c in zip(lines["row"], lines["column"], strict=True)
+    ]
     return lines
 
 
@@ -212,16 +222,26 @@ def as_markdown(summary: pd.DataFrame, digits: int = 2, sd: bool = True) -> str:
     cells = {(line.row, line.column): line for line in summary.itertuples()}
     counts = summary.groupby("row")["n"].max().astype(int)
     published = {c for c in columns if summary.loc[summary["column"] == c, "paper"].notna().any()}
-    head = ["", *(h for c in columns for h in ([c, f"{c}, paper"] if c in published else [c])), "splits"]
+    head = [
+        "",
+        *(h for c in columns for h in ([c, f"{c}, paper"] if c in published else [c])),
+        "splits",
+    ]
     lines = [head, ["---"] * len(head)]
     for row in rows:
         line = [str(row)]
         for column in columns:
             cell = cells.get((row, column))
-            spread = "" if cell is None or not sd or np.isnan(cell.sd) else f" ± {cell.sd:.{digits}f}"
-            line.append("" if cell is None or np.isnan(cell.mean) else f"{cell.mean:.{digits}f}{spread}")
+            spread = (
+                "" if cell is None or not sd or np.isnan(cell.sd) else f" ± {cell.sd:.{digits}f}"
+            )
+            line.append(
+                "" if cell is None or np.isnan(cell.mean) else f"{cell.mean:.{digits}f}{spread}"
+            )
             if column in published:
-                line.append("" if cell is None or np.isnan(cell.paper) else f"{cell.paper:.{digits}f}")
+                line.append(
+                    "" if cell is None or np.isnan(cell.paper) else f"{cell.paper:.{digits}f}"
+                )
         lines.append([*line, str(counts[row])])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -276,15 +296,20 @@ def say_sources(names: Iterable[str]) -> str:
             continue
         drawn = data.source == "OpenML" and data.splits is not None
         found.setdefault(
-            data.source + (", with random splits in place of the published ones" if drawn else ""), []
+            data.source + (", with random splits in place of the published ones" if drawn else ""),
+            [],
         ).append(name)
     return "\n".join(f"Data from {source}: {', '.join(sets)}." for source, sets in found.items())
 
 
-def main(paper: str, about: str, parts: dict[str, Callable[[Study], None]], data: Iterable[str] = ()) -> None:
+def main(
+    paper: str, about: str, parts: dict[str, Callable[[Study], None]], data: Iterable[str] = ()
+) -> None:
     """Run the parts of a script as the command line says; `data` are the sets that it reads."""
     parser = argparse.ArgumentParser(
-        prog=f"papers/{paper}.py", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"papers/{paper}.py",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--full", action="store_true", help="as many splits as the paper; resumed if interrupted"

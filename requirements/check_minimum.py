@@ -23,7 +23,9 @@ def main() -> int:
         wanted = Requirement(line)
         (floor,) = (part.version for part in wanted.specifier if part.operator == ">=")
         if Version(version(wanted.name)) != Version(floor):
-            print(f"{line} is tested with {version(wanted.name)}: raise the floor, or run make lock.")
+            print(
+                f"{line} is tested with {version(wanted.name)}: raise the floor, or run make lock."
+            )
             wrong += 1
     return wrong
 

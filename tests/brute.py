@@ -94,11 +94,15 @@ def class_p_value(
 
 def breakpoints(K, y_l, ridge, fit_intercept, residual):
     """Labels at which the last row's residual equals another's: two refits give every line."""
-    at = [nonconformity(K, np.append(y_l, label), ridge, fit_intercept, residual) for label in (0.0, 1.0)]
+    at = [
+        nonconformity(K, np.append(y_l, label), ridge, fit_intercept, residual)
+        for label in (0.0, 1.0)
+    ]
     if residual == "studentized":
         # The sign of the geometric mean is lost where a residual is 0; scale the plain lines instead.
         plain = [
-            nonconformity(K, np.append(y_l, label), ridge, fit_intercept, "plain") for label in (0.0, 1.0)
+            nonconformity(K, np.append(y_l, label), ridge, fit_intercept, "plain")
+            for label in (0.0, 1.0)
         ]
         scale = np.max(np.abs(at), axis=0) / np.max(np.abs(plain), axis=0)
         at = [line * scale for line in plain]
@@ -168,7 +172,9 @@ def design_fit(K, z, ridge):
 def refit_leave_one_out(K, z, ridge):
     """Leave-one-out residuals by refitting without each row in turn; the basis functions stay."""
     others = ~np.eye(len(K), dtype=bool)
-    return np.array([z[t] - K[t] @ design_fit(K[others[t]], z[others[t]], ridge) for t in range(len(K))])
+    return np.array(
+        [z[t] - K[t] @ design_fit(K[others[t]], z[others[t]], ridge) for t in range(len(K))]
+    )
 
 
 def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
@@ -182,14 +188,18 @@ def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
 
     slopes = np.vstack([refits[:, unlabelled], np.sqrt(tether) * np.eye(len(start))])
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    found = least_squares(terms, np.array(start, dtype=float), jac=lambda x: slopes, method="lm", **tight)
+    found = least_squares(
+        terms, np.array(start, dtype=float), jac=lambda x: slopes, method="lm", **tight
+    )
     return found.x, 2 * found.cost
 
 
 def process_covariance(X, relevance, noise):
     """Covariance of the labels of a Gaussian process, entry by entry."""
     n = len(X)
-    C = np.array([[np.exp(-np.sum((relevance * (X[i] - X[j])) ** 2)) for j in range(n)] for i in range(n)])
+    C = np.array(
+        [[np.exp(-np.sum((relevance * (X[i] - X[j])) ** 2)) for j in range(n)] for i in range(n)]
+    )
     return C + noise * np.eye(n)
 
 
@@ -223,9 +233,9 @@ def match_primal(mean_p, covariance_p, target, slack):
         if np.linalg.slogdet(covariance)[1] < -50:
             return 1e10
         moments = np.array([mean.mean(), -0.5 * np.mean(mean**2 + np.diag(covariance))])
-        return divergence(mean, covariance, mean_p, covariance_p) + np.sum((moments - target) ** 2) / (
-            2 * slack
-        )
+        return divergence(mean, covariance, mean_p, covariance_p) + np.sum(
+            (moments - target) ** 2
+        ) / (2 * slack)
 
     x = np.concatenate([mean_p, np.linalg.cholesky(covariance_p)[lower]])
     for _ in range(4):
@@ -236,9 +246,9 @@ def match_primal(mean_p, covariance_p, target, slack):
 def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covariance, slack):
     """Negative log posterior plus the weighted distance to q, from densities and the definition."""
     known = len(y_l)
-    likelihood = multivariate_normal(np.zeros(known), process_covariance(X[:known], relevance, noise)).logpdf(
-        y_l
-    )
+    likelihood = multivariate_normal(
+        np.zeros(known), process_covariance(X[:known], relevance, noise)
+    ).logpdf(y_l)
     parameters = np.append(relevance, noise)
     value = (
         -likelihood
@@ -295,7 +305,10 @@ def polygon_area(normals):
 def polygon_share(normals, row):
     """Share of a spherical polygon on the positive side of a row, exactly."""
     unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-    sides = [polygon_area(np.concatenate([unit, sign * row[None] / np.linalg.norm(row)])) for sign in (1, -1)]
+    sides = [
+        polygon_area(np.concatenate([unit, sign * row[None] / np.linalg.norm(row)]))
+        for sign in (1, -1)
+    ]
     return sides[0] / sum(sides)
 
 
@@ -323,7 +336,9 @@ def plain_billiard(normals, w, v, n_bounces):
 
 def soft_label_share(K, signs, k_a, k_aa, softness, n_draws, rng):
     """Probability of a positive label with slack, given the signs of the others, by rejection from the joint normal."""
-    joint = np.block([[K, k_a[:, None]], [k_a[None], np.array([[k_aa]])]]) + softness * np.eye(len(K) + 1)
+    joint = np.block([[K, k_a[:, None]], [k_a[None], np.array([[k_aa]])]]) + softness * np.eye(
+        len(K) + 1
+    )
     draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
     kept = draws[np.all(draws[:, :-1] * signs > 0, axis=1)]
     return float((kept[:, -1] > 0).mean()), len(kept)
@@ -378,7 +393,9 @@ def spectral_scores(A, labelled, positive, label_weight, d):
     n_positive, count = positive.sum(), len(positive)
     n_negative = count - n_positive
     goal, cost = np.zeros(n), np.zeros(n)
-    goal[labelled] = np.where(positive, np.sqrt(n_negative / n_positive), -np.sqrt(n_positive / n_negative))
+    goal[labelled] = np.where(
+        positive, np.sqrt(n_negative / n_positive), -np.sqrt(n_positive / n_negative)
+    )
     cost[labelled] = np.where(positive, count / (2 * n_positive), count / (2 * n_negative))
     G = np.diag(np.arange(1.0, d + 1) ** 2) + label_weight * V.T @ (cost[:, None] * V)
     b = label_weight * V.T @ (cost * goal)
@@ -502,7 +519,9 @@ def possible_beyond_limits(pieces, y, below, above):
 def benjamini_hochberg(p, level):
     """Rows picked: the r smallest p-values for the largest r such that the r-th is at most level r / m."""
     order, m = np.argsort(p, kind="stable"), len(p)
-    largest = max((r for r in range(1, m + 1) if p[order[r - 1]] <= level * r / m + 1e-12), default=0)
+    largest = max(
+        (r for r in range(1, m + 1) if p[order[r - 1]] <= level * r / m + 1e-12), default=0
+    )
     cut = p[order[largest - 1]] if largest else -1.0
     return np.asarray(p) <= cut
 
@@ -513,7 +532,9 @@ def urn_bound(n_wrong, n_calibration, n_unlabelled, certainty):
 
     total, most = n_calibration + n_unlabelled, 0
     for wrong in range(n_wrong, n_wrong + n_unlabelled + 1):
-        draws = [sum(row < wrong for row in drawn) for drawn in combinations(range(total), n_calibration)]
+        draws = [
+            sum(row < wrong for row in drawn) for drawn in combinations(range(total), n_calibration)
+        ]
         if np.mean(np.array(draws) <= n_wrong) > 1 - certainty + 1e-12:
             most = wrong - n_wrong
     return most
@@ -528,7 +549,9 @@ def audit_martingale(draws, total):
     None where the draws are impossible with this total.
     """
     bets = [Fraction(*pair) for pair in ((0, 1), (1, 20), (1, 10), (1, 5), (2, 5), (3, 5), (4, 5))]
-    weights = [Fraction(*pair) for pair in ((1, 2), (1, 10), (1, 10), (1, 10), (2, 25), (7, 100), (1, 20))]
+    weights = [
+        Fraction(*pair) for pair in ((1, 2), (1, 10), (1, 10), (1, 10), (2, 25), (7, 100), (1, 20))
+    ]
     assert sum(weights) == 1
     products = [Fraction(1)] * len(bets)
     for unlabelled, known, hit in draws:
@@ -587,7 +610,9 @@ def worst_wrong_stop(n, total, recall, stops, may_search=True):
         for left, hit in ((hits_left, True), (others_left, False)):
             if left:
                 after = (*draws, (unlabelled, found, hit))
-                drawn += Fraction(left, unlabelled) * value(after, hits_left - hit, others_left - (not hit))
+                drawn += Fraction(left, unlabelled) * value(
+                    after, hits_left - hit, others_left - (not hit)
+                )
         return max([*options, drawn])
 
     return value((), total, n - total)
@@ -647,17 +672,26 @@ def error_sizes(values, spreads, errors, at_values, at_spreads):
         return fit + 30.0 * (c[1] ** 2 + c[2] ** 2)
 
     options = {"xatol": 1e-10, "fatol": 1e-13, "maxiter": 5000, "maxfev": 5000}
-    c = minimize(loss, [np.log(np.mean(np.abs(errors))), 0.0, 0.0], method="Nelder-Mead", options=options).x
-    units = [e / size(value, spread, c) for value, spread, e in zip(values, spreads, errors, strict=True)]
+    c = minimize(
+        loss, [np.log(np.mean(np.abs(errors))), 0.0, 0.0], method="Nelder-Mead", options=options
+    ).x
+    units = [
+        e / size(value, spread, c) for value, spread, e in zip(values, spreads, errors, strict=True)
+    ]
     factor = np.sqrt(np.mean(np.square(units)))
     return np.array(
-        [factor * size(value, spread, c) for value, spread in zip(at_values, at_spreads, strict=True)]
+        [
+            factor * size(value, spread, c)
+            for value, spread in zip(at_values, at_spreads, strict=True)
+        ]
     )
 
 
 def threshold(scores, rank):
     """The `rank`-th smallest score; infinity if there are not so many."""
-    return float(np.sort(np.asarray(scores, dtype=float))[rank - 1]) if rank <= len(scores) else np.inf
+    return (
+        float(np.sort(np.asarray(scores, dtype=float))[rank - 1]) if rank <= len(scores) else np.inf
+    )
 
 
 def null_vectors(spectrum):
@@ -665,7 +699,10 @@ def null_vectors(spectrum):
     components, degrees = (np.asarray(part) for part in (spectrum.components, spectrum.degrees))
     inside = components[:, None] == np.arange(spectrum.count)
     sizes = degrees @ inside
-    return np.sqrt(np.where(sizes > 0.0, degrees[:, None] / np.where(sizes > 0.0, sizes, 1.0), 1.0)) * inside
+    return (
+        np.sqrt(np.where(sizes > 0.0, degrees[:, None] / np.where(sizes > 0.0, sizes, 1.0), 1.0))
+        * inside
+    )
 
 
 def mixture(mean, of_class):
@@ -697,12 +734,16 @@ def class_shares(probabilities, p, prior):
         q = np.exp(z - z.max())
         return loss(q / q.sum())
 
-    first = minimize(of_logits, np.log(p), method="Nelder-Mead", options={"xatol": 1e-10, "maxfev": 20_000}).x
+    first = minimize(
+        of_logits, np.log(p), method="Nelder-Mead", options={"xatol": 1e-10, "maxfev": 20_000}
+    ).x
     q = np.exp(first - first.max())
     total = {"type": "eq", "fun": lambda q: q.sum() - 1.0}
     settings = {"ftol": 1e-15, "maxiter": 1000}
     bounds = [(1e-12, 1.0)] * len(p)
-    return minimize(loss, q / q.sum(), method="SLSQP", bounds=bounds, constraints=[total], options=settings).x
+    return minimize(
+        loss, q / q.sum(), method="SLSQP", bounds=bounds, constraints=[total], options=settings
+    ).x
 
 
 class Chance:
@@ -721,7 +762,9 @@ class Chance:
         return int(((z ^ (z >> 31)) >> 11) * 2.0**-53 * n)
 
 
-def best_split(bins, rows, values, mass, fewest, tried, penalty, random_cuts, any_gain, chance, features):
+def best_split(
+    bins, rows, values, mass, fewest, tried, penalty, random_cuts, any_gain, chance, features
+):
     """Gain, feature and cut of the best split of a node among features drawn until enough of them vary."""
 
     def score(some):
@@ -746,7 +789,9 @@ def best_split(bins, rows, values, mass, fewest, tried, penalty, random_cuts, an
         for cut in cuts:
             low, high = rows[own <= cut], rows[own > cut]
             both = score(low) + score(high)
-            if min(len(low), len(high)) >= fewest and (1.0 - 1e-12) * both > best:  # of equal ones the first
+            if (
+                min(len(low), len(high)) >= fewest and (1.0 - 1e-12) * both > best
+            ):  # of equal ones the first
                 best, found = both, (both - floor, features[left], cut)
     return found
 

@@ -14,7 +14,9 @@ from transduce.conformal import exchangeability_test
 matplotlib.use("Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
 for name, examples in {"fast": 25, "slow": 300}.items():
-    settings.register_profile(name, deadline=None, derandomize=True, max_examples=examples, print_blob=True)
+    settings.register_profile(
+        name, deadline=None, derandomize=True, max_examples=examples, print_blob=True
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 # Rooms and files whose tests compile most loops, and those that need few of them.

@@ -23,7 +23,10 @@ from transduce import (
 from transduce.model_selection import TransductiveSearchCV
 
 NUMBERS = [("ridge", TransductiveRidge(ridge=0.1, width=2.0)), ("linear", Ridge())]
-CLASSES = [("ridge", TransductiveRidgeClassifier(ridge=0.1, width=2.0)), ("logistic", LogisticRegression())]
+CLASSES = [
+    ("ridge", TransductiveRidgeClassifier(ridge=0.1, width=2.0)),
+    ("logistic", LogisticRegression()),
+]
 WIDTHS = {"width": [1.0, 2.0]}
 
 # One of each class: these run in every test run.

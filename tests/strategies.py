@@ -26,7 +26,9 @@ SIDES = ["two", "lower", "upper"]
 def every_other(grid, *, keep):
     """Return the cases of a grid with all but some marked as slow, so that each value meets several of each other."""
     sizes = [sorted(set(values), key=values.index) for values in zip(*grid, strict=True)]
-    places = [sum(values.index(value) for values, value in zip(sizes, case, strict=True)) for case in grid]
+    places = [
+        sum(values.index(value) for values, value in zip(sizes, case, strict=True)) for case in grid
+    ]
     marks = [[] if place % keep == 0 else pytest.mark.slow for place in places]
     return [pytest.param(*case, marks=mark) for case, mark in zip(grid, marks, strict=True)]
 

@@ -23,7 +23,14 @@ def _beside(monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0.254, "0.25"), (0.996, "1.0"), (4.63, "4.6"), (718.0, "720"), (12_345.0, "12,000"), (np.nan, "-")],
+    [
+        (0.254, "0.25"),
+        (0.996, "1.0"),
+        (4.63, "4.6"),
+        (718.0, "720"),
+        (12_345.0, "12,000"),
+        (np.nan, "-"),
+    ],
 )
 def test_ratios_have_two_digits(number, text):
     import speed_table
@@ -76,7 +83,10 @@ def test_ranks_of_demsars_example():
     [
         ([1.0, 2.0, 3.0, 4.0], [(0, 1), (1, 2), (2, 3)]),  # neighbours alone do not differ
         ([1.0, 1.5, 2.0, 4.0, 4.5], [(0, 2), (3, 4)]),
-        ([1.0, 1.5, 1.9, 2.2], [(0, 2), (1, 3)]),  # groups overlap; smaller ones inside them are left out
+        (
+            [1.0, 1.5, 1.9, 2.2],
+            [(0, 2), (1, 3)],
+        ),  # groups overlap; smaller ones inside them are left out
         ([1.0, 3.0, 5.0], []),
         ([2.0, 2.0, 2.0], [(0, 2)]),
     ],
@@ -141,7 +151,9 @@ def test_publishing_keeps_what_is_around_the_markers(tmp_path):
     import run
 
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter ×\n", encoding="utf-8")
+    page.write_text(
+        "before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter ×\n", encoding="utf-8"
+    )
     for text in ("new", "newer"):
         run.publish_into(page, "speed", text)
         assert page.read_text(encoding="utf-8") == (

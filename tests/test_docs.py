@@ -36,11 +36,23 @@ def answered_within_budget(member):
 
 # Each line: a page, words with a group for every number, and what the code says. docs/cli.md is the help itself.
 STATED = [
-    ("docs/guarantees.md", r"below ([\d,]+) labels of numbers, or ([\d,]+) of classes", (NUMBERS, CLASSES)),
-    ("docs/choosing.md", r"below ([\d,]+) labels \(numbers\) and ([\d,]+) \(classes\)", (NUMBERS, CLASSES)),
+    (
+        "docs/guarantees.md",
+        r"below ([\d,]+) labels of numbers, or ([\d,]+) of classes",
+        (NUMBERS, CLASSES),
+    ),
+    (
+        "docs/choosing.md",
+        r"below ([\d,]+) labels \(numbers\) and ([\d,]+) \(classes\)",
+        (NUMBERS, CLASSES),
+    ),
     ("docs/large.md", r"fewer than ([\d,]+) labels \(([\d,]+) for classes\)", (NUMBERS, CLASSES)),
     ("docs/large.md", r"If more than ([\d,]+) rows have no label", (DEFAULTS["sample"],)),
-    ("docs/large.md", r"answers a row within (\d+) µs, or all rows within a tenth", (1e6 * plan.QUICK,)),
+    (
+        "docs/large.md",
+        r"answers a row within (\d+) µs, or all rows within a tenth",
+        (1e6 * plan.QUICK,),
+    ),
     (
         "docs/large.md",
         r"forest is left out beyond ([\d.]+) million",
@@ -51,7 +63,11 @@ STATED = [
         r"transductive ridge beyond (\d+) million",
         (answered_within_budget("transductive_ridge") / 1e6,),
     ),
-    ("docs/large.md", r"spectral graph beyond ([\d,]+)", (answered_within_budget("spectral_graph"),)),
+    (
+        "docs/large.md",
+        r"spectral graph beyond ([\d,]+)",
+        (answered_within_budget("spectral_graph"),),
+    ),
     ("docs/conformal.md", r"fewer than (\d+) labels \(at 90 %\) no label is held out", (FEWEST,)),
     (
         "docs/conformal.md",
@@ -65,7 +81,11 @@ STATED = [
     ),
     ("docs/labels.md", r"A category takes (\d+) labels at 90 %", (FEWEST,)),
     ("docs/labels.md", r"From p < ([\d.]+) on the verdict speaks of signs", (SUSPECTED,)),
-    ("docs/labels.md", r"([\d.]+) / ([\d.]+) = ([\d.]+) of the rows", (0.1, 1 - SIGNIFICANCE, 0.101)),
+    (
+        "docs/labels.md",
+        r"([\d.]+) / ([\d.]+) = ([\d.]+) of the rows",
+        (0.1, 1 - SIGNIFICANCE, 0.101),
+    ),
     ("docs/labels.md", r"At p ≤ ([\d.]+) the labels are weighted", (SIGNIFICANCE,)),
     (
         "docs/troubleshooting.md",
@@ -83,7 +103,11 @@ STATED = [
         r"on (\d+) labels at most, and has (\d+) inducing points beyond ([\d,]+)",
         (methods.SEARCHED, plan.POINTS, methods.MOST_EXACT),
     ),
-    ("docs/model_selection.md", r"Beyond ([\d,]+) rows the graph is left out", (methods.GRAPH_ROWS,)),
+    (
+        "docs/model_selection.md",
+        r"Beyond ([\d,]+) rows the graph is left out",
+        (methods.GRAPH_ROWS,),
+    ),
     ("README.md", r"at least (\d+) % on average", (100 * DEFAULTS["confidence"],)),
     ("README.md", r"With (\d+) % certainty at most", (100 * DEFAULTS["certainty"],)),
 ]
@@ -93,7 +117,9 @@ STATED = [
 def test_numbers_in_the_docs_are_those_of_the_code(page, words, values):
     found = re.search(words, (ROOT / page).read_text(encoding="utf-8"))
     assert found, f"{page} no longer says {words!r}"
-    assert [float(group.replace(",", "")) for group in found.groups()] == pytest.approx(list(values))
+    assert [float(group.replace(",", "")) for group in found.groups()] == pytest.approx(
+        list(values)
+    )
 
 
 def test_the_table_of_bounds_is_that_of_the_law():
@@ -109,12 +135,16 @@ def test_methods_are_named_as_in_the_code():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(\w+)` \|", readme, re.M))
     assert table == {name for name in transduce.__all__ if hasattr(getattr(transduce, name), "fit")}
-    choices = re.search(r"--method <([^>]*)>", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"))
+    choices = re.search(
+        r"--method <([^>]*)>", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    )
     assert set(re.sub(r"\s", "", choices[1]).split("|")) == {*methods.METHODS, "MODULE:NAME"}
 
 
 def test_extras_are_named():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     named = re.search(r"# with extras: (.*)", page)[1]
     for_users = set(extras) - {"docs", "race", "bench", "test", "dev"}

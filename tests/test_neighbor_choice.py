@@ -34,7 +34,9 @@ def test_choice_is_the_smallest_normalised_objective():
     for k in (5, 10, 20):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = SpectralGraphTransducer(n_neighbors=k, metric="euclidean", random_state=0).fit(X, y)
+            model = SpectralGraphTransducer(n_neighbors=k, metric="euclidean", random_state=0).fit(
+                X, y
+            )
         objectives.append(model.objective_)
         row = choice.table.set_index("n_neighbors").loc[k]
         assert row["n_unreached"] == model.answer_.diagnostics["n_unreached"]
@@ -66,7 +68,12 @@ def test_choice_over_several_samples():
 
 @pytest.mark.parametrize(
     ("candidates", "match"),
-    [([], "candidates is empty"), ([0], "whole number from 1"), ([200], "too large"), (2.5, "whole number")],
+    [
+        ([], "candidates is empty"),
+        ([0], "whole number from 1"),
+        ([200], "too large"),
+        (2.5, "whole number"),
+    ],
 )
 def test_bad_candidates(candidates, match):
     with pytest.raises(ValueError, match=match):

@@ -48,7 +48,9 @@ def unreachable(**settings):
 
 
 def resized(monkeypatch, name, n_rows, n_features):
-    monkeypatch.setitem(CATALOGUE, name, CATALOGUE[name]._replace(n_rows=n_rows, n_features=n_features))
+    monkeypatch.setitem(
+        CATALOGUE, name, CATALOGUE[name]._replace(n_rows=n_rows, n_features=n_features)
+    )
 
 
 def serve(monkeypatch, data, target, unlabelled=None):
@@ -78,7 +80,12 @@ def test_a_table_is_read_with_its_target_last(folder, monkeypatch, packed):
     else:
         (folder / "regression" / "topo.csv").write_text(text)
     found = load_dataset("topo")
-    assert (found.name, found.task, found.source, found.splits) == ("topo", "regression", str(folder), None)
+    assert (found.name, found.task, found.source, found.splits) == (
+        "topo",
+        "regression",
+        str(folder),
+        None,
+    )
     assert list(found.X.columns) == ["a", "b"]
     assert found.X["b"].tolist() == ["u", "v", "u"]
     assert found.y.tolist() == [10, 20, 30]
@@ -285,7 +292,9 @@ def test_the_catalogue_is_sound():
 
 
 def line_of(name: str, entry: Entry) -> str:
-    openml = f"`{entry.openml}`" if entry.openml else "scikit-learn" if entry.kind == "bundled" else ""
+    openml = (
+        f"`{entry.openml}`" if entry.openml else "scikit-learn" if entry.kind == "bundled" else ""
+    )
     cells = (
         f"`{name}`",
         f"{entry.n_rows:,}",
@@ -298,7 +307,9 @@ def line_of(name: str, entry: Entry) -> str:
 
 
 def test_the_page_lists_the_catalogue():
-    lines = re.findall(r"^\| `.*\|$", (PAPERS / "DATA.md").read_text().partition("## The folder")[0], re.M)
+    lines = re.findall(
+        r"^\| `.*\|$", (PAPERS / "DATA.md").read_text().partition("## The folder")[0], re.M
+    )
     assert lines == [line_of(name, entry) for name, entry in CATALOGUE.items()]
 
 
@@ -327,7 +338,9 @@ def test_a_set_shows_itself_in_one_line(nowhere):
 
 
 def test_flags_and_categories_are_encoded():
-    X = pd.DataFrame({"flag": [True, False], "kind": pd.Categorical(["a", "b"], categories=["a", "b", "c"])})
+    X = pd.DataFrame(
+        {"flag": [True, False], "kind": pd.Categorical(["a", "b"], categories=["a", "b", "c"])}
+    )
     encoded = Dataset("mine", "regression", X, pd.Series([0.0, 1.0]), "here").encoded()
     np.testing.assert_array_equal(encoded, [[1, 1, 0, 0], [0, 0, 1, 0]])
 
@@ -338,7 +351,8 @@ def test_flags_and_categories_are_encoded():
 def test_a_file_of_another_size_is_refused(folder):
     (folder / "regression" / "topo.csv").write_text("x,y,z\n1,2,3\n")
     with pytest.raises(
-        ValueError, match=r"'topo' from .* has 1 rows and 2 features .* where 52 rows and 2 features"
+        ValueError,
+        match=r"'topo' from .* has 1 rows and 2 features .* where 52 rows and 2 features",
     ):
         load_dataset("topo")
 
@@ -389,7 +403,8 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch, make):
 
 def test_neither_in_a_folder_nor_on_openml(nowhere):
     with pytest.raises(
-        FileNotFoundError, match=r"not in a folder at hand, and not on OpenML. Set .* TRANSDUCE_DATA"
+        FileNotFoundError,
+        match=r"not in a folder at hand, and not on OpenML. Set .* TRANSDUCE_DATA",
     ):
         load_dataset("crabs")
 
@@ -404,20 +419,25 @@ def test_neither_in_a_folder_nor_on_openml(nowhere):
     ],
 )
 def test_a_missing_file_is_named(folder, name, file):
-    with pytest.raises(FileNotFoundError, match=rf"not in the folder .*there is no {file}.*not on OpenML"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"not in the folder .*there is no {file}.*not on OpenML"
+    ):
         load_dataset(name)
 
 
 def test_a_failing_openml_says_what_to_do(nowhere, monkeypatch):
     monkeypatch.setattr(datasets.bundled, "fetch_openml", unreachable)
     with pytest.raises(
-        FileNotFoundError, match=r"fetching 'pyrim' from OpenML failed \(OSError\). Set .*TRANSDUCE_DATA"
+        FileNotFoundError,
+        match=r"fetching 'pyrim' from OpenML failed \(OSError\). Set .*TRANSDUCE_DATA",
     ):
         load_dataset("pyrimidines")
 
 
 def test_a_failing_openml_also_names_the_missing_file(folder):
-    with pytest.raises(FileNotFoundError, match=r"there is no regression/boston.csv or .*OpenML failed"):
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no regression/boston.csv or .*OpenML failed"
+    ):
         load_dataset("boston")
 
 

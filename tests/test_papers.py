@@ -33,13 +33,21 @@ def cells(n):
 
 
 def test_numbers_come_in_the_order_of_the_cells(study):
-    found = study.collect("part", cells(3), lambda split, data: {"error": np.float64(split**2 + 0.5)})
-    assert found.to_dict("list") == {"split": [0, 1, 2], "data": ["é"] * 3, "error": [0.5, 1.5, 4.5]}
+    found = study.collect(
+        "part", cells(3), lambda split, data: {"error": np.float64(split**2 + 0.5)}
+    )
+    assert found.to_dict("list") == {
+        "split": [0, 1, 2],
+        "data": ["é"] * 3,
+        "error": [0.5, 1.5, 4.5],
+    }
     pd.testing.assert_frame_equal(pd.read_csv(study.out / "part.csv"), found)
 
 
 def test_a_cell_may_have_several_lines(study):
-    found = study.collect("part", cells(2), lambda split, data: [{"m": m, "e": split + m} for m in (1, 2)])
+    found = study.collect(
+        "part", cells(2), lambda split, data: [{"m": m, "e": split + m} for m in (1, 2)]
+    )
     assert found["e"].tolist() == [1, 2, 2, 3]
 
 
@@ -113,12 +121,21 @@ def test_sources_are_said_of_the_sets_that_are_there():
 def test_figures_are_held_against_the_full_run(study, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(harness, "PUBLISHED", tmp_path / "published")
     lines = pd.DataFrame(
-        {"row": ["a", "b"], "column": "ours", "mean": [1.0, 5.0], "sd": 0.5, "n": 9, "paper": np.nan}
+        {
+            "row": ["a", "b"],
+            "column": "ours",
+            "mean": [1.0, 5.0],
+            "sd": 0.5,
+            "n": 9,
+            "paper": np.nan,
+        }
     )
     study.publish("part", "Title", lines)
     assert "No full run" in capsys.readouterr().out
     (tmp_path / "published" / "paper").mkdir(parents=True)
-    lines.assign(mean=[1.4, 6.0]).to_csv(tmp_path / "published" / "paper" / "part-summary.csv", index=False)
+    lines.assign(mean=[1.4, 6.0]).to_csv(
+        tmp_path / "published" / "paper" / "part-summary.csv", index=False
+    )
     study.publish("part", "Title", lines)
     said = capsys.readouterr().out
     assert "1 of 2 figures are within one standard deviation" in said
@@ -150,9 +167,13 @@ def test_the_table_of_a_full_run_says_what_its_lines_say():
         table = path.with_name(path.name.replace("-summary.csv", ".md")).read_text(encoding="utf-8")
         lines = pd.read_csv(path).dropna(subset=["mean"])
         body = "\n".join(row for row in table.splitlines() if row.startswith("| "))
-        digits = max(len(number.partition(".")[2]) for number in re.findall(r"\| (-?[0-9]+\.[0-9]+) ", body))
+        digits = max(
+            len(number.partition(".")[2]) for number in re.findall(r"\| (-?[0-9]+\.[0-9]+) ", body)
+        )
         rows = {
-            row.split(" | ")[0].removeprefix("| "): row for row in table.splitlines() if row.startswith("| ")
+            row.split(" | ")[0].removeprefix("| "): row
+            for row in table.splitlines()
+            if row.startswith("| ")
         }
         for line in lines.itertuples():
             shown = [float(number) for number in re.findall(r"(?<=\| )-?[0-9.]+", rows[line.row])]

@@ -26,7 +26,9 @@ def _mixed(rng):
             "id": np.arange(n) + 1000,
             "Größe m²": [f"{value:.1f}" for value in size],
             "Ort": city,
-            "gebaut": pd.Series(pd.date_range("1990-01-01", periods=n, freq="73D")).dt.strftime("%d.%m.%Y"),
+            "gebaut": pd.Series(pd.date_range("1990-01-01", periods=n, freq="73D")).dt.strftime(
+                "%d.%m.%Y"
+            ),
             "rooms": np.where(rng.random(n) < 0.2, np.nan, np.round(size / 25)),
             "rent": [f"{value:,.0f} EUR" for value in 100 * size],
             "Straße": [f"{rng.choice(['Haupt', 'Berg', 'See'])}str. {k % 50}" for k in range(n)],
@@ -69,7 +71,9 @@ def _text(rng):
         ["the", "it", "box", "came", "and"],
     )
     label = rng.random(n) < 0.5
-    texts = [" ".join([*rng.choice(good if kind else bad, 3), *rng.choice(rest, 5)]) for kind in label]
+    texts = [
+        " ".join([*rng.choice(good if kind else bad, 3), *rng.choice(rest, 5)]) for kind in label
+    ]
     return pd.DataFrame({"review": texts}), np.where(label, 1.0, 0.0), 0.5
 
 

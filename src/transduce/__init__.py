@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from transduce.filling import FillResult as FillResult
     from transduce.filling import fill as fill
     from transduce.methods.billiard import BayesianTransducer as BayesianTransducer
-    from transduce.methods.confidence_machine import RidgeConfidenceClassifier as RidgeConfidenceClassifier
-    from transduce.methods.confidence_machine import RidgeConfidenceMachine as RidgeConfidenceMachine
-    from transduce.methods.gaussian_process import TransductiveGPRegressor as TransductiveGPRegressor
+    from transduce.methods.confidence_machine import (
+        RidgeConfidenceClassifier as RidgeConfidenceClassifier,
+    )
+    from transduce.methods.confidence_machine import (
+        RidgeConfidenceMachine as RidgeConfidenceMachine,
+    )
+    from transduce.methods.gaussian_process import (
+        TransductiveGPRegressor as TransductiveGPRegressor,
+    )
     from transduce.methods.ridge import TransductiveRidge as TransductiveRidge
     from transduce.methods.ridge import TransductiveRidgeClassifier as TransductiveRidgeClassifier
     from transduce.methods.spectral_graph import SpectralGraphTransducer as SpectralGraphTransducer

@@ -163,7 +163,9 @@ class MiscoverageDisplay(Display):
     _size = (6.5, 3.8)
 
     @classmethod
-    def from_law(cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None) -> Self:
+    def from_law(
+        cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None
+    ) -> Self:
         """Plot a distribution, such as ``model.miscoverage_``, and the true number outside if it is known."""
         if not hasattr(law, "probabilities"):
             why = "With label_conditional=True there is a bound, but no distribution to plot"
@@ -182,7 +184,13 @@ class MiscoverageDisplay(Display):
         ):
             shown = counts[mask & (counts <= last)]
             if last <= MOST_BARS:
-                ax.bar(shown, self.probabilities[shown], 0.85 if last < 120 else 1.0, color=color, label=word)
+                ax.bar(
+                    shown,
+                    self.probabilities[shown],
+                    0.85 if last < 120 else 1.0,
+                    color=color,
+                    label=word,
+                )
             else:  # thousands of bars would look the same and take minutes
                 some = np.unique(np.append(shown[:: last // MOST_BARS + 1], shown[-1:]))
                 ax.fill_between(some, self.probabilities[some], color=color, lw=0, label=word)
@@ -190,7 +198,12 @@ class MiscoverageDisplay(Display):
             ax.axvline(self.truth, color=OUTSIDE, lw=2, label=f"truth: {self.truth}")
         ax.set(xlim=(-0.8, last + 0.8), ylim=(0.0, None))
         _whole_numbers(ax)
-        finish(ax, xlabel=f"number of {counts[-1]} values outside", ylabel="probability", loc="upper right")
+        finish(
+            ax,
+            xlabel=f"number of {counts[-1]} values outside",
+            ylabel="probability",
+            loc="upper right",
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -219,13 +232,21 @@ class RejectionCurveDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, confidence: Any, *, name: str = "answers kept", ax: Any = None
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        confidence: Any,
+        *,
+        name: str = "answers kept",
+        ax: Any = None,
     ) -> Self:
         """Plot the curve of any answers (m,), given how sure each is."""
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
-    def from_answer(cls, answer: Answer, y_true: Any, *, name: str = "answers kept", ax: Any = None) -> Self:
+    def from_answer(
+        cls, answer: Answer, y_true: Any, *, name: str = "answers kept", ax: Any = None
+    ) -> Self:
         """Plot the curve of a classifier's answer, given the true labels (m,) at the unlabelled rows."""
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
@@ -239,7 +260,9 @@ class RejectionCurveDisplay(Display):
         ax.step(rejected, errors, where="post", color=color, label=self.name)
         highest = max(float(np.max(line.get_ydata())) for line in ax.lines)
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.08 * highest or 0.1))
-        finish(ax, xlabel="share of rows rejected", ylabel="error among the others", loc="upper right")
+        finish(
+            ax, xlabel="share of rows rejected", ylabel="error among the others", loc="upper right"
+        )
 
 
 # ------------------------------------------------------------------------------------------ single methods
@@ -282,7 +305,9 @@ class EnvelopeDisplay(Display):
             ax.plot(labels, self._errors(s, labels), color=REGION, lw=0.6, zorder=1)
         top, bottom = self._draw_pieces(ax, low, high)
         for k, piece in enumerate(np.clip(self.envelope.region, low, high)):
-            ax.axvspan(*piece, color=REGION, alpha=0.35, lw=0, zorder=0, label="region" if k == 0 else None)
+            ax.axvspan(
+                *piece, color=REGION, alpha=0.35, lw=0, zorder=0, label="region" if k == 0 else None
+            )
         ax.axvline(self.envelope.value, color=VALUE, lw=1, ls="--", label="value")
         room = 0.25 * (top - bottom) or 1.0
         ax.set(xlim=(low, high), ylim=(max(bottom - room, 0.0), top + 2 * room))
@@ -295,7 +320,9 @@ class EnvelopeDisplay(Display):
     def _range(self) -> tuple[float, float]:
         """Return the labels to show: the region and some more; where it has no end, as far as errors double."""
         one = self.envelope
-        _, c0, _, c2 = one.curves[int(one.owners[np.searchsorted(one.starts, one.value, side="right") - 1])]
+        _, c0, _, c2 = one.curves[
+            int(one.owners[np.searchsorted(one.starts, one.value, side="right") - 1])
+        ]
         reach = 2.0 * np.sqrt(max(c0 / c2, 0.0)) or 1.0
         ends = np.append(one.region[np.isfinite(one.region)], one.value)
         if not np.isfinite(one.region).all():
@@ -408,12 +435,16 @@ class BandDisplay(Display):
         """Plot a `TransductiveGPRegressor` fitted on `X` along one feature, the others at their median."""
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
-            raise ValueError(f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}.")
+            raise ValueError(
+                f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}."
+            )
         names, rows = _names(estimator), np.asarray(X, dtype=float)
         j: Any = names.index(feature) if feature in names else feature
         if not isinstance(j, numbers.Integral) or j not in range(len(names)):
             some = ", ".join(names[:20])
-            raise ValueError(f"There is no feature {feature!r}; give a position from 0, or one of {some}.")
+            raise ValueError(
+                f"There is no feature {feature!r}; give a position from 0, or one of {some}."
+            )
         line = np.linspace(rows[:, j].min(), rows[:, j].max(), 200)
         path: AnyArray = np.tile(np.median(rows, axis=0), (200, 1))
         path[:, j] = line
@@ -425,7 +456,9 @@ class BandDisplay(Display):
         labels = np.asarray(estimator.transduction_, dtype=float)
         seen, asked = (rows[known, j], labels[known]), rows[answer.rows, j]
         name = names[j] + (", others at their median" if rows.shape[1] > 1 else "")
-        return cls(line, mean, std, seen, (asked, answer.values, answer.standard_errors), name).plot(ax=ax)
+        return cls(
+            line, mean, std, seen, (asked, answer.values, answer.standard_errors), name
+        ).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self.mean - 1.96 * self.std, self.mean + 1.96 * self.std
@@ -480,7 +513,9 @@ class GraphMapDisplay(Display):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
         spectrum = estimator.spectrum_
         if spectrum.vectors.shape[1] < 2:
-            raise ValueError("The graph has fewer than two eigenvectors: give n_components=2 or more.")
+            raise ValueError(
+                "The graph has fewer than two eigenvectors: give n_components=2 or more."
+            )
         roots = np.sqrt(np.maximum(spectrum.degrees, np.finfo(float).tiny))
         labelled = np.ones(len(roots), dtype=bool)
         labelled[estimator.answer_.rows] = False
@@ -496,10 +531,14 @@ class GraphMapDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         reached, places, count = ~np.isnan(self.colours), self.positions.T, len(self.classes)
-        names = [f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()]
+        names = [
+            f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()
+        ]
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
-            ax.scatter(*places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label")
+            ax.scatter(
+                *places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label"
+            )
         if count == 2:
             limit = float(np.abs(self.colours[reached]).max())
             style: dict[str, Any] = {"cmap": "coolwarm", "vmin": -limit, "vmax": limit}
@@ -507,10 +546,15 @@ class GraphMapDisplay(Display):
             from matplotlib import colormaps
             from matplotlib.colors import ListedColormap
 
-            few, many = colormaps["tab10"](range(10)), colormaps["turbo"](np.linspace(0.05, 0.95, count))
+            few, many = (
+                colormaps["tab10"](range(10)),
+                colormaps["turbo"](np.linspace(0.05, 0.95, count)),
+            )
             shades = ListedColormap((few if count <= 10 else many)[:count])
             style = {"cmap": shades, "vmin": -0.5, "vmax": count - 0.5}
-        points = ax.scatter(*places[:, reached], c=self.colours[reached], s=size, linewidths=0, **style)
+        points = ax.scatter(
+            *places[:, reached], c=self.colours[reached], s=size, linewidths=0, **style
+        )
         labelled = self.labelled & reached
         style |= {"s": 3 * size + 20, "edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
         ax.scatter(*places[:, labelled], c=self.colours[labelled], **style)

@@ -22,7 +22,9 @@ def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
     if missing_mask(truth).any():
         raise ValueError("y_true is missing at some rows: leave these out.")
     if isinstance(truth[0], str) != isinstance(answers[0], str):
-        raise ValueError("y_true and y_pred hold labels of different kinds, text and not: make them alike.")
+        raise ValueError(
+            "y_true and y_pred hold labels of different kinds, text and not: make them alike."
+        )
     try:
         sureness = np.asarray(column_or_1d(confidence), dtype=float)
     except ValueError:
@@ -110,11 +112,17 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     """
     truth, score = np.asarray(y_true), np.asarray(score, dtype=float)
     if truth.ndim != 1 or score.shape != truth.shape:
-        raise ValueError(f"Give one score for each label; got shapes {truth.shape} and {score.shape}.")
+        raise ValueError(
+            f"Give one score for each label; got shapes {truth.shape} and {score.shape}."
+        )
     if truth.dtype.kind not in "biuf" or not np.isin(truth, (-1, 0, 1)).all():
-        raise ValueError("y_true must be true or false, 1 or 0, or 1 or -1: give for example y == 'spam'.")
+        raise ValueError(
+            "y_true must be true or false, 1 or 0, or 1 or -1: give for example y == 'spam'."
+        )
     if np.isnan(score).any():
-        raise ValueError("score contains NaN: leave out rows that were not reached, or give them the lowest.")
+        raise ValueError(
+            "score contains NaN: leave out rows that were not reached, or give them the lowest."
+        )
     positive = truth > 0
     count = int(positive.sum())
     if count == 0:

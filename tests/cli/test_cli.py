@@ -48,7 +48,16 @@ def run(*words, **settings):
 
 def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     result = run(
-        "fill", houses, "--target", "target", "--method", "ridge", "--report", "r.html", "--json", "r.json"
+        "fill",
+        houses,
+        "--target",
+        "target",
+        "--method",
+        "ridge",
+        "--report",
+        "r.html",
+        "--json",
+        "r.json",
     )
     assert result.exit_code == 0, result.output
     assert "36 of 90 cells of 'target' filled (numbers, ridge)" in result.stdout
@@ -59,7 +68,9 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     old, new = houses.read_text().splitlines(), Path("houses-filled.csv").read_text().splitlines()
     assert all(line.startswith(f"{before},") for before, line in zip(old, new, strict=True))
     direct = fill(tables.read(houses).frame, "target", method="ridge")
-    back = pd.read_csv("houses-filled.csv", dtype=str)  # pandas' own reading of numbers may be off by a bit
+    back = pd.read_csv(
+        "houses-filled.csv", dtype=str
+    )  # pandas' own reading of numbers may be off by a bit
     wanted = rounded(direct.new, "target", "regression")
     for name in ("target_filled", "target_lower", "target_upper", "target_narrower"):
         np.testing.assert_array_equal(back[name].astype(float), wanted[name])
@@ -67,9 +78,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
 
 
 def test_all_options(houses):
-    words = (
-        "--method ridge --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
-    )
+    words = "--method ridge --confidence 0.8 --certainty 0.9 --task regression --ignore rooms --text Ort --id id"
     more = "--seed 3 --reject-share 0.2 --budget 50 --jobs 1 --quiet --force --out b.jsonl.gz"
     result = run("fill", houses, "--target", "target", *words.split(), *more.split())
     assert result.exit_code == 0, result.output
@@ -77,7 +86,12 @@ def test_all_options(houses):
     assert result.stdout.endswith("Written: b.jsonl.gz\n")
     assert not any(line.startswith(("- ", "To label next")) for line in result.stdout.splitlines())
     assert result.stderr == ""
-    assert tables.read("b.jsonl.gz").frame["target_status"].isin(["given", "answered", "rejected"]).all()
+    assert (
+        tables.read("b.jsonl.gz")
+        .frame["target_status"]
+        .isin(["given", "answered", "rejected"])
+        .all()
+    )
 
 
 def test_files_in_parts_go_to_a_folder_without_a_slash(houses):
@@ -98,7 +112,17 @@ def test_files_in_parts_go_to_a_folder_without_a_slash(houses):
 
 
 def test_answers_of_later_rows_are_rounded_and_compared(houses):
-    saved = run("fill", houses, "--target", "target", "--method", "ridge", "--save", "m.transduce", "--quiet")
+    saved = run(
+        "fill",
+        houses,
+        "--target",
+        "target",
+        "--method",
+        "ridge",
+        "--save",
+        "m.transduce",
+        "--quiet",
+    )
     assert saved.exit_code == 0, saved.output
     frame = pd.read_csv(houses).drop(columns="target")
     frame.head(40).to_csv("later.csv", index=False)
@@ -121,7 +145,17 @@ def test_answer_says_what_it_could_not_read(houses):
     column, frame["kind"] = "size", np.resize(["flat", "house"], len(frame))
     frame[column] = np.linspace(20.5, 90.0, len(frame))
     frame.to_csv("houses.csv", index=False)
-    saved = run("fill", houses, "--target", "target", "--method", "ridge", "--save", "m.transduce", "--quiet")
+    saved = run(
+        "fill",
+        houses,
+        "--target",
+        "target",
+        "--method",
+        "ridge",
+        "--save",
+        "m.transduce",
+        "--quiet",
+    )
     assert saved.exit_code == 0, saved.output
     later = frame.drop(columns="target").astype({column: object})
     later.loc[1, column], later.loc[2, "kind"] = "broken", "castle"
@@ -224,7 +258,10 @@ def test_methods_and_version():
 def test_demo_ends_with_guarantee_and_truth(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("demo-output").mkdir()
-    files = [Path("demo-output") / name for name in ("wine-filled.csv", "wine.csv", "wine.html", "wine.json")]
+    files = [
+        Path("demo-output") / name
+        for name in ("wine-filled.csv", "wine.csv", "wine.html", "wine.json")
+    ]
     for path in files:
         path.write_text("of an earlier demo")
     result = run("demo", "wine", "--method", "ridge")
@@ -248,19 +285,28 @@ def test_verdict_of_the_confidence_machine():
     verdict = compare_with_truth(fill(table, target, method="confidence-machine"), truth)
     inside, explained = verdict.splitlines()  # the machine bounds no count
     assert (
-        80.0 < float(re.search(r"Inside their intervals: ([\d.]+) % of the hidden labels", inside)[1]) < 100.0
+        80.0
+        < float(re.search(r"Inside their intervals: ([\d.]+) % of the hidden labels", inside)[1])
+        < 100.0
     )
-    assert inside.endswith("Guaranteed: at least 90 % on average over many such tables, and less in some.")
+    assert inside.endswith(
+        "Guaranteed: at least 90 % on average over many such tables, and less in some."
+    )
     assert "of the variance" in explained
-    lines = compare_with_truth(fill(table, target, method="ridge", guarantee="column"), truth).splitlines()
+    lines = compare_with_truth(
+        fill(table, target, method="ridge", guarantee="column"), truth
+    ).splitlines()
     assert re.fullmatch(
-        r"Outside their intervals: \d+. Guaranteed: at most \d+ of 292, with 95 % certainty.", lines[1]
+        r"Outside their intervals: \d+. Guaranteed: at most \d+ of 292, with 95 % certainty.",
+        lines[1],
     )
 
 
 def test_the_page_is_what_help_prints():
     wanted = runpy.run_path(str(ROOT / "docs" / "cli_page.py"))["page"]()
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == wanted, "run python docs/cli_page.py"
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == wanted, (
+        "run python docs/cli_page.py"
+    )
 
 
 def test_the_output_of_an_odd_name(tmp_path):
@@ -284,15 +330,31 @@ def test_the_output_of_an_odd_name(tmp_path):
         (["fill", "houses.csv", "--target", "target", "--out", "a.docx"], 2, "unknown format"),
         (["fill", "houses.csv", "--target", "target", "--out", "no/a.csv"], 1, "does not exist"),
         (["fill", "houses.csv", "--target", "target", "--out", "houses.csv"], 2, "exists already"),
-        (["fill", "houses.csv", "--target", "target", "--report", "houses.csv"], 2, "is the table itself"),
+        (
+            ["fill", "houses.csv", "--target", "target", "--report", "houses.csv"],
+            2,
+            "is the table itself",
+        ),
         (["fill", "houses.csv"], 2, "--target"),
-        (["fill", "houses.csv", "--target", "target", "--confidence", "1"], 2, "strictly between 0 and 1"),
-        (["fill", "houses.csv", "--target", "target", "--reject-share", "0"], 2, "strictly between 0 and 1"),
+        (
+            ["fill", "houses.csv", "--target", "target", "--confidence", "1"],
+            2,
+            "strictly between 0 and 1",
+        ),
+        (
+            ["fill", "houses.csv", "--target", "target", "--reject-share", "0"],
+            2,
+            "strictly between 0 and 1",
+        ),
         (["fill", "houses.csv", "--target", "target", "--jobs", "0"], 2, "number of jobs"),
         (["fill", "houses.csv", "--target", "target", "--method", "magic"], 2, "magic"),
         (["fill", "houses.csv", "--target", "target", "--seed", "-1"], 2, "seed"),
         (["compare", "houses.csv", "--target", "prize"], 1, "has no column 'prize'"),
-        (["compare", "houses.csv", "--target", "target", "--plot", "c.bmp"], 2, ".png, .svg or .pdf"),
+        (
+            ["compare", "houses.csv", "--target", "target", "--plot", "c.bmp"],
+            2,
+            ".png, .svg or .pdf",
+        ),
         (["demo", "iris"], 2, "iris"),
         (["frobnicate"], 2, "frobnicate"),
     ],
@@ -328,7 +390,9 @@ def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tables, "append_columns", stop)
-    result = run("fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force")
+    result = run(
+        "fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force"
+    )
     assert result.exit_code == 130
     assert Path("out.csv").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["houses.csv", "out.csv"]
@@ -383,7 +447,9 @@ def test_the_first_command_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("example").exit_code == 0
     assert run("example").exit_code == 2
-    result = run("fill", "houses.csv", "--target", "price", "--method", "ridge", "--report", "houses.html")
+    result = run(
+        "fill", "houses.csv", "--target", "price", "--method", "ridge", "--report", "houses.html"
+    )
     assert result.exit_code == 0, result.output
     assert "250 of 400 cells of 'price' filled" in result.stdout
     assert "At labels that were hidden, the answers are off by" in result.stdout
@@ -417,7 +483,9 @@ def test_rounding_never_narrows():
 
 
 def test_compare_speaks_the_language_of_fill(houses):
-    result = run("compare", houses, "--target", "target", "--folds", "2", "--plot", "a.svg", "--quiet")
+    result = run(
+        "compare", houses, "--target", "target", "--folds", "2", "--plot", "a.svg", "--quiet"
+    )
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert "<svg" in Path("a.svg").read_text()
@@ -434,7 +502,9 @@ def test_compare_speaks_the_language_of_fill(houses):
         assert name in text
     assert "larger is better" not in text
     assert "transductive_ridge" not in text
-    assert "-" not in "".join(line.split("│")[2] for line in text.splitlines() if line.count("│") > 3)
+    assert "-" not in "".join(
+        line.split("│")[2] for line in text.splitlines() if line.count("│") > 3
+    )
 
 
 def test_compare_with_too_few_labels(houses):
@@ -503,7 +573,9 @@ def test_several_targets_of_different_kinds(houses):
     back = pd.read_csv("kinds-filled.csv")
     assert back["target_lower"].min() >= -1000
     assert {"kind_probability_large", "kind_probability_small"} <= set(back)
-    refused = run("fill", "kinds.csv", "--target", "kind", "--method", "ridge", "--min", "0", "--force")
+    refused = run(
+        "fill", "kinds.csv", "--target", "kind", "--method", "ridge", "--min", "0", "--force"
+    )
     assert "--min is for numbers" in refused.stderr
 
 
@@ -533,7 +605,9 @@ def test_several_targets_in_one_run(houses):
     assert "<h1>area</h1>" in Path("r-area.html").read_text()
     assert Path("r-target.html").exists()
     assert run("fill", "two.csv", "--target", "area", "--target", "area").exit_code == 2
-    assert run("fill", "two.csv", "--target", "area", "--target", "nobody", "--force").exit_code == 1
+    assert (
+        run("fill", "two.csv", "--target", "area", "--target", "nobody", "--force").exit_code == 1
+    )
 
 
 def test_what_is_asked_of_the_filled_table_is_not_saved(houses):

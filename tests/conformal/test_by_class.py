@@ -127,17 +127,23 @@ class TestGuarantee:
     def test_a_class_with_few_labels_is_in_every_set(self):
         X, y, _ = case_control()
         y[[2 * i + 1 for i in range(55)]] = None  # 5 labels are "yes"
-        model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
+        model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(
+            X, y
+        )
         assert model.guarantee_.n_short == 1
         assert model.answer_.label_sets[:, 1].all()
         assert model.answer_.unseen is None  # classes that were chosen by are known
         y[[2 * i for i in range(55)]] = None
         model.fit(X, y)
-        assert model.guarantee_.reasons == ("No class has the 13 labels that 90 % takes within it.",)
+        assert model.guarantee_.reasons == (
+            "No class has the 13 labels that 90 % takes within it.",
+        )
 
 
 class TestLimits:
-    @pytest.mark.parametrize("inner", [LinearSVC(), KNeighborsClassifier(1)], ids=["scores", "sure"])
+    @pytest.mark.parametrize(
+        "inner", [LinearSVC(), KNeighborsClassifier(1)], ids=["scores", "sure"]
+    )
     def test_estimators_without_smooth_probabilities(self, inner):
         model = fitted(ByClass(), estimator=inner, refit=True)
         assert 0.0 < model.class_shares_.shares[1] < 0.35
@@ -158,7 +164,9 @@ class TestLimits:
     def test_numbers_are_classes_by_their_names(self):
         X, y, _ = case_control()
         y = np.array([np.nan if one is None else float(one == "yes") for one in y])
-        model = ConformalTransducer(LogisticRegression(), labels=ByClass({"1": 0.1, 0: 0.9}), random_state=0)
+        model = ConformalTransducer(
+            LogisticRegression(), labels=ByClass({"1": 0.1, 0: 0.9}), random_state=0
+        )
         np.testing.assert_allclose(model.fit(X, y).class_shares_.shares, [0.9, 0.1])
 
     def test_booleans_and_single_precision(self):
@@ -171,10 +179,14 @@ class TestLimits:
     @pytest.mark.filterwarnings("ignore::transduce.core.guarantee.TooFewLabelsWarning")
     def test_shares_that_were_rounded_are_scaled(self):
         design = ByClass({"no": 0.33, "yes": 0.33, "perhaps": 0.33})
-        with pytest.raises(ValueError, match="'perhaps' has a share, and no label is of that class"):
+        with pytest.raises(
+            ValueError, match="'perhaps' has a share, and no label is of that class"
+        ):
             fitted(design)
         X, y, _ = case_control()
-        model = ConformalTransducer(LogisticRegression(), labels=design, classes=["perhaps"], random_state=0)
+        model = ConformalTransducer(
+            LogisticRegression(), labels=design, classes=["perhaps"], random_state=0
+        )
         np.testing.assert_allclose(model.fit(X, y).class_shares_.shares, 1 / 3)
         assert model.answer_.label_sets.shape == (300, 3)
 

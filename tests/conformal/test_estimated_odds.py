@@ -76,8 +76,13 @@ def test_chance_leaves_answers_as_they_are(n):
         usual, found = fit(X, y), fit(X, y, labels=Estimated())
         if found.estimated_odds_.model == "chance":
             same += 1
-            np.testing.assert_array_equal(usual.answer_.regions.hull(), found.answer_.regions.hull())
-            assert (found.guarantee_.kind, found.guarantee_.assumptions) == ("approximate", (ESTIMATE,))
+            np.testing.assert_array_equal(
+                usual.answer_.regions.hull(), found.answer_.regions.hull()
+            )
+            assert (found.guarantee_.kind, found.guarantee_.assumptions) == (
+                "approximate",
+                (ESTIMATE,),
+            )
             assert (found.guarantee_.outside, found.miscoverage_) == (None, None)
             assert found.select(tolerance=1.0).guarantee.kind == "approximate"
     assert same >= 2
@@ -105,7 +110,9 @@ def test_a_test_that_rejects_brings_weights():
     assert model.guarantee_.effective >= 20
     assert "no estimate bears an exact guarantee" in model.guarantee_.grounds
     with pytest.warns(UserWarning, match="Labelled and unlabelled rows differ"):
-        ignored = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(X, y)
+        ignored = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(
+            X, y
+        )
     assert ignored.estimated_odds_ is None
     assert ignored.guarantee_.kind == "approximate"
     assert ignored.guarantee_.outside is not None
@@ -128,7 +135,9 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     assert model.answer_at(0.3).guarantee.kind == "approximate"
     assert len(fit(X, y, labels=Estimated(), confidence=0.97).guarantee_.remedy) == 33
     apart = X + 50.0 * np.isnan(y)[:, None]
-    with pytest.warns(UserWarning, match="rows have too little in common for 59 calibration labels"):
+    with pytest.warns(
+        UserWarning, match="rows have too little in common for 59 calibration labels"
+    ):
         nothing = fit(apart, y, labels=Estimated()).guarantee_
     assert nothing.kind == "none"
     assert len(nothing.remedy) == 20

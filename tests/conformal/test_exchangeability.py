@@ -41,7 +41,9 @@ def test_scores_are_out_of_fold():
     scores = _out_of_fold(K, [fold], z[:, None], 2.0)[:, 0]
     for k in range(5):
         train = fold != k
-        weights = np.linalg.solve(K[np.ix_(train, train)] + 2.0 * np.eye(24), z[train] - z[train].mean())
+        weights = np.linalg.solve(
+            K[np.ix_(train, train)] + 2.0 * np.eye(24), z[train] - z[train].mean()
+        )
         np.testing.assert_allclose(scores[~train], K[np.ix_(~train, train)] @ weights, atol=1e-10)
 
 
@@ -53,7 +55,9 @@ def check_chance(n_draws):
     X = load_diabetes().data[:80]
     rng = np.random.default_rng(0)
     p = [
-        exchangeability_test(X, rng.permutation(80) < 30, n_permutations=39, random_state=seed).p_value
+        exchangeability_test(
+            X, rng.permutation(80) < 30, n_permutations=39, random_state=seed
+        ).p_value
         for seed in range(n_draws)
     ]
     assert kstest(p, "uniform", alternative="greater").pvalue > 1e-3
@@ -126,7 +130,9 @@ def test_any_table():
         "'größe'", "'größe' is missing", "'stadt' is 'Köln'", "'stadt' is 'Bonn'", "'tag'", "'dauer'", "'art'",
     }  # fmt: skip
     assert (
-        exchangeability_test(pl.DataFrame({"a": [1.0, None] * 30, "t": list("xyz") * 20}), labelled).p_value
+        exchangeability_test(
+            pl.DataFrame({"a": [1.0, None] * 30, "t": list("xyz") * 20}), labelled
+        ).p_value
         > 0.5
     )
     texts = ["viel regen" if known else "viel sonne" for known in labelled]
@@ -163,7 +169,9 @@ def test_what_cannot_be_compared_is_not_tested():
 def test_refusals():
     X = np.zeros((20, 2))
     for bad in (np.arange(20), np.ones(3, bool), None):
-        with pytest.raises(ValueError, match="labelled must be True or False for each of the 20 rows"):
+        with pytest.raises(
+            ValueError, match="labelled must be True or False for each of the 20 rows"
+        ):
             exchangeability_test(X, bad)
     for setting, words in (
         ({"n_permutations": 0}, "n_permutations must be a whole number from 1"),
@@ -192,13 +200,16 @@ def test_a_shift_of_the_stated_size_is_found(n_features):
 def test_verdicts_are_graded():
     sure, signs, none = (Verdict(p, p <= 0.01, 40, 60, ("'age'",), 1.1) for p in (0.004, 0.06, 0.3))
     assert "rows differ (p = 0.004, most of all in 'age')" in str(sure)
-    assert "signs of a difference between 40 labelled and 60 unlabelled rows, too weak to be sure" in str(
-        signs
+    assert (
+        "signs of a difference between 40 labelled and 60 unlabelled rows, too weak to be sure"
+        in str(signs)
     )
     assert "(p = 0.06, most of all in 'age')" in str(signs)
     assert (sure.suspected, signs.suspected, none.suspected) == (False, True, False)
     for verdict in (signs, none):
-        assert "by 1.1 standard deviations would be found at least four times in five" in str(verdict)
+        assert "by 1.1 standard deviations would be found at least four times in five" in str(
+            verdict
+        )
     assert "none would be found, however large" in str(Verdict(0.5, False, 5, 5))
     few = exchangeability_test(np.arange(12.0)[:, None], np.arange(12) % 2 == 0, n_permutations=50)
     assert few.detectable is None  # 51 orders cannot give a p-value of 0.01

@@ -14,7 +14,13 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.conformal.test_transducer import classes, numbers, quiet
 from transduce import ConformalTransducer, TransductiveBlend, TransductiveRidge
-from transduce.conformal import CategoryMiscoverage, Chance, Grouped, Miscoverage, exchangeability_test
+from transduce.conformal import (
+    CategoryMiscoverage,
+    Chance,
+    Grouped,
+    Miscoverage,
+    exchangeability_test,
+)
 from transduce.conformal.calibrated import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
@@ -29,7 +35,11 @@ def patients(seed, n_groups=60, labelled=30, partly=False):
     sizes = rng.integers(1, 9, n_groups)
     groups = np.repeat(np.arange(n_groups), sizes)
     X = rng.normal(size=(len(groups), 2))
-    truth = X[:, 0] + 2.0 * rng.standard_t(3, size=n_groups)[groups] + 0.1 * rng.normal(size=len(groups))
+    truth = (
+        X[:, 0]
+        + 2.0 * rng.standard_t(3, size=n_groups)[groups]
+        + 0.1 * rng.normal(size=len(groups))
+    )
     known = np.isin(groups, rng.choice(n_groups, labelled, replace=False))
     if partly:
         known &= rng.random(len(groups)) < 0.7
@@ -41,7 +51,9 @@ def test_how_many_rows_the_largest_groups_hold(sizes):
     """The most rows that can be outside if a tenth, or a third, of the groups are: by a linear program."""
     n = np.array(sizes, dtype=float)
     for share in (0.1, 1 / 3):
-        slow = linprog(-n / n.sum(), A_ub=[np.full(len(n), 1 / len(n))], b_ub=[share], bounds=(0, 1))
+        slow = linprog(
+            -n / n.sum(), A_ub=[np.full(len(n), 1 / len(n))], b_ub=[share], bounds=(0, 1)
+        )
         assert largest_share(sizes, share) == pytest.approx(-slow.fun)
 
 
@@ -76,7 +88,8 @@ def test_weights_count_every_group_once():
     # By definition: the mean over groups of the share of each group's scores that are at least S, and the row itself.
     at = np.array(
         [
-            (sum(np.mean(scores[held == g] >= s) for g in np.unique(held)) + 1) / (len(np.unique(held)) + 1)
+            (sum(np.mean(scores[held == g] >= s) for g in np.unique(held)) + 1)
+            / (len(np.unique(held)) + 1)
             for s in scores
         ]
     )
@@ -86,7 +99,9 @@ def test_weights_count_every_group_once():
     assert model.guarantee_.n_other == 0
     assert model.guarantee_.outside is None
     assert model.guarantee_.headline == "exact if chance chose the groups with labels"
-    assert "The interval of a row drawn at random from a new group holds" in model.guarantee_.statement
+    assert (
+        "The interval of a row drawn at random from a new group holds" in model.guarantee_.statement
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,12 +244,16 @@ def test_the_law_of_two_categories_by_counting():
     """All pairs of orders of two small urns are equally likely."""
     law = CategoryMiscoverage((Miscoverage(2, 2, 2), Miscoverage(1, 3, 2)))
     counts = []
-    for parts in itertools.product(itertools.permutations(range(4)), itertools.permutations(range(4))):
+    for parts in itertools.product(
+        itertools.permutations(range(4)), itertools.permutations(range(4))
+    ):
         outside = 0
         for (m, c, k), scores in zip(((2, 2, 2), (1, 3, 2)), parts, strict=True):
             outside += int(np.sum(np.array(scores[c : c + m]) > np.sort(scores[:c])[k - 1]))
         counts.append(outside)
-    np.testing.assert_allclose(law.probabilities, np.bincount(counts, minlength=4) / len(counts), atol=1e-12)
+    np.testing.assert_allclose(
+        law.probabilities, np.bincount(counts, minlength=4) / len(counts), atol=1e-12
+    )
     assert law.mean == pytest.approx(np.mean(counts))
 
 
@@ -253,12 +272,18 @@ def test_categories_with_too_few_labels_are_named():
     np.testing.assert_array_equal(np.isinf(widths), category[np.isnan(y)] == "c")
     with pytest.warns(UserWarning, match="No category has the 1498 labels that 99.9 % takes"):
         assert (
-            quiet(Ridge(), labels=Chance(within=category), confidence=0.999).fit(X, y).guarantee_.kind
+            quiet(Ridge(), labels=Chance(within=category), confidence=0.999)
+            .fit(X, y)
+            .guarantee_.kind
             == "none"
         )
     X, y, _ = classes(n=160, labelled=100)
     sets = (
-        quiet(LogisticRegression(), labels=Chance(within=np.where(X[:, 0] > 0, "x", "y")), confidence=0.8)
+        quiet(
+            LogisticRegression(),
+            labels=Chance(within=np.where(X[:, 0] > 0, "x", "y")),
+            confidence=0.8,
+        )
         .fit(X, y)
         .answer_
     )
@@ -300,14 +325,21 @@ def test_drift_by_definition_and_its_rate_under_chance():
 def test_a_drift_of_the_stated_size_is_found():
     hits, n, c = 0, 100, 60
     rng = np.random.default_rng(1)
-    size = drift_along(np.arange(80.0), np.arange(80) < c, rng.random(c), [rng.random(c)]).detectable
+    size = drift_along(
+        np.arange(80.0), np.arange(80) < c, rng.random(c), [rng.random(c)]
+    ).detectable
     for _ in range(n):
         at = rng.normal(size=c)
-        r = 2 * np.sin(np.pi * size / 6)  # the correlation of normal pairs with this rank correlation
+        r = 2 * np.sin(
+            np.pi * size / 6
+        )  # the correlation of normal pairs with this rank correlation
         error = r * at + np.sqrt(1 - r**2) * rng.normal(size=c)
         hits += drift_along(np.arange(80.0), np.arange(80) < c, at, [error]).found
     assert binom.ppf(1e-3, n, 0.8) <= hits
-    assert drift_along(np.arange(9.0), np.arange(9) < 4, np.arange(4.0), [np.arange(4.0)]).p_value is None
+    assert (
+        drift_along(np.arange(9.0), np.arange(9) < 4, np.arange(4.0), [np.arange(4.0)]).p_value
+        is None
+    )
 
 
 def test_what_is_assumed_along_an_order():
@@ -336,7 +368,10 @@ def test_what_is_assumed_along_an_order():
 @pytest.mark.parametrize(
     ("design", "words"),
     [
-        (lambda: Grouped(["a"] * 89 + [None]), "'groups' names groups, and row 89 .counted from 0. has none"),
+        (
+            lambda: Grouped(["a"] * 89 + [None]),
+            "'groups' names groups, and row 89 .counted from 0. has none",
+        ),
         (lambda: Grouped(np.append(np.arange(89.0), np.nan)), "row 89 .counted from 0. has none"),
         (lambda: Grouped(["a"] * 3), "'groups' must have a value for each of the 90 rows"),
         (lambda: Grouped(["a"] * 90), "All labels are of one group"),
@@ -349,7 +384,10 @@ def test_what_is_assumed_along_an_order():
             lambda: Chance(order=["soon"] * 90),
             "'order' orders the rows, and row 0 .counted from 0. has 'soon'",
         ),
-        (lambda: Chance(order=np.append(np.arange(89.0), np.nan)), "row 89 .counted from 0. has nothing"),
+        (
+            lambda: Chance(order=np.append(np.arange(89.0), np.nan)),
+            "row 89 .counted from 0. has nothing",
+        ),
         (lambda: Grouped(np.arange(90), within=np.arange(90)), "exclude each other"),
     ],
 )

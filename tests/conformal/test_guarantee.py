@@ -77,7 +77,8 @@ def test_the_test_of_the_law_notices_two_points():
     rng = np.random.default_rng(0)
     law, other = Miscoverage(200, 99, 90), Miscoverage(200, 99, 88)
     found = [
-        fit_of_law(rng.choice(201, 600, p=other.probabilities / other.probabilities.sum()), law) < 1e-3
+        fit_of_law(rng.choice(201, 600, p=other.probabilities / other.probabilities.sum()), law)
+        < 1e-3
         for _ in range(50)
     ]
     same = [
@@ -98,7 +99,9 @@ def test_sets_of_classes_follow_the_law(ties):
     def fit(split):
         rows = np.random.default_rng(split).permutation(150)
         y = np.append(truth[rows[:60]].astype(float), np.full(90, np.nan))
-        model = quiet(KNeighborsClassifier(3), calibration=29, ties=ties, random_state=split).fit(X[rows], y)
+        model = quiet(KNeighborsClassifier(3), calibration=29, ties=ties, random_state=split).fit(
+            X[rows], y
+        )
         return model, model.answer_.p_values[np.arange(90), truth[rows[60:]]] > 0.1 + 1e-9
 
     law, counts = outside_counts(fit, 300 if ties == "random" else 40)

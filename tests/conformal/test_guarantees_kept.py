@@ -107,7 +107,10 @@ def test_a_failed_fit_leaves_no_guarantee_behind():
 
 @pytest.mark.parametrize(
     "wrap",
-    [lambda m: ConformalTransducer(m, test_exchangeability=False), lambda m: TransductiveBlend([("a", m)])],
+    [
+        lambda m: ConformalTransducer(m, test_exchangeability=False),
+        lambda m: TransductiveBlend([("a", m)]),
+    ],
 )
 def test_the_inner_word_for_no_label_is_understood(wrap):
     X, truth = load_iris(return_X_y=True)
@@ -135,7 +138,10 @@ def test_a_function_for_refit_has_no_score_of_its_own():
 
 def test_rows_that_nobody_reaches_stay_missing_in_a_blend():
     X = np.vstack(
-        [np.random.default_rng(0).normal(size=(30, 2)), 1e6 + np.random.default_rng(1).normal(size=(10, 2))]
+        [
+            np.random.default_rng(0).normal(size=(30, 2)),
+            1e6 + np.random.default_rng(1).normal(size=(10, 2)),
+        ]
     )
     y = np.array(["a", "b"] * 15 + [None] * 10, dtype=object)
     y[20:30] = None
@@ -149,7 +155,9 @@ def test_the_graph_transducer_inside_everything():
     X, truth = load_iris(return_X_y=True)
     y = np.array(["setosa", "versicolor", "virginica"], dtype=object)[truth]
     y[np.random.default_rng(0).permutation(150)[60:]] = None
-    graph = make_pipeline(StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=0))
+    graph = make_pipeline(
+        StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=0)
+    )
     model = ConformalTransducer(graph, random_state=0).fit(X, y)
     assert model.guarantee_.kind == "exact"
     found = cross_val_transduce(graph, X, y, cv=5, random_state=0)

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from tests.libraries import ON_PROCESSOR, dispatch, give
-from transduce import ConformalTransducer, SpectralGraphTransducer, TransductiveGPRegressor, TransductiveRidge
+from transduce import (
+    ConformalTransducer,
+    SpectralGraphTransducer,
+    TransductiveGPRegressor,
+    TransductiveRidge,
+)
 
 
 def problem(n=120):

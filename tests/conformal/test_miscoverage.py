@@ -13,7 +13,12 @@ from scipy.stats import binom, chisquare
 from tests import brute
 from transduce.conformal import Miscoverage
 from transduce.conformal.designs import calibration_number, labels_needed
-from transduce.conformal.miscoverage import ClassMiscoverage, confidence_for, draw_urn, simultaneous_bounds
+from transduce.conformal.miscoverage import (
+    ClassMiscoverage,
+    confidence_for,
+    draw_urn,
+    simultaneous_bounds,
+)
 from transduce.conformal.scores import WeightedRanks, label_sets
 from transduce.core.ranks import calibration_rank, fewest_calibration
 
@@ -55,7 +60,10 @@ def test_simultaneous_bounds_hold_at_all_levels_at_once(n_calibration, n_unlabel
     """By counting all orders: as often as guaranteed, up to the draws' own chance, and no larger than they must be."""
     orders = brute.urn_orders(n_calibration, n_unlabelled)
     tails = np.array(
-        [[np.mean(orders[:, k] >= t) for t in range(n_unlabelled + 1)] for k in range(n_calibration)]
+        [
+            [np.mean(orders[:, k] >= t) for t in range(n_unlabelled + 1)]
+            for k in range(n_calibration)
+        ]
     )
     unusual = tails[np.arange(n_calibration), orders].min(axis=1)
     bounds = simultaneous_bounds(
@@ -74,7 +82,9 @@ def test_levels_for_a_share_are_the_smallest():
         (200, 99, 0.9, 0.95),
         (10, 50, 1, 0.8),
     ):
-        level = confidence_for(share, certainty, n_unlabelled=n_unlabelled, n_calibration=n_calibration)
+        level = confidence_for(
+            share, certainty, n_unlabelled=n_unlabelled, n_calibration=n_calibration
+        )
         most = int(np.floor(n_unlabelled * (1 - share) + 1e-9))
         enough = [
             Miscoverage(n_unlabelled, n_calibration, k).cdf(most) >= certainty
@@ -90,13 +100,15 @@ def test_levels_for_a_share_are_the_smallest():
 def test_labels_that_would_do_are_named(n_unlabelled, share, certainty):
     most = int(np.floor(n_unlabelled * (1 - share) + 1e-9))
     fewest = next(
-        c for c in range(1, 10_000) if Miscoverage(n_unlabelled, c, c).cdf(most) >= certainty - 1e-12
+        c
+        for c in range(1, 10_000)
+        if Miscoverage(n_unlabelled, c, c).cdf(most) >= certainty - 1e-12
     )
     with pytest.raises(ValueError, match=f"it takes {fewest} calibration labels"):
         confidence_for(share, certainty, n_unlabelled=n_unlabelled, n_calibration=fewest - 1)
-    assert confidence_for(share, certainty, n_unlabelled=n_unlabelled, n_calibration=fewest) == fewest / (
-        fewest + 1
-    )
+    assert confidence_for(
+        share, certainty, n_unlabelled=n_unlabelled, n_calibration=fewest
+    ) == fewest / (fewest + 1)
 
 
 def test_the_bound_by_class_holds():
@@ -129,7 +141,9 @@ def test_sizes_of_classes_are_bounded_by_chance():
     rng = np.random.default_rng(1)
     misses = 0
     for _ in range(1000):
-        chosen = rng.permutation(100)[:30] < 20  # of 20 rows of the class, among 100, those with a label
+        chosen = (
+            rng.permutation(100)[:30] < 20
+        )  # of 20 rows of the class, among 100, those with a label
         law = ClassMiscoverage(70, (int(chosen.sum()), 30 - int(chosen.sum())), (5, 5), (5, 5))
         misses += 20 - chosen.sum() > law.most_of_class(0, 0.9)
     assert misses <= binom.ppf(1 - 1e-6, 1000, 0.1)
@@ -137,7 +151,8 @@ def test_sizes_of_classes_are_bounded_by_chance():
     for own in (0, 2, 5):
         # By counting: of 5 labels among 12 rows, `own` or fewer are of a class of own + size rows.
         possible = [
-            sum(comb(own + size, i) * comb(12 - own - size, 5 - i) for i in range(own + 1)) / comb(12, 5)
+            sum(comb(own + size, i) * comb(12 - own - size, 5 - i) for i in range(own + 1))
+            / comb(12, 5)
             > 0.2
             for size in range(8)
         ]
@@ -155,7 +170,9 @@ def test_thresholds_and_p_values_agree(hidden, score, confidence):
     p = brute.conformal_p_value(hidden, score)
     inside = score <= brute.threshold(hidden, calibration_rank(confidence, len(hidden)))
     assert inside == (p > 1 - confidence + 1e-9)
-    scored = WeightedRanks(hidden, np.zeros(len(hidden)), np.zeros(1), np.ones(len(hidden)), np.ones(1))
+    scored = WeightedRanks(
+        hidden, np.zeros(len(hidden)), np.zeros(1), np.ones(len(hidden)), np.ones(1)
+    )
     assert scored.p_values(np.array([float(score)]))[0] == p
     assert label_sets(np.array([[p]]), confidence)[0, 0] == inside
     limit, closed = scored.thresholds(confidence)
@@ -167,7 +184,10 @@ def test_thresholds_and_p_values_agree(hidden, score, confidence):
 def test_random_ties_are_an_order(seed, n_calibration, confidence):
     """With tie-breakers, thresholds and counts are those of pairs (score, breaker)."""
     rng = np.random.default_rng(seed)
-    hidden, scores = rng.integers(0, 3, n_calibration).astype(float), rng.integers(0, 3, 4).astype(float)
+    hidden, scores = (
+        rng.integers(0, 3, n_calibration).astype(float),
+        rng.integers(0, 3, 4).astype(float),
+    )
     ties, own = rng.random(n_calibration), rng.random(4)
     scored = WeightedRanks(hidden, ties, own, np.ones(n_calibration), np.ones(4))
     pairs = sorted(zip(hidden, ties, strict=True))
@@ -177,7 +197,9 @@ def test_random_ties_are_an_order(seed, n_calibration, confidence):
         count = sum(pair >= (scores[j], own[j]) for pair in pairs)
         assert p[j] == (1 + count) / (n_calibration + 1)
         inside = scores[j] < limit[j] or (scores[j] == limit[j] and closed[j])
-        assert inside == (1 + count > n_calibration + 1 - calibration_rank(confidence, n_calibration))
+        assert inside == (
+            1 + count > n_calibration + 1 - calibration_rank(confidence, n_calibration)
+        )
 
 
 @given(st.integers(1, 60), shares)

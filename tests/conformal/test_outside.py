@@ -81,7 +81,9 @@ def test_classes(by_class):
     for _ in range(60):
         X = random.normal(size=(220, 3))
         y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1.8)
-        fitted = FittedEstimator(LogisticRegression().fit(X[:60], y[:60]), np.arange(3), np.arange(60), 60)
+        fitted = FittedEstimator(
+            LogisticRegression().fit(X[:60], y[:60]), np.arange(3), np.arange(60), 60
+        )
         model = calibrate_outside(fitted, X[:60], y[:60], X[60:120], y[60:120])
         model = replace(model, table=replace(model.table, by_class=by_class))
         sets = model.answer(X[120:], 0.9).label_sets

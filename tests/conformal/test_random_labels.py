@@ -48,7 +48,9 @@ def test_the_level_holds_however_the_other_labels_were_chosen(n):
             LinearRegression(), calibration=19, test_exchangeability=False, random_state=0
         )
         found = plain.fit(X, y).answer_
-        naive += not found.regions.contains(truth[np.isnan(y)])[np.flatnonzero(found.rows == row)[0]]
+        naive += not found.regions.contains(truth[np.isnan(y)])[
+            np.flatnonzero(found.rows == row)[0]
+        ]
     assert outside <= binom.ppf(0.999, n, 0.1)
     assert naive > 2 * outside
 
@@ -90,7 +92,9 @@ def test_fill_takes_a_column_of_marks():
     assert result.guarantee.headline == "exact"
     assert result.columns.set_index("name")["kind"]["drawn"] == "ignored"
     unlabelled = result.answer.rows
-    assert (~result.answer.regions.contains(truth[unlabelled])).sum() <= result.model.outside_at_most(0.9999)
+    assert (
+        ~result.answer.regions.contains(truth[unlabelled])
+    ).sum() <= result.model.outside_at_most(0.9999)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,11 @@ def test_fill_takes_a_column_of_marks():
     [
         ({"drawn": "perhaps"}, {}, "holds 'perhaps': write true or yes"),
         ({"drawn": ""}, {}, "No row that 'drawn' marks as drawn at random has a label"),
-        ({}, {"confidence": 0.96}, "19 labels of rows drawn at random cannot guarantee 96 %: it takes 24"),
+        (
+            {},
+            {"confidence": 0.96},
+            "19 labels of rows drawn at random cannot guarantee 96 %: it takes 24",
+        ),
         ({}, {"guarantee": "row"}, "leave out one of the two"),
         ({}, {"labels": Drawn("y")}, "is the target"),
     ],
@@ -121,7 +129,9 @@ def test_draw_label_and_fill(tmp_path, monkeypatch):
     first = pd.read_csv("t-draw.csv")
     seed = str(first["y_random_seed"][0])
     assert f"with the seed {seed};" in found.output
-    again = run(app, ["draw", "t.csv", "--target", "y", "--number", "19", "--seed", seed, "--force"])
+    again = run(
+        app, ["draw", "t.csv", "--target", "y", "--number", "19", "--seed", seed, "--force"]
+    )
     pd.testing.assert_frame_equal(pd.read_csv("t-draw.csv"), first)
     other = run(app, ["draw", "t.csv", "--target", "y", "--number", "19", "--out", "other.csv"])
     assert again.exit_code == other.exit_code == 0
@@ -173,7 +183,9 @@ def test_a_drawn_row_without_a_label_counts_as_the_worst():
     assert (guarantee.kind, guarantee.n_empty, guarantee.outside.of) == ("exact", 2, 151)
     assert (law.n_calibration, law.rank, law.n_unlabelled) == (29, 27, 151)
     assert set(hard) <= set(model.answer_.rows)
-    assert "The 2 rows that were drawn at random and have no label are not covered by this." in str(guarantee)
+    assert "The 2 rows that were drawn at random and have no label are not covered by this." in str(
+        guarantee
+    )
     assert "2 of the 29 rows drawn at random have no label" in guarantee.grounds
     assert "as large as those at 96.4 %" in guarantee.grounds
     assert guarantee.grounds.count("Label them, or as many as you can.") == 1
@@ -213,9 +225,7 @@ def test_classes_of_drawn_rows_without_a_label(by_class):
     assert not set(hard) & set(picked.rows)
     assert model.mean_["upper"].sum() > 1.0
     if by_class:
-        few = (
-            "No class has the 9 calibration labels that 90 % takes, since rows that were drawn have no label."
-        )
+        few = "No class has the 9 calibration labels that 90 % takes, since rows that were drawn have no label."
         assert model.guarantee_at(0.9).reasons == (few,)
         few = "that may be of class 2.0 have no label, and each may be far off: 90 % takes"
         with pytest.warns(UserWarning, match=few):
@@ -234,7 +244,9 @@ def test_drawn_rows_without_a_label_within_categories():
     for cell, extra in ((False, []), (True, [np.inf, np.inf])):
         scores = [*model.calibration_scores_[own == cell], *extra]
         rank = int(np.ceil((len(scores) + 1) * 0.9 - 1e-9))
-        np.testing.assert_allclose(half[region[model.answer_.rows] == cell], brute.threshold(scores, rank))
+        np.testing.assert_allclose(
+            half[region[model.answer_.rows] == cell], brute.threshold(scores, rank)
+        )
 
 
 def test_large_tables_split_drawn_rows_whatever_became_of_them(tmp_path):

@@ -45,7 +45,9 @@ def test_numbers_come_from_all_labels_and_guarantees_from_some(estimator):
     assert not once.answer_at(0.01).regions.contains(low.values).all()
 
 
-@pytest.mark.parametrize("estimator", [RandomForestClassifier(20, random_state=0), RidgeClassifier(), SVC()])
+@pytest.mark.parametrize(
+    "estimator", [RandomForestClassifier(20, random_state=0), RidgeClassifier(), SVC()]
+)
 def test_classes_come_from_all_labels_and_sets_from_some(estimator):
     X, y, _ = classes(gap=0.7)
     once, twice = pair(estimator, X, y, confidence=0.8)
@@ -58,7 +60,9 @@ def test_classes_come_from_all_labels_and_sets_from_some(estimator):
     direct = estimator.fit(X[~unlabelled], y[~unlabelled].astype(str)).predict(X[unlabelled])
     np.testing.assert_array_equal(answer.values, direct)
     same = answer.values == once.answer_.values
-    likeliest = answer.p_values.argmax(axis=1) == np.searchsorted(twice.classes_.astype(str), direct)
+    likeliest = answer.p_values.argmax(axis=1) == np.searchsorted(
+        twice.classes_.astype(str), direct
+    )
     np.testing.assert_array_equal(
         answer.confidence[same & likeliest], once.answer_.confidence[same & likeliest]
     )

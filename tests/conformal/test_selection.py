@@ -55,17 +55,26 @@ def test_one_judgement_serves_any_amount():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     truth = X @ [1.0, 2.0, 3.0] + rng.normal(size=300)
-    model = ConformalTransducer(Ridge(), random_state=0).fit(X, np.where(np.arange(300) < 150, truth, np.nan))
+    model = ConformalTransducer(Ridge(), random_state=0).fit(
+        X, np.where(np.arange(300) < 150, truth, np.nan)
+    )
     judged = model.select(tolerance=1.0).judged
     for tolerance in (0.3, 1.0, 2.5):
-        np.testing.assert_array_equal(judged.p_values(tolerance), model.select(tolerance=tolerance).p_values)
+        np.testing.assert_array_equal(
+            judged.p_values(tolerance), model.select(tolerance=tolerance).p_values
+        )
     unsure, answers, off = judged.of_known
     bad = off > 0.2 * np.abs(answers)
     looks = [np.abs(one) for one in (judged.answers, answers)]
     expected = [
-        (1 + sum(bad & (unsure / looks[1] <= own))) / (1 + len(off)) for own in judged.unsure / looks[0]
+        (1 + sum(bad & (unsure / looks[1] <= own))) / (1 + len(off))
+        for own in judged.unsure / looks[0]
     ]
     np.testing.assert_allclose(judged.p_values(0.2, relative=True), expected)
     classes = np.where(np.arange(300) < 150, np.where(truth > 0, "a", "b"), None)
-    picked = ConformalTransducer(LogisticRegression(), random_state=0).fit(X, classes).select(correct=True)
+    picked = (
+        ConformalTransducer(LogisticRegression(), random_state=0)
+        .fit(X, classes)
+        .select(correct=True)
+    )
     np.testing.assert_array_equal(picked.judged.p_values(0.5), picked.p_values)

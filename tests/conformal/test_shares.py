@@ -49,8 +49,12 @@ class TestExact:
         np.testing.assert_allclose(fast @ of_class, slow @ of_class, atol=1e-3)
 
     def test_reweighing_is_bayes_rule(self):
-        shares = ClassShares(np.array(["a", "b"]), np.array([0.5, 0.5]), np.array([0.8, 0.2]), given=True)
-        np.testing.assert_allclose(shares.reweigh(np.array([[0.25, 0.75]])), [[0.2 / 0.35, 0.15 / 0.35]])
+        shares = ClassShares(
+            np.array(["a", "b"]), np.array([0.5, 0.5]), np.array([0.8, 0.2]), given=True
+        )
+        np.testing.assert_allclose(
+            shares.reweigh(np.array([[0.25, 0.75]])), [[0.2 / 0.35, 0.15 / 0.35]]
+        )
 
 
 class TestLaws:

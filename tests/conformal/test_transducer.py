@@ -8,7 +8,14 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binom
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -59,7 +66,9 @@ def classes(n=120, labelled=70, names=("no", "perhaps", "yes"), seed=0, gap=1.0)
 
 def quiet(estimator, **settings):
     """A wrapper without the test of rows, for speed."""
-    return ConformalTransducer(estimator, **{"test_exchangeability": False, "random_state": 0, **settings})
+    return ConformalTransducer(
+        estimator, **{"test_exchangeability": False, "random_state": 0, **settings}
+    )
 
 
 # --------------------------------------------------------------------------------------------------- exact
@@ -78,7 +87,9 @@ def test_regions_by_definition(inner):
     spread = np.ones(len(X))
     if isinstance(inner, TransductiveGPRegressor):
         spread[np.isnan(shown)] = hand.answer_.standard_errors
-    scores = np.abs(y - hand.transduction_)[model.calibration_rows_] / spread[model.calibration_rows_]
+    scores = (
+        np.abs(y - hand.transduction_)[model.calibration_rows_] / spread[model.calibration_rows_]
+    )
     np.testing.assert_allclose(model.calibration_scores_, scores, rtol=1e-6)
     unlabelled, c = np.isnan(y), len(model.calibration_rows_)
     q = np.sort(scores)[int(np.ceil((c + 1) * 0.8 - 1e-9)) - 1]
@@ -118,7 +129,9 @@ def test_plain_estimators_learn_from_visible_labels():
 @pytest.mark.filterwarnings("ignore:.*support")
 def test_label_sets_by_definition(inner, nonconformity, by_class):
     X, y, truth = classes()
-    model = quiet(inner, confidence=0.75, nonconformity=nonconformity, label_conditional=by_class).fit(X, y)
+    model = quiet(
+        inner, confidence=0.75, nonconformity=nonconformity, label_conditional=by_class
+    ).fit(X, y)
     unlabelled = np.array([label is None for label in y])
     shown = y.copy()
     shown[model.calibration_rows_] = None
@@ -132,7 +145,11 @@ def test_label_sets_by_definition(inner, nonconformity, by_class):
         if model.nonconformity_ == "probability":
             table = 1 - hand.predict_proba(X)
         elif model.nonconformity_ == "margin":
-            said = hand.predict_proba(X) if hasattr(hand, "predict_proba") else hand.decision_function(X)
+            said = (
+                hand.predict_proba(X)
+                if hasattr(hand, "predict_proba")
+                else hand.decision_function(X)
+            )
             table = np.array([[max(np.delete(row, y)) - row[y] for y in range(3)] for row in said])
         else:
             table = (hand.predict(X)[:, None] != hand.classes_).astype(float)
@@ -157,7 +174,9 @@ def test_the_mean_corrects_predictions_by_hidden_residuals():
     f = model.estimator_.predict(X)
     unlabelled, hidden = np.isnan(y), model.calibration_rows_
     residuals = (truth - f)[hidden]
-    assert model.mean_.loc["mean", "estimate"] == pytest.approx(f[unlabelled].mean() + residuals.mean())
+    assert model.mean_.loc["mean", "estimate"] == pytest.approx(
+        f[unlabelled].mean() + residuals.mean()
+    )
     half = residuals.std(ddof=1) * np.sqrt(1 / len(hidden) + 1 / unlabelled.sum())
     assert model.mean_.loc["mean", "standard_error"] == pytest.approx(half)
     assert model.mean_.loc["mean", "plain"] == pytest.approx(f[unlabelled].mean())
@@ -279,7 +298,10 @@ def test_selection_of_classes_by_definition():
         ({"label": "yes"}, P[:, 2], truth == "yes"),
     ):
         bad = look[model.calibration_rows_][~good[model.calibration_rows_]]
-        p = [(1 + np.sum(bad >= look[j] - 1e-12)) / (1 + len(model.calibration_rows_)) for j in unlabelled]
+        p = [
+            (1 + np.sum(bad >= look[j] - 1e-12)) / (1 + len(model.calibration_rows_))
+            for j in unlabelled
+        ]
         picked = model.select(**wanted, false_discovery=0.15)
         np.testing.assert_allclose(picked.p_values, p)
         assert len(picked) == brute.benjamini_hochberg(np.array(p), 0.15).sum() > 0
@@ -295,7 +317,9 @@ def test_margins_are_to_the_best_other():
 
 def test_same_seed_same_answer():
     X, y, _ = numbers()
-    one, two = (ConformalTransducer(TransductiveRidge(), random_state=5).fit(X, y) for _ in range(2))
+    one, two = (
+        ConformalTransducer(TransductiveRidge(), random_state=5).fit(X, y) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.calibration_rows_, two.calibration_rows_)
     np.testing.assert_array_equal(one.answer_.regions.hull(), two.answer_.regions.hull())
     assert str(one.guarantee_) == str(two.guarantee_)
@@ -309,10 +333,15 @@ def test_the_order_of_asked_rows_does_not_matter():
     unlabelled = np.flatnonzero(np.isnan(y))
     order = np.arange(90)
     order[unlabelled] = np.random.default_rng(0).permutation(unlabelled)
-    one, two = quiet(TransductiveRidge()).fit(X, y), quiet(TransductiveRidge()).fit(X[order], y[order])
+    one, two = (
+        quiet(TransductiveRidge()).fit(X, y),
+        quiet(TransductiveRidge()).fit(X[order], y[order]),
+    )
     np.testing.assert_array_equal(one.calibration_rows_, two.calibration_rows_)
     ends = dict(zip(order[unlabelled], two.answer_.regions.hull(), strict=True))
-    np.testing.assert_allclose([ends[row] for row in unlabelled], one.answer_.regions.hull(), atol=1e-6)
+    np.testing.assert_allclose(
+        [ends[row] for row in unlabelled], one.answer_.regions.hull(), atol=1e-6
+    )
     scaled = quiet(TransductiveRidge()).fit(X, 7.0 - 3.0 * y)
     np.testing.assert_allclose(
         scaled.answer_.regions.hull(), 7.0 - 3.0 * one.answer_.regions.hull()[:, ::-1], atol=1e-5
@@ -348,14 +377,16 @@ def test_equal_scores_are_inside():
     from sklearn.tree import DecisionTreeRegressor
 
     model = quiet(DecisionTreeRegressor(max_depth=1, random_state=0), confidence=0.6).fit(X, y)
-    q = np.sort(model.calibration_scores_)[int(np.ceil((len(model.calibration_rows_) + 1) * 0.6 - 1e-9)) - 1]
+    q = np.sort(model.calibration_scores_)[
+        int(np.ceil((len(model.calibration_rows_) + 1) * 0.6 - 1e-9)) - 1
+    ]
     distance = np.abs(truth[100:] - model.answer_.values)
     met = np.isclose(distance, q, rtol=1e-12)
     assert met.any()
     assert model.answer_.regions.contains(truth[100:])[met].all()
-    parted = quiet(DecisionTreeRegressor(max_depth=1, random_state=0), confidence=0.6, ties="random").fit(
-        X, y
-    )
+    parted = quiet(
+        DecisionTreeRegressor(max_depth=1, random_state=0), confidence=0.6, ties="random"
+    ).fit(X, y)
     inside = parted.answer_.regions.contains(truth[100:])
     assert 0 < inside[met].sum() < met.sum()
 
@@ -366,7 +397,10 @@ def test_frames_in_frames_out(kind):
     names = ["größe", "b", "c"]
     if kind == "pandas":
         index = pd.Index([f"z{i}" for i in range(90)])
-        table, labels = pd.DataFrame(X, columns=names, index=index), pd.Series(y, index=index, name="preis")
+        table, labels = (
+            pd.DataFrame(X, columns=names, index=index),
+            pd.Series(y, index=index, name="preis"),
+        )
     elif kind == "polars":
         table, labels = pl.DataFrame(X, schema=names), pl.Series("preis", y).fill_nan(None)
     else:
@@ -403,7 +437,9 @@ def test_other_kinds_of_estimators():
     training = quiet(SelfTrainingClassifier(GaussianNB())).fit(X, y)
     assert training.answer_.diagnostics["transductive"]
     assert (
-        quiet(BayesianTransducer(softness=0.5, tolerance=0.1, random_state=0)).fit(X, y).nonconformity_
+        quiet(BayesianTransducer(softness=0.5, tolerance=0.1, random_state=0))
+        .fit(X, y)
+        .nonconformity_
         == "probability"
     )
     assert quiet(RidgeConfidenceClassifier()).fit(X, y).nonconformity_ == "margin"
@@ -412,7 +448,10 @@ def test_other_kinds_of_estimators():
     assert np.mean(piped.transduction_ == truth) > 0.8
     assert piped.decision_function(X).shape == (120, 3)
     X, y, _ = numbers()
-    for inner in (make_pipeline(StandardScaler(), BayesianRidge()), GaussianProcessRegressor(alpha=0.1)):
+    for inner in (
+        make_pipeline(StandardScaler(), BayesianRidge()),
+        GaussianProcessRegressor(alpha=0.1),
+    ):
         assert quiet(inner).fit(X, y).nonconformity_ == "scaled"
         assert quiet(inner, nonconformity="scaled").fit(X, y).nonconformity_ == "scaled"
         assert quiet(inner, nonconformity="absolute").fit(X, y).nonconformity_ == "absolute"
@@ -423,7 +462,9 @@ def test_other_kinds_of_estimators():
     assert is_regressor(quiet(TransductiveRidge()))
 
 
-@pytest.mark.parametrize("inner", [TransductiveRidge(kernel="precomputed"), SVR(kernel="precomputed")])
+@pytest.mark.parametrize(
+    "inner", [TransductiveRidge(kernel="precomputed"), SVR(kernel="precomputed")]
+)
 def test_precomputed_kernels(inner):
     X, y, _ = numbers()
     K = X @ X.T
@@ -453,7 +494,9 @@ def test_sparse_and_text_rows():
     model = ConformalTransducer(LogisticRegression(), random_state=0).fit(sparse.coo_matrix(X), y)
     assert np.mean(model.transduction_ == truth) > 0.8
     texts = [f"{label} wort{i % 5}" for i, label in enumerate(truth)]
-    model = ConformalTransducer(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
+    model = ConformalTransducer(
+        make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0
+    )
     assert np.mean(model.fit(texts, y).transduction_ == truth) > 0.9
     assert model.predict(texts[:3]).tolist() == truth[:3].tolist()
 
@@ -482,7 +525,9 @@ def test_the_guarantee_reads_as_sentences():
     assert "was not tested" in str(quiet(Ridge()).fit(X, y).guarantee_)
     X[np.isnan(y), 1] += 3.0
     with pytest.warns(UserWarning, match="unlabelled rows differ .* column 1"):
-        shifted = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(X, y)
+        shifted = ConformalTransducer(Ridge(), random_state=0, labels=Chance(reweight=False)).fit(
+            X, y
+        )
     assert shifted.guarantee_.kind == "approximate"
     assert "rows differ" in str(shifted.guarantee_)
     assert "rows differ" in str(shifted.select(above=0.0))
@@ -522,9 +567,13 @@ def test_too_few_labels_guarantee_nothing_and_say_so():
     assert model.guarantee_.kind == "none"
     assert "too few to hold some out" in str(model.guarantee_)
     assert len(model.calibration_rows_) == 0
-    np.testing.assert_allclose(model.predict(X), Ridge().fit(X[~np.isnan(y)], y[~np.isnan(y)]).predict(X))
+    np.testing.assert_allclose(
+        model.predict(X), Ridge().fit(X[~np.isnan(y)], y[~np.isnan(y)]).predict(X)
+    )
     assert len(model.select(above=0.0)) == 0
-    with pytest.warns(UserWarning, match="5 calibration labels support at most 5/6 = 0.8333: 90 % takes 9"):
+    with pytest.warns(
+        UserWarning, match="5 calibration labels support at most 5/6 = 0.8333: 90 % takes 9"
+    ):
         model = quiet(Ridge(), calibration=5).fit(X, y)
     assert model.outside_at_most() == 0
     assert np.isfinite(model.answer_at(0.8).regions.measure()).all()
@@ -545,16 +594,23 @@ def test_a_rare_class_is_in_every_set():
         model = quiet(GaussianNB(), label_conditional=True).fit(X, y)
     assert model.answer_.label_sets[:, 1].all()
     assert (model.answer_.p_values[:, 0] <= 0.1).any()
-    assert "One class has too few calibration labels and is in every set." in model.guarantee_.statement
+    assert (
+        "One class has too few calibration labels and is in every set."
+        in model.guarantee_.statement
+    )
     X, y, _ = classes(labelled=30)
-    with pytest.warns(UserWarning, match=r"that class \(and 2 more that have too few\) is in every set"):
+    with pytest.warns(
+        UserWarning, match=r"that class \(and 2 more that have too few\) is in every set"
+    ):
         model = quiet(GaussianNB(), label_conditional=True).fit(X, y)
     assert model.guarantee_.kind == "none"
     assert "No class has the 9 calibration labels that 90 % takes." in model.guarantee_.grounds
     assert model.answer_.label_sets.all()
 
 
-@pytest.mark.parametrize("inner", [GaussianNB(), RidgeClassifier(), SVC(), TransductiveRidgeClassifier()])
+@pytest.mark.parametrize(
+    "inner", [GaussianNB(), RidgeClassifier(), SVC(), TransductiveRidgeClassifier()]
+)
 def test_a_class_all_of_whose_labels_are_hidden(inner):
     """No estimator can answer it; its score is the worst there is, and columns stay in place."""
     X, y, _ = classes(labelled=60, names=("a", "b"))
@@ -634,7 +690,8 @@ def test_rows_without_an_answer_are_left_out_of_the_law():
     assert set(numbered.transduction_[numbered.answer_.rows[lost]]) == {-1}
     everywhere = X + 9.0
     with pytest.warns(
-        UserWarning, match="0 calibration labels at rows with an answer support no level: 90 % takes 9"
+        UserWarning,
+        match="0 calibration labels at rows with an answer support no level: 90 % takes 9",
     ):
         nowhere = quiet(PatchyClassifier()).fit(everywhere, y)
     assert nowhere.answer_.label_sets.all()
@@ -648,8 +705,12 @@ def test_extremes():
     X, y, _truth = numbers()
     big = quiet(Ridge()).fit(X, y * 1e280)
     small = quiet(Ridge()).fit(X, y)
-    np.testing.assert_allclose(big.answer_.regions.hull() / 1e280, small.answer_.regions.hull(), rtol=1e-9)
-    flat = quiet(TransductiveGPRegressor(matching=0.0, random_state=0)).fit(X, np.where(np.isnan(y), y, 3.0))
+    np.testing.assert_allclose(
+        big.answer_.regions.hull() / 1e280, small.answer_.regions.hull(), rtol=1e-9
+    )
+    flat = quiet(TransductiveGPRegressor(matching=0.0, random_state=0)).fit(
+        X, np.where(np.isnan(y), y, 3.0)
+    )
     assert flat.nonconformity_ == "absolute"
     np.testing.assert_allclose(flat.answer_.regions.hull(), 3.0)
     double = np.concatenate([X, X])
@@ -658,7 +719,9 @@ def test_extremes():
     one = np.append(1.0, np.full(89, np.nan))
     with pytest.warns(UserWarning, match="1 label is too few"):
         quiet(TransductiveRidge()).fit(X, one)
-    with pytest.warns(UserWarning, match="1 calibration label supports at most 1/2 = 0.5: 90 % takes 9"):
+    with pytest.warns(
+        UserWarning, match="1 calibration label supports at most 1/2 = 0.5: 90 % takes 9"
+    ):
         quiet(Ridge(), calibration=1).fit(X, np.append([1.0, 2.0], one[2:]))
 
 
@@ -780,7 +843,9 @@ def test_bad_labels_are_refused():
     rare = np.where(np.isnan(y), None, "a")
     rare[np.flatnonzero(~np.isnan(y))[0]] = "b"
     seed = next(s for s in range(99) if 0 in np.random.RandomState(s).choice(50, 24, replace=False))
-    alone = quiet(GaussianNB(), random_state=seed, calibration=24).fit(X, rare)  # 'a' alone is visible
+    alone = quiet(GaussianNB(), random_state=seed, calibration=24).fit(
+        X, rare
+    )  # 'a' alone is visible
     assert set(alone.answer_.values) == set(alone.predict(X)) == {"a"}
     assert alone.guarantee_.kind == "exact"
     with pytest.raises(TypeError, match="has no transduction_ after fit: it must answer"):
@@ -831,7 +896,9 @@ def test_classes_that_are_known_besides_those_with_a_label():
     assert model.classes_.tolist() == ["a", "b"]
     assert (model.transduction_ == "a").all()
     assert model.answer_.label_sets.tolist() == [[True, False]] * 60
-    by_class = ConformalTransducer(inner, classes=["a", "b"], label_conditional=True, random_state=0)
+    by_class = ConformalTransducer(
+        inner, classes=["a", "b"], label_conditional=True, random_state=0
+    )
     with pytest.warns(TooFewLabelsWarning, match="of class 'b'"):
         by_class.fit(X, y)
     assert by_class.answer_.label_sets.tolist() == [[True, True]] * 60

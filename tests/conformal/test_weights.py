@@ -25,7 +25,9 @@ def test_p_values_and_thresholds_by_definition(seed, c, confidence, factor):
     scores, at = rng.integers(0, 4, c).astype(float), rng.integers(0, 5, 3).astype(float)
     weights, own = rng.uniform(0.0, 2.0, c), rng.uniform(0.1, 3.0, 3)
     ranking = WeightedRanks(scores, np.zeros(c), np.zeros(3), weights, own, factor)
-    wanted = [brute.weighted_p_value(scores, weights, s, w, factor) for s, w in zip(at, own, strict=True)]
+    wanted = [
+        brute.weighted_p_value(scores, weights, s, w, factor) for s, w in zip(at, own, strict=True)
+    ]
     np.testing.assert_allclose(ranking.p_values(at), wanted, rtol=1e-12)
     limits, closed = ranking.thresholds(confidence)
     np.testing.assert_array_equal(at <= limits, label_sets(ranking.p_values(at), confidence))
@@ -40,7 +42,9 @@ def test_equal_probabilities_change_nothing(probability, ties):
     X, y, _ = numbers()
     for inner in (TransductiveRidge(), Ridge()):
         usual = quiet(inner, ties=ties, refit=True).fit(X, y)
-        same = quiet(inner, ties=ties, refit=True, labels=Sampled(np.full(len(y), probability))).fit(X, y)
+        same = quiet(
+            inner, ties=ties, refit=True, labels=Sampled(np.full(len(y), probability))
+        ).fit(X, y)
         np.testing.assert_array_equal(usual.answer_.regions.hull(), same.answer_.regions.hull())
         np.testing.assert_array_equal(usual.mean_, same.mean_)
         assert usual.miscoverage_ == same.miscoverage_
@@ -50,7 +54,9 @@ def test_equal_probabilities_change_nothing(probability, ties):
     for by_class in (False, True):
         settings = {"ties": ties, "label_conditional": by_class, "confidence": 0.8}
         usual = quiet(LogisticRegression(), **settings).fit(X, y)
-        same = quiet(LogisticRegression(), labels=Sampled([probability] * len(y)), **settings).fit(X, y)
+        same = quiet(LogisticRegression(), labels=Sampled([probability] * len(y)), **settings).fit(
+            X, y
+        )
         np.testing.assert_array_equal(usual.answer_.p_values, same.answer_.p_values)
         np.testing.assert_array_equal(usual.answer_.label_sets, same.answer_.label_sets)
         np.testing.assert_array_equal(usual.mean_, same.mean_)
@@ -69,15 +75,21 @@ def test_intervals_by_definition():
     X, y, _, probability = designed(0)
     model = quiet(Ridge(), confidence=0.8, labels=Sampled(probability)).fit(X, y)
     rows, odds = model.calibration_rows_, (1 - probability) / probability
-    fitted = Ridge().fit(*(part[np.setdiff1d(np.flatnonzero(~np.isnan(y)), rows)] for part in (X, y)))
+    fitted = Ridge().fit(
+        *(part[np.setdiff1d(np.flatnonzero(~np.isnan(y)), rows)] for part in (X, y))
+    )
     scores = np.abs(y - fitted.predict(X))[rows]
     for j, row in enumerate(np.flatnonzero(np.isnan(y))):
         p = np.array([odds[rows][scores >= s].sum() + odds[row] for s in scores]) / (
             odds[rows].sum() + odds[row]
         )
-        half = scores[p > 0.2].max() if odds[row] <= 0.2 * (odds[rows].sum() + odds[row]) else np.inf
+        half = (
+            scores[p > 0.2].max() if odds[row] <= 0.2 * (odds[rows].sum() + odds[row]) else np.inf
+        )
         middle = fitted.predict(X[row : row + 1])[0]
-        np.testing.assert_allclose(model.answer_.regions.hull()[j], [middle - half, middle + half], rtol=1e-6)
+        np.testing.assert_allclose(
+            model.answer_.regions.hull()[j], [middle - half, middle + half], rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("n", [80, pytest.param(400, marks=pytest.mark.slow)])
@@ -89,7 +101,9 @@ def test_the_level_holds_for_known_probabilities(n):
         row = np.flatnonzero(np.isnan(y))[0]
         known = quiet(LinearRegression(), labels=Sampled(probability)).fit(X, y)
         outside += not known.answer_.regions.contains(truth[np.isnan(y)])[0]
-        naive += not quiet(LinearRegression()).fit(X, y).answer_.regions.contains(truth[np.isnan(y)])[0]
+        naive += (
+            not quiet(LinearRegression()).fit(X, y).answer_.regions.contains(truth[np.isnan(y)])[0]
+        )
         assert known.answer_.rows[0] == row
     assert outside <= binom.ppf(0.999, n, 0.1)
     assert outside >= binom.ppf(1e-3, n, 0.02)  # and not because everything is possible
@@ -107,14 +121,17 @@ def chosen_by_value(seed, factor, n=300):
 
 
 @pytest.mark.parametrize(
-    ("factor", "n"), [(2.0, 80), *(pytest.param(k, 300, marks=pytest.mark.slow) for k in (1.5, 2.0))]
+    ("factor", "n"),
+    [(2.0, 80), *(pytest.param(k, 300, marks=pytest.mark.slow) for k in (1.5, 2.0))],
 )
 def test_the_level_holds_within_the_factor(factor, n):
     outside, naive = 0, 0
     for seed in range(n):
         X, y, truth = chosen_by_value(seed, factor)
         first = np.flatnonzero(np.isnan(y))[0]
-        model = quiet(LinearRegression(), confidence=0.8, labels=Chance(sensitivity=factor)).fit(X, y)
+        model = quiet(LinearRegression(), confidence=0.8, labels=Chance(sensitivity=factor)).fit(
+            X, y
+        )
         outside += not model.answer_.regions.contains(truth[np.isnan(y)])[0]
         plain = model.widths_at([1.0])["width"][0] / 2
         naive += abs(truth[first] - model.answer_.values[0]) > plain
@@ -136,7 +153,10 @@ def test_factor_one_is_the_known_design_and_larger_factors_are_wider():
         calibration=len(one.calibration_rows_),
     ).fit(X, y)
     assert found["width"][2] == np.median(wider.answer_.regions.measure())
-    assert wider.guarantee_.headline == "exact if the odds of a label are off by no more than a factor of 2"
+    assert (
+        wider.guarantee_.headline
+        == "exact if the odds of a label are off by no more than a factor of 2"
+    )
     assert "factor of up to 2 either way" in wider.guarantee_.grounds
 
 
@@ -151,7 +171,11 @@ def test_what_is_not_known_of_weighted_rows_is_not_said():
     assert 1 < model.guarantee_.effective < len(model.calibration_rows_)
     assert "worth" in model.guarantee_.grounds
     assert "not tested" not in model.guarantee_.grounds
-    for ask in (model.outside_at_most, model.outside_at_all_levels, lambda: model.confidence_for(0.8)):
+    for ask in (
+        model.outside_at_most,
+        model.outside_at_all_levels,
+        lambda: model.confidence_for(0.8),
+    ):
         with pytest.raises(ValueError, match="the guarantee is for each row"):
             ask()
     with pytest.raises(ValueError, match="no bound on wrong answers"):
@@ -192,11 +216,17 @@ def test_rows_that_weigh_too_much_get_the_whole_line():
     [
         (lambda: Sampled(0.5), "give an array with a value for each of the 90 rows"),
         (lambda: Sampled("p"), "probability='p' names a column, and there is no table here"),
-        (lambda: Sampled(np.full(3, 0.5)), "'probability' must have a value for each of the 90 rows"),
+        (
+            lambda: Sampled(np.full(3, 0.5)),
+            "'probability' must have a value for each of the 90 rows",
+        ),
         (lambda: Sampled(["often"] * 90), r"row 0 \(counted from 0\) has 'often'"),
         (lambda: Sampled(np.append(np.full(89, 0.5), 0.0)), r"row 89 \(counted from 0\) has 0.0"),
         (lambda: Sampled(np.append(np.full(89, 0.5), 1.5)), r"row 89 \(counted from 0\) has 1.5"),
-        (lambda: Sampled(np.append(np.full(89, 0.5), np.nan)), r"row 89 \(counted from 0\) has nothing"),
+        (
+            lambda: Sampled(np.append(np.full(89, 0.5), np.nan)),
+            r"row 89 \(counted from 0\) has nothing",
+        ),
         (lambda: Sampled(np.ones(90)), "was sure to be labelled, and it has no label"),
         (lambda: Chance(sensitivity=0.5), "a factor from 1 on"),
         (lambda: Chance(sensitivity="much"), "positive number"),

@@ -80,7 +80,9 @@ def test_numbers_need_a_tolerance():
         model = ConformalTransducer(Ridge(), tolerance=size, refit=refit, random_state=0).fit(X, y)
         off = np.abs(model.answer_.values - truth[unlabelled]) > size
         assert off.sum() <= model.wrong_at_most() <= unlabelled.sum()
-        assert f"of the 40 filled values are off by more than {size:g}." in model.guarantee_.statement
+        assert (
+            f"of the 40 filled values are off by more than {size:g}." in model.guarantee_.statement
+        )
     wide = ConformalTransducer(Ridge(), tolerance=1e9, refit=True, random_state=0).fit(X, y)
     assert wide.wrong_at_most() <= model.wrong_at_most()
 
@@ -99,4 +101,7 @@ def test_the_guarantee_says_how_many_are_wrong():
     X, y, _ = classes()
     model = ConformalTransducer(KNeighborsClassifier(3), random_state=0).fit(X, y)
     said = model.guarantee_.statement
-    assert f"With 95 % certainty at most {model.wrong_at_most()} of the 50 filled classes are wrong." in said
+    assert (
+        f"With 95 % certainty at most {model.wrong_at_most()} of the 50 filled classes are wrong."
+        in said
+    )

@@ -124,7 +124,9 @@ def test_the_nearest_piece_reaches_out_to_a_value():
 def number_answer(values, intervals):
     status = np.full(len(values), "answered")
     regions = Regions.from_intervals(intervals)
-    return Answer(np.arange(len(values)), np.array(values), status, Guarantee("none"), regions=regions)
+    return Answer(
+        np.arange(len(values)), np.array(values), status, Guarantee("none"), regions=regions
+    )
 
 
 def test_answers_are_cut_and_opened():
@@ -139,13 +141,20 @@ def test_answers_are_cut_and_opened():
 def test_sets_say_whether_a_class_that_no_label_shows_is_in_them():
     sets, unseen = np.array([[True, False], [True, True]]), np.array([False, True])
     known = {"label_sets": sets, "unseen": unseen, "classes": np.array(["a", "b"])}
-    answer = Answer(np.arange(2), np.array(["a", "a"]), np.full(2, "answered"), Guarantee("none"), **known)
-    assert [answer.contains([label] * 2).tolist() for label in ("b", "c")] == [[False, True], [False, True]]
+    answer = Answer(
+        np.arange(2), np.array(["a", "a"]), np.full(2, "answered"), Guarantee("none"), **known
+    )
+    assert [answer.contains([label] * 2).tolist() for label in ("b", "c")] == [
+        [False, True],
+        [False, True],
+    ]
 
 
 def test_the_least_confident_are_rejected():
     sure = {"confidence": np.array([0.9, 0.2, 0.5])}
-    answer = Answer(np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"), **sure)
+    answer = Answer(
+        np.arange(3), np.array(list("aba")), np.full(3, "answered"), Guarantee("none"), **sure
+    )
     for rejected in (answer.reject(share=0.4), answer.reject(below=0.5)):
         assert rejected.status.tolist() == ["answered", "rejected", "answered"]
         assert rejected.values.tolist() == list("aba")

@@ -38,7 +38,9 @@ def test_every_kind_of_missing_label_is_seen(y):
 def test_minus_one_is_a_label_unless_said_otherwise():
     assert not missing_mask(np.array([-1, 1, -1])).any()
     np.testing.assert_array_equal(missing_mask(np.array([-1, 1, -1]), -1), [True, False, True])
-    np.testing.assert_array_equal(missing_mask(label_array(["?", "a", None]), "?"), [True, False, True])
+    np.testing.assert_array_equal(
+        missing_mask(label_array(["?", "a", None]), "?"), [True, False, True]
+    )
 
 
 def test_series_come_back_as_they_were():
@@ -54,7 +56,9 @@ def test_series_come_back_as_they_were():
             completed, pd.Series(["a", "b", "b"], index=index, name="kind", dtype=source.dtype)
         )
     whole = pd.Series([1, None, 3], dtype="Int64")
-    assert PartlyLabelled.from_arrays(X, whole).complete(np.array([3], dtype=object)).dtype == "Int64"
+    assert (
+        PartlyLabelled.from_arrays(X, whole).complete(np.array([3], dtype=object)).dtype == "Int64"
+    )
     assert PartlyLabelled.from_arrays(X, whole).complete([2.5]).tolist() == [1.0, 2.5, 3.0]
     frame = pd.DataFrame({"price": [1.0, None, 3.0]}, index=index)
     pd.testing.assert_frame_equal(
@@ -84,16 +88,18 @@ def test_several_columns():
     frame = pd.DataFrame(y, columns=["a", "b"], index=list("xyz"))
     completed = PartlyLabelled.from_arrays(X, frame, columns=True).complete([[5.0, 6.0]])
     pd.testing.assert_frame_equal(completed, frame.fillna({"a": 5.0, "b": 6.0}))
-    polars = PartlyLabelled.from_arrays(X, pl.DataFrame(y, schema=["a", "b"]), columns=True).complete(
-        [[5.0, 6.0]]
-    )
+    polars = PartlyLabelled.from_arrays(
+        X, pl.DataFrame(y, schema=["a", "b"]), columns=True
+    ).complete([[5.0, 6.0]])
     assert polars.to_dict(as_series=False) == {"a": [1, 5, 3], "b": [2, 6, 4]}
     with pytest.raises(ValueError, match="Row 1 has some of its labels but not all"):
         PartlyLabelled.from_arrays(X, [[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0]], columns=True)
 
 
 def test_a_polars_frame_of_one_column():
-    completed = PartlyLabelled.from_arrays(X, pl.DataFrame({"price": [1.0, None, 3.0]})).complete([2.0])
+    completed = PartlyLabelled.from_arrays(X, pl.DataFrame({"price": [1.0, None, 3.0]})).complete(
+        [2.0]
+    )
     assert completed.to_dict(as_series=False) == {"price": [1.0, 2.0, 3.0]}
 
 

@@ -26,7 +26,13 @@ def test_a_plain_array_comes_back_as_it_is():
 
 @pytest.mark.parametrize(
     "rows",
-    [np.ones((1, 3)), np.ones((0, 2)), np.ones(2), np.full((1, 2), np.nan), np.full((1, 2), np.inf)],
+    [
+        np.ones((1, 3)),
+        np.ones((0, 2)),
+        np.ones(2),
+        np.full((1, 2), np.nan),
+        np.full((1, 2), np.inf),
+    ],
 )
 def test_an_array_that_does_not_fit_is_refused(rows):
     with pytest.raises(ValueError, match=r"features|minimum of 1|2D|NaN|infinity"):

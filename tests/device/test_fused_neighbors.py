@@ -56,6 +56,10 @@ def test_all_neighbours_are_found():
     if not torch.cuda.is_available():
         environment["TRITON_INTERPRET"] = "1"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,13 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 
 from tests.strategies import KERNELS
-from transduce.device.kernels import Kernel, check_kernel, median_width, squared_distances, uses_width
+from transduce.device.kernels import (
+    Kernel,
+    check_kernel,
+    median_width,
+    squared_distances,
+    uses_width,
+)
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Z = np.random.default_rng(1).normal(size=(5, 3))
@@ -36,7 +42,9 @@ def test_kernels_are_what_they_say(kernel, expected):
 def test_diagonals_are_those_of_the_matrix(kernel):
     np.testing.assert_allclose(kernel.diagonal(X), np.diag(kernel.matrix(X, X)), rtol=1e-12)
     small = X * 1e-170  # whose squares are 0
-    np.testing.assert_allclose(kernel.diagonal(small), np.diag(kernel.matrix(small, small)), rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel.diagonal(small), np.diag(kernel.matrix(small, small)), rtol=1e-12
+    )
 
 
 def test_offsets_and_outliers_cost_no_digits():
@@ -44,7 +52,9 @@ def test_offsets_and_outliers_cost_no_digits():
     grid = np.round(X * 64) / 64
     for kernel in (Kernel("rbf", 0.7), Kernel("exponential", 0.7)):
         expected = kernel.matrix(grid, grid)
-        np.testing.assert_allclose(kernel.matrix(grid + 2.0**30, grid + 2.0**30), expected, rtol=1e-8)
+        np.testing.assert_allclose(
+            kernel.matrix(grid + 2.0**30, grid + 2.0**30), expected, rtol=1e-8
+        )
         outlier = np.vstack([grid, np.full(3, 1e10)])
         np.testing.assert_allclose(kernel.matrix(outlier, outlier)[:-1, :-1], expected, rtol=1e-8)
 
@@ -110,4 +120,6 @@ def test_distances_of_wide_rows_are_good_to_a_billionth(offset):
     rows[3] += 1e3
     found, wanted = squared_distances(rows, rows, 0.3), cdist(rows, rows, "sqeuclidean")
     near = np.arange(60) != 3
-    np.testing.assert_allclose(found[near][:, near], wanted[near][:, near], atol=1e-9 * 0.3**2, rtol=0)
+    np.testing.assert_allclose(
+        found[near][:, near], wanted[near][:, near], atol=1e-9 * 0.3**2, rtol=0
+    )

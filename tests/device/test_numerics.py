@@ -32,7 +32,11 @@ def test_factors_and_solves(name, monkeypatch):
     factor = linalg.cholesky(A)
     lower = np.linalg.cholesky(POSITIVE)
     same(factor, lower, name)
-    same(linalg.triangular_solve(factor, b), scipy.linalg.solve_triangular(lower, SQUARE, lower=True), name)
+    same(
+        linalg.triangular_solve(factor, b),
+        scipy.linalg.solve_triangular(lower, SQUARE, lower=True),
+        name,
+    )
     same(linalg.cholesky_solve(factor, b), np.linalg.solve(POSITIVE, SQUARE), name)
     same(linalg.cholesky_solve(factor, b[:, 0]), np.linalg.solve(POSITIVE, SQUARE[:, 0]), name)
     same(linalg.cholesky_inverse(factor), np.linalg.inv(POSITIVE), name)
@@ -102,7 +106,9 @@ def test_kernels(name, kernel):
 def test_kernels_at_an_outlier(name):
     """An outlier makes the quick formula for distances lose digits; the slow one takes over, as with numpy."""
     X = np.array([[1e9], [1e9 + 0.5], [0.0]])
-    same(Kernel("rbf").matrix(give(X, name), give(X[:2], name)), Kernel("rbf").matrix(X, X[:2]), name)
+    same(
+        Kernel("rbf").matrix(give(X, name), give(X[:2], name)), Kernel("rbf").matrix(X, X[:2]), name
+    )
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -146,7 +152,11 @@ def test_labels_are_completed_where_the_answers_live(name):
     sample = PartlyLabelled.from_arrays(give(np.eye(4), name), y)
     same(sample.complete(give(np.array([5.0, 6.0]), name)), [1.0, 5.0, 3.0, 6.0], name)
     two = PartlyLabelled.from_arrays(give(np.eye(4), name), np.column_stack([y, y]), columns=True)
-    same(two.complete(give(np.array([[5.0, 6.0], [7.0, 8.0]]), name))[:, 1], [1.0, 6.0, 3.0, 8.0], name)
+    same(
+        two.complete(give(np.array([[5.0, 6.0], [7.0, 8.0]]), name))[:, 1],
+        [1.0, 6.0, 3.0, 8.0],
+        name,
+    )
     # Labels of the library come back in it, those of classes too.
     classes = PartlyLabelled.from_arrays(
         give(np.eye(4), name), give(np.array([1, -1, 2, -1]), name), missing_label=-1
@@ -157,7 +167,9 @@ def test_labels_are_completed_where_the_answers_live(name):
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize("estimator", [RidgeConfidenceMachine(), TransductiveRidge()])
 def test_without_dispatch_one_sentence(name, estimator):
-    with pytest.raises(ValueError, match=r"switch on scikit-learn's array dispatch, sklearn.set_config"):
+    with pytest.raises(
+        ValueError, match=r"switch on scikit-learn's array dispatch, sklearn.set_config"
+    ):
         estimator.fit(give(ROWS, name), np.append(np.arange(39.0), np.nan))
 
 
@@ -188,7 +200,8 @@ def test_picked_rows_are_copies(mask):
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda like: 1e9)
     with pytest.raises(
-        MemoryError, match=r"The matrix needs about 2.0 GB, but the device has 1.0 GB free. Give fewer"
+        MemoryError,
+        match=r"The matrix needs about 2.0 GB, but the device has 1.0 GB free. Give fewer",
     ):
         memory.check_fits(2e9, ROWS, "The matrix", "Give fewer rows.")
     memory.check_fits(1e9, ROWS, "The matrix", "Give fewer rows.")

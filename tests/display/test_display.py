@@ -28,7 +28,9 @@ def _close_figures():
 
 def answer(regions):
     m = len(regions)
-    return Answer(np.arange(m), np.arange(m)[::-1] * 1.0, np.full(m, "answered"), PROMISE, regions=regions)
+    return Answer(
+        np.arange(m), np.arange(m)[::-1] * 1.0, np.full(m, "answered"), PROMISE, regions=regions
+    )
 
 
 def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
@@ -92,7 +94,11 @@ def process():
     X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["age", "größe", "dose"])
     y = np.sin(2 * X["größe"]) + 0.1 * rng.normal(size=40)
     y[::3] = np.nan
-    return X, y, TransductiveGPRegressor(matching=0.5, slack=0.01, n_restarts=1, random_state=0).fit(X, y)
+    return (
+        X,
+        y,
+        TransductiveGPRegressor(matching=0.5, slack=0.01, n_restarts=1, random_state=0).fit(X, y),
+    )
 
 
 def test_relevances_are_named_and_sorted(process):
@@ -124,14 +130,20 @@ def test_bands_follow_the_predictions(process, feature):
 
 def test_bands_refuse_what_is_not_there(process):
     X, y, model = process
-    for feature, words in (("dosage", "no feature 'dosage'"), (3, "no feature 3"), (1.5, "no feature 1.5")):
+    for feature, words in (
+        ("dosage", "no feature 'dosage'"),
+        (3, "no feature 3"),
+        (1.5, "no feature 1.5"),
+    ):
         with pytest.raises(ValueError, match=words):
             BandDisplay.from_estimator(model, X, feature=feature)
     with pytest.raises(ValueError, match="Pass the 40 rows of fit"):
         BandDisplay.from_estimator(model, X[:10])
     with pytest.raises(TypeError, match="Pass a fitted"):
         BandDisplay.from_estimator(TransductiveGPRegressor(), X)
-    plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X.to_numpy()[:, 1:2], y.fillna(0.0))
+    plain = TransductiveGPRegressor(matching=0, n_restarts=0).fit(
+        X.to_numpy()[:, 1:2], y.fillna(0.0)
+    )
     assert BandDisplay.from_estimator(plain, X.to_numpy()[:, 1:2]).ax_.get_xlabel() == "feature 0"
 
 
@@ -141,7 +153,9 @@ def test_rejection_curves_step_down_from_the_error():
     line = display.ax_.lines[-1]
     np.testing.assert_allclose(line.get_ydata()[:3], [0.4, 0.25, 0.0])
     np.testing.assert_allclose(line.get_xdata()[:3], [0.0, 0.2, 0.4])
-    second = RejectionCurveDisplay.from_predictions(truth, truth, sure, name="oracle", ax=display.ax_)
+    second = RejectionCurveDisplay.from_predictions(
+        truth, truth, sure, name="oracle", ax=display.ax_
+    )
     assert second.ax_ is display.ax_
     assert len({line.get_color() for line in display.ax_.lines}) == 3
     assert display.ax_.get_ylim()[1] >= 0.4
@@ -154,7 +168,9 @@ def test_rejection_curves_step_down_from_the_error():
 def test_the_law_of_a_column_is_drawn_with_bound_and_truth():
     law = Miscoverage(n_unlabelled=40, n_calibration=19, rank=18)
     display = MiscoverageDisplay.from_law(law, certainty=0.9, truth=12)
-    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.ax_.patches}
+    heights = {
+        round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.ax_.patches
+    }
     for count, height in heights.items():
         assert height == pytest.approx(law.probabilities[count])
     assert max(heights) >= law.quantile(0.9) + 1

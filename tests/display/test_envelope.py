@@ -38,7 +38,9 @@ def test_chosen_pieces_lie_on_their_curves_and_are_named_once():
     display = EnvelopeDisplay.from_envelope(record([[-2.0, 2.0]]))
     thick = [line for line in display.ax_.get_lines() if line.get_linewidth() == 3]
     assert len(thick) == 3
-    for line, (owner, low, high) in zip(thick, [(1, -np.inf, -1), (0, -1, 1), (1, 1, np.inf)], strict=True):
+    for line, (owner, low, high) in zip(
+        thick, [(1, -np.inf, -1), (0, -1, 1), (1, 1, np.inf)], strict=True
+    ):
         x, y = line.get_data()
         assert low <= x.min() < x.max() <= high
         p, c0, c1, c2 = CURVES[owner]
@@ -55,7 +57,9 @@ def test_every_curve_is_drawn_thin():
     assert sum(line.get_linewidth() == 0.6 for line in display.ax_.get_lines()) == 3
 
 
-@pytest.mark.parametrize("region", [[[-np.inf, np.inf]], [[-np.inf, 0.6]], [[0.5, 0.5]], [[-3, -2], [0, 1]]])
+@pytest.mark.parametrize(
+    "region", [[[-np.inf, np.inf]], [[-np.inf, 0.6]], [[0.5, 0.5]], [[-3, -2], [0, 1]]]
+)
 def test_any_region_can_be_drawn(region):
     figure, ax = plt.subplots()
     display = EnvelopeDisplay.from_envelope(record(region), ax=ax)

@@ -21,7 +21,14 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from tests import brute
-from tests.model_selection.test_model_selection import Breaks, Foreign, Gaps, classes, numbers, pairs
+from tests.model_selection.test_model_selection import (
+    Breaks,
+    Foreign,
+    Gaps,
+    classes,
+    numbers,
+    pairs,
+)
 from transduce import (
     RidgeConfidenceClassifier,
     SpectralGraphTransducer,
@@ -56,7 +63,11 @@ def _few_trees(monkeypatch):
 def light(*, task="regression"):
     """Members that are quick and differ."""
     if task == "regression":
-        return [("tr", TransductiveRidge(**FIXED)), ("ridge", Ridge()), ("near", KNeighborsRegressor(3))]
+        return [
+            ("tr", TransductiveRidge(**FIXED)),
+            ("ridge", Ridge()),
+            ("near", KNeighborsRegressor(3)),
+        ]
     return [
         ("tr", TransductiveRidgeClassifier(**FIXED)),
         ("logistic", LogisticRegression()),
@@ -97,7 +108,12 @@ class Partial(ClassifierMixin, BaseEstimator):
 # --------------------------------------------------------------------------------------------------- exact
 
 
-@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(1, 30), st.sampled_from([0.0, 0.5, 10.0, 1e4]))
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 5),
+    st.integers(1, 30),
+    st.sampled_from([0.0, 0.5, 10.0, 1e4]),
+)
 def test_weights_are_those_of_a_general_optimiser(seed, k, n, pull):
     rng = np.random.default_rng(seed)
     errors = rng.normal(size=(n, k)) * rng.uniform(0.1, 3, size=k) + rng.normal(size=k)
@@ -155,12 +171,16 @@ def test_numbers_by_hand():
     spread = np.sqrt(weights @ (members - weights @ members) ** 2)
     spread_oof = np.sqrt((oof - (oof @ weights)[:, None]) ** 2 @ weights)
     values = oof @ weights
-    expected = brute.error_sizes(values, spread_oof, values - y[~unlabelled], weights @ members, spread)
+    expected = brute.error_sizes(
+        values, spread_oof, values - y[~unlabelled], weights @ members, spread
+    )
     np.testing.assert_allclose(model.answer_.standard_errors, expected, rtol=1e-5)
     predicted = np.stack([model.estimators_[name].predict(X) for name in model.weights_.index])
     np.testing.assert_allclose(model.predict(X), weights @ predicted)
     spread = np.sqrt(weights @ (predicted - weights @ predicted) ** 2)
-    expected = brute.error_sizes(values, spread_oof, values - y[~unlabelled], weights @ predicted, spread)
+    expected = brute.error_sizes(
+        values, spread_oof, values - y[~unlabelled], weights @ predicted, spread
+    )
     found, errors = model.predict(X, return_std=True)
     np.testing.assert_allclose(found, weights @ predicted)
     np.testing.assert_allclose(errors, expected, rtol=1e-5)
@@ -172,7 +192,8 @@ def test_classes_by_hand():
     fold = np.arange((~unlabelled).sum()) % 4
     model = TransductiveBlend(light(task="classification"), cv=pairs(fold)).fit(X, y)
     crossed = [
-        cross_val_transduce(member, X, y, cv=pairs(fold)) for _, member in light(task="classification")
+        cross_val_transduce(member, X, y, cv=pairs(fold))
+        for _, member in light(task="classification")
     ]
     shares = np.stack([found.answers.probabilities for found in crossed])
     truth = np.eye(3)[np.searchsorted(["a", "b", "c"], y[~unlabelled].astype(str))]
@@ -182,7 +203,9 @@ def test_classes_by_hand():
     power = fit_power(np.tensordot(weights, shares, 1), truth.argmax(axis=1))
     assert model.answer_.diagnostics["power"] == pytest.approx(power)
     raised = np.tensordot(weights, shares, 1) ** power
-    np.testing.assert_allclose(model.out_of_fold_["blend"], raised / raised.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(
+        model.out_of_fold_["blend"], raised / raised.sum(axis=1, keepdims=True)
+    )
     seen = X[~unlabelled], y[~unlabelled].astype(str)
     members = np.stack(
         [
@@ -194,7 +217,9 @@ def test_classes_by_hand():
     mean = np.tensordot(weights, members, 1) ** power
     mean /= mean.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.answer_.probabilities, mean)
-    np.testing.assert_array_equal(model.answer_.values, np.array(["a", "b", "c"])[mean.argmax(axis=1)])
+    np.testing.assert_array_equal(
+        model.answer_.values, np.array(["a", "b", "c"])[mean.argmax(axis=1)]
+    )
     ranked = np.sort(mean, axis=1)
     np.testing.assert_allclose(model.answer_.confidence, ranked[:, -1] - ranked[:, -2])
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
@@ -211,7 +236,9 @@ def test_scores_and_hard_answers_become_shares():
     logits = 2.0 * np.eye(3)[codes] + rng.normal(size=(200, 3))
     reply = Reply(logits.argmax(axis=1), np.ones(200, dtype=bool), scores=1000 * logits)
     factors = fit_factor([reply], [codes], 3) * np.array([0.7, 1.0, 1.4])
-    losses = [-np.mean(np.log(softmax(f * 1000 * logits, axis=1)[np.arange(200), codes])) for f in factors]
+    losses = [
+        -np.mean(np.log(softmax(f * 1000 * logits, axis=1)[np.arange(200), codes])) for f in factors
+    ]
     assert np.argmin(losses) == 1
     hard = Reply(reply.values, reply.given)
     shares = stack([hard], [fit_factor([hard], [codes], 3)], range(3))[0][0]
@@ -285,7 +312,9 @@ def test_labels_shift_and_scale():
     other = TransductiveBlend(light(), random_state=0).fit(X, 1e6 * y - 3e7)
     np.testing.assert_allclose(other.weights_, one.weights_, atol=1e-6)
     np.testing.assert_allclose(other.answer_.values, 1e6 * one.answer_.values - 3e7, rtol=1e-6)
-    np.testing.assert_allclose(other.answer_.standard_errors, 1e6 * one.answer_.standard_errors, rtol=1e-5)
+    np.testing.assert_allclose(
+        other.answer_.standard_errors, 1e6 * one.answer_.standard_errors, rtol=1e-5
+    )
 
 
 def test_same_seed_same_answer_in_any_order_of_asked_rows():
@@ -320,7 +349,9 @@ def test_the_blend_errs_less_than_its_members():
             np.sqrt(np.mean((member.predict(X[unlabelled]) - truth[unlabelled]) ** 2))
             for member in model.estimators_.values()
         ]
-        ratios.append(np.sqrt(np.mean((model.answer_.values - truth[unlabelled]) ** 2)) / np.mean(members))
+        ratios.append(
+            np.sqrt(np.mean((model.answer_.values - truth[unlabelled]) ** 2)) / np.mean(members)
+        )
     assert np.mean(ratios) < 0.9
 
 
@@ -352,7 +383,9 @@ def test_error_sizes_follow_value_and_spread():
 
 def test_error_sizes_at_the_limits():
     none = np.zeros(5)
-    np.testing.assert_array_equal(ErrorSize.fit(np.arange(5.0), none, none, np.ones(5)).at(none, none), 0.0)
+    np.testing.assert_array_equal(
+        ErrorSize.fit(np.arange(5.0), none, none, np.ones(5)).at(none, none), 0.0
+    )
     same = ErrorSize.fit(np.ones(5), np.ones(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0]), np.ones(5))
     np.testing.assert_allclose(same.at(np.array([-1e300, 1e300]), np.array([0.0, 1e300])), 1.0)
 
@@ -378,7 +411,9 @@ def test_frames_come_back():
     other.fit(pl.DataFrame(X, schema=["a", "b", "ü"]), pl.Series("richtung", y.tolist()))
     assert other.transduction_.to_list() == model.transduction_.tolist()
     X, y, _ = numbers(n=20, unlabelled=5)
-    plain = TransductiveBlend(weights="equal", random_state=0).fit(pl.DataFrame(X), pl.Series("y", y))
+    plain = TransductiveBlend(weights="equal", random_state=0).fit(
+        pl.DataFrame(X), pl.Series("y", y)
+    )
     assert plain.transduction_.name == "y"
     assert plain.transduction_.is_finite().all()
     assert plain.predict(pl.DataFrame(X)).shape == (20,)
@@ -388,7 +423,9 @@ def test_frames_come_back():
 @pytest.mark.parametrize("cv", ["auto", pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_leave_no_trace(monkeypatch, cv):
     """Many rows are equally near, sums are long, and worker processes have fewer threads than this one."""
-    monkeypatch.setattr("transduce.core.computing.PAYING", 0.0)  # folds too start processes, however short
+    monkeypatch.setattr(
+        "transduce.core.computing.PAYING", 0.0
+    )  # folds too start processes, however short
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(300, 20)), 1)
     X[:150] = X[rng.integers(60, size=150)]
@@ -402,7 +439,8 @@ def test_processes_leave_no_trace(monkeypatch, cv):
     }
     with threadpool_limits(2):
         one, two = (
-            TransductiveBlend(members, cv=cv, n_jobs=n_jobs, random_state=0).fit(X, y) for n_jobs in (1, 2)
+            TransductiveBlend(members, cv=cv, n_jobs=n_jobs, random_state=0).fit(X, y)
+            for n_jobs in (1, 2)
         )
     np.testing.assert_array_equal(one.answer_.probabilities, two.answer_.probabilities)
     pd.testing.assert_frame_equal(one.out_of_fold_, two.out_of_fold_, check_exact=True)
@@ -448,7 +486,9 @@ def test_one_member_is_itself():
     )
     values = model.out_of_fold_["blend"].to_numpy()
     nobody = np.zeros(len(values))  # is apart from the only member
-    expected = brute.error_sizes(values, nobody, values - y[~unlabelled], model.answer_.values, np.zeros(15))
+    expected = brute.error_sizes(
+        values, nobody, values - y[~unlabelled], model.answer_.values, np.zeros(15)
+    )
     np.testing.assert_allclose(model.answer_.standard_errors, expected, rtol=1e-5)
 
 
@@ -485,7 +525,9 @@ def test_members_without_probabilities():
         assert set(model.answer_.diagnostics["calibration"]) == set(members)
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     few = np.where(np.arange(60) < 4, truth, None)
-    model = TransductiveBlend({"scores": RidgeClassifier(), "sure": LogisticRegression()}).fit(X, few)
+    model = TransductiveBlend({"scores": RidgeClassifier(), "sure": LogisticRegression()}).fit(
+        X, few
+    )
     assert set(model.transduction_) == {"a", "b"}
 
 
@@ -493,9 +535,15 @@ def test_where_a_member_has_no_answer_the_others_speak():
     X, y, _ = classes(("a", "b"), n=40, unlabelled=20)
     unlabelled = pd.isna(y)
     model = TransductiveBlend(
-        {"partial": Partial(limit=0.0), "sure": LogisticRegression()}, weights=[1, 1], random_state=0
+        {"partial": Partial(limit=0.0), "sure": LogisticRegression()},
+        weights=[1, 1],
+        random_state=0,
     ).fit(X, y)
-    alone = LogisticRegression().fit(X[~unlabelled], y[~unlabelled].astype(str)).predict_proba(X[unlabelled])
+    alone = (
+        LogisticRegression()
+        .fit(X[~unlabelled], y[~unlabelled].astype(str))
+        .predict_proba(X[unlabelled])
+    )
     unreached = X[unlabelled, 0] > 0.0
     np.testing.assert_allclose(model.answer_.probabilities[unreached], alone[unreached])
     assert not np.allclose(model.answer_.probabilities[~unreached], alone[~unreached])
@@ -533,9 +581,9 @@ def test_a_member_that_fails_is_left_out_and_named():
     ):
         TransductiveBlend({"unlucky": Breaks(), "ridge": Ridge()}, weights=[1, 0]).fit(X, y)
     with pytest.warns(UserWarning, match="'near' failed when labels were hidden and is left out"):
-        model = TransductiveBlend({"near": KNeighborsRegressor(24), "ridge": Ridge()}, random_state=0).fit(
-            X, y
-        )
+        model = TransductiveBlend(
+            {"near": KNeighborsRegressor(24), "ridge": Ridge()}, random_state=0
+        ).fit(X, y)
     assert list(model.estimators_) == ["ridge"]
 
 
@@ -546,7 +594,9 @@ def test_labels_hidden_twice_count_once():
     two = TransductiveBlend(light(), cv=once + once).fit(X, y)
     np.testing.assert_allclose(two.weights_, one.weights_, atol=1e-9)
     np.testing.assert_allclose(two.out_of_fold_, one.out_of_fold_)
-    repeated = TransductiveBlend(light(), cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)).fit(X, y)
+    repeated = TransductiveBlend(
+        light(), cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    ).fit(X, y)
     assert len(repeated.out_of_fold_) == 25
 
 
@@ -574,7 +624,9 @@ def test_text_features_for_members_that_take_them():
         def predict(self, X):
             return self.table_[X["größe"]].to_numpy()
 
-    model = TransductiveBlend({"lookup": Lookup(), "mean": DummyRegressor()}, random_state=0).fit(frame, y)
+    model = TransductiveBlend({"lookup": Lookup(), "mean": DummyRegressor()}, random_state=0).fit(
+        frame, y
+    )
     assert model.weights_["lookup"] > 0.75
     assert model.transduction_[-2] < 1.3
 
@@ -583,7 +635,9 @@ def test_sparse_features_for_members_that_take_them():
     X, y, _ = classes()
     sparse = scipy.sparse.csr_array(X)
     members = [("tr", TransductiveRidgeClassifier()), ("logistic", LogisticRegression())]
-    with pytest.warns(UserWarning, match="Member 'tr' failed and is left out: Sparse data was passed"):
+    with pytest.warns(
+        UserWarning, match="Member 'tr' failed and is left out: Sparse data was passed"
+    ):
         model = TransductiveBlend(members, random_state=0).fit(sparse, y)
     np.testing.assert_array_equal(model.predict(sparse), model.estimators_["logistic"].predict(X))
 
@@ -594,7 +648,9 @@ def test_nested_settings_and_search():
     model.set_params(near__n_neighbors=1, ridge=Ridge(fit_intercept=False))
     assert model.get_params()["near__n_neighbors"] == 1
     assert TransductiveBlend(dict(light())).set_params(cv=3).get_params()["cv"] == 3
-    search = TransductiveSearchCV(model, {"near__n_neighbors": [1, 3]}, cv=3, random_state=0).fit(X, y)
+    search = TransductiveSearchCV(model, {"near__n_neighbors": [1, 3]}, cv=3, random_state=0).fit(
+        X, y
+    )
     assert set(search.best_params_) == {"near__n_neighbors"}
     assert np.isfinite(search.transduction_).all()
 
@@ -610,7 +666,12 @@ def test_settings_changed_after_fit_do_not_leak():
 def test_the_default_members_are_those_documented():
     X, y, _ = numbers(n=24, unlabelled=10)
     model = TransductiveBlend(weights="equal", random_state=0).fit(X, y)
-    assert list(model.estimators_) == ["transductive_ridge", "gaussian_process", "ridge", "random_forest"]
+    assert list(model.estimators_) == [
+        "transductive_ridge",
+        "gaussian_process",
+        "ridge",
+        "random_forest",
+    ]
     X, y, _ = classes(n=24, unlabelled=10)
     model = TransductiveBlend(weights="equal", random_state=0).fit(X, y)
     assert list(model.estimators_) == [
@@ -672,7 +733,12 @@ def test_wrong_settings(settings, message):
         (np.eye(3), ["a", "a", None], "auto", "one class only"),
         (np.eye(3), ["a", "b", None], "regression", "Regression needs labels that are numbers"),
         (np.eye(3), [0.5, 1.2, None], "classification", "Unknown label type: continuous"),
-        ([["a"], ["b"], ["c"]], [1.0, 2.5, None], "auto", "X must be numbers, but column 0 holds text"),
+        (
+            [["a"], ["b"], ["c"]],
+            [1.0, 2.5, None],
+            "auto",
+            "X must be numbers, but column 0 holds text",
+        ),
         ([[1.0], [np.nan], [2.0]], [1.0, 2.5, None], "auto", "contains NaN"),
         (scipy.sparse.eye_array(3), [1.0, 2.5, None], "auto", "Sparse data was passed"),
         (np.eye(3), [1e301, 2.5, None], "auto", "too large"),
@@ -690,7 +756,15 @@ def test_a_failed_fit_leaves_nothing_behind():
     model = TransductiveBlend(light(task="classification"), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="requires y"):
         model.fit(X, None)
-    for name in ("answer_", "transduction_", "weights_", "out_of_fold_", "classes_", "estimators_", "task_"):
+    for name in (
+        "answer_",
+        "transduction_",
+        "weights_",
+        "out_of_fold_",
+        "classes_",
+        "estimators_",
+        "task_",
+    ):
         assert not hasattr(model, name)
     assert not hasattr(TransductiveBlend(task="regression"), "predict_proba")
     with pytest.raises(ValueError, match="one class only"):
@@ -724,10 +798,13 @@ def test_a_second_fit_is_weighed_by_the_answers_of_the_first(task):
         np.testing.assert_allclose(found, expected)
     truth = y[rows].astype(float) if task == "regression" else (y[rows][:, None] == second.classes_)
     errors = [
-        (second.out_of_fold_.loc[rows, one].to_numpy() - truth).ravel() for one in ("linear", "nearest")
+        (second.out_of_fold_.loc[rows, one].to_numpy() - truth).ravel()
+        for one in ("linear", "nearest")
     ]
     unit = np.std(y[rows].astype(float)) if task == "regression" else 1.0
-    np.testing.assert_allclose(second.weights_, shrunk_weights(np.column_stack(errors) / unit, len(rows)))
+    np.testing.assert_allclose(
+        second.weights_, shrunk_weights(np.column_stack(errors) / unit, len(rows))
+    )
     again = second.fit(X, y)  # a fit continues once
     np.testing.assert_array_equal(again.weights_, clone(blend).fit(X, y).weights_)
 
@@ -766,9 +843,13 @@ def test_members_continue_from_nearly_as_many_labels():
         cold = clone(members["process"]).fit(X, y)
         assert (ridge.width == first.estimators_["ridge"].width_) == continues
         assert (pipeline[-1].width == first.estimators_["pipeline"][-1].width_) == continues
-        assert scaled[-1].width == "loo"  # a step that is fitted may give other features than before
+        assert (
+            scaled[-1].width == "loo"
+        )  # a step that is fitted may give other features than before
         assert (process.n_iter_ != cold.n_iter_) == continues
-        np.testing.assert_allclose(process.log_marginal_likelihood_, cold.log_marginal_likelihood_, rtol=1e-3)
+        np.testing.assert_allclose(
+            process.log_marginal_likelihood_, cold.log_marginal_likelihood_, rtol=1e-3
+        )
         alone = TransductiveRidge(width=ridge.width).fit(X, y)
         np.testing.assert_allclose(ridge.transduction_, alone.transduction_)
     fixed = TransductiveRidge(width=1.5)
@@ -776,4 +857,6 @@ def test_members_continue_from_nearly_as_many_labels():
     assert fixed.width == 1.5
     again = clone(process).fit(X, y)
     again.continue_from(process, order)
-    np.testing.assert_array_equal(again.fit(X, y).fit(X, y).mean_, cold.mean_)  # a fit continues once
+    np.testing.assert_array_equal(
+        again.fit(X, y).fit(X, y).mean_, cold.mean_
+    )  # a fit continues once

@@ -40,14 +40,20 @@ def asked(estimator, X, y, task):
 def test_trees_say_it_themselves():
     """Forests out of bag, boosted trees from fits to the visible labels; those of a pipeline too."""
     X, y, _ = numbers()
-    for trees in (ForestRegressor(30, random_state=0), BoostedRegressor(n_estimators=20, random_state=0)):
+    for trees in (
+        ForestRegressor(30, random_state=0),
+        BoostedRegressor(n_estimators=20, random_state=0),
+    ):
         problem, reply, folds = asked(make_pipeline(StandardScaler(), trees), X, y, "regression")
         found = without_refits(reply, problem, folds)
         expected = reply.fitted.estimator[-1].answers_in_folds(folds)
         for part, values in zip(found, expected, strict=True):
             np.testing.assert_array_equal(part.values, values)
     X, y, _ = classes(("a", "b", "c"))
-    for trees in (ForestClassifier(30, random_state=0), BoostedClassifier(n_estimators=20, random_state=0)):
+    for trees in (
+        ForestClassifier(30, random_state=0),
+        BoostedClassifier(n_estimators=20, random_state=0),
+    ):
         problem, reply, folds = asked(trees, X, y, "classification")
         found = without_refits(reply, problem, folds)
         for part, shares in zip(found, reply.fitted.estimator.answers_in_folds(folds), strict=True):
@@ -57,7 +63,9 @@ def test_trees_say_it_themselves():
 
 def test_a_graph_is_cut_again():
     X, y, _ = classes(("a", "b", "c"))
-    model = make_pipeline(StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=0))
+    model = make_pipeline(
+        StandardScaler(), SpectralGraphTransducer(metric="euclidean", random_state=0)
+    )
     problem, reply, folds = asked(model, X, y, "classification")
     before = reply.fitted.estimator[-1].answer_
     found, refits = without_refits(reply, problem, folds), ask_folds([model], problem, folds)[0]

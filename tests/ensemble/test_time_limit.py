@@ -120,14 +120,18 @@ def test_answers_at_hidden_labels_have_their_time_too():
                 time.sleep(0.01)
             return self
 
-    model = TransductiveBlend({**constants(), "late": Late()}, budget_seconds=1.5, random_state=0).fit(X, y)
+    model = TransductiveBlend(
+        {**constants(), "late": Late()}, budget_seconds=1.5, random_state=0
+    ).fit(X, y)
     assert "hidden labels" in model.answer_.diagnostics["left out"]["late"]
     assert list(model.weights_.index) == ["0.0", "1.0"]
 
 
 def test_one_answers_however_little_time_there_is():
     X, y, _ = numbers()
-    model = TransductiveBlend({"tr": TransductiveRidge(), **constants()}, budget_seconds=1e-9).fit(X, y)
+    model = TransductiveBlend({"tr": TransductiveRidge(), **constants()}, budget_seconds=1e-9).fit(
+        X, y
+    )
     assert list(model.weights_.index) == ["0.0"]  # the first that is no transducer
     said = model.answer_.diagnostics["left out"]
     assert said == dict.fromkeys(("tr", "1.0"), "nothing was left of the time budget of 1e-09 s")

@@ -43,7 +43,12 @@ COMMON = {
     "order": ["id"],
 }
 OF_TASK = {
-    "price": {"tolerance": [2.5], "minimum": [-40.0], "maximum": [60.0], "limit": [["<-35", ">55"]]},
+    "price": {
+        "tolerance": [2.5],
+        "minimum": [-40.0],
+        "maximum": [60.0],
+        "limit": [["<-35", ">55"]],
+    },
     "sort": {"label_conditional": [True], "probabilities": [True]},
 }
 
@@ -96,7 +101,9 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))]
+)
 def test_the_printed_call_does_it_again(table, seed):
     for attempt in range(10):  # sets of options that exclude each other are drawn anew
         target, options = draw_options(seed + 1000 * attempt)
@@ -115,7 +122,9 @@ def test_the_printed_call_does_it_again(table, seed):
     assert twin.guarantee == result.guarantee
 
 
-@pytest.mark.parametrize("seed", [100, *(pytest.param(k, marks=pytest.mark.slow) for k in range(101, 108))])
+@pytest.mark.parametrize(
+    "seed", [100, *(pytest.param(k, marks=pytest.mark.slow) for k in range(101, 108))]
+)
 def test_the_printed_command_does_it_again(table, tmp_path, monkeypatch, seed):
     monkeypatch.chdir(tmp_path)
     kind = "csv" if seed % 2 else "xlsx"

@@ -27,7 +27,11 @@ def table(labels):
     column = pd.Series(labels)
     whole = column.dtype.kind in "mM" or column.dtype == "category"
     return pd.DataFrame(
-        {"a": A, "b": B, "y": column.mask(GONE) if whole else column.astype(object).mask(GONE, None)}
+        {
+            "a": A,
+            "b": B,
+            "y": column.mask(GONE) if whole else column.astype(object).mask(GONE, None),
+        }
     )
 
 
@@ -44,7 +48,9 @@ def test_dates_are_filled_as_dates(dated):
         assert new[name].dtype == DAYS.dtype
         assert (new[name] == new[name].dt.normalize()).all()
     hull = dated.answer.regions.hull()
-    lower, upper = ((new[f"y_{end}"] - pd.Timestamp(0)).dt.days.to_numpy() for end in ("lower", "upper"))
+    lower, upper = (
+        (new[f"y_{end}"] - pd.Timestamp(0)).dt.days.to_numpy() for end in ("lower", "upper")
+    )
     np.testing.assert_array_equal(lower, np.floor(hull[:, 0].round(6)))
     np.testing.assert_array_equal(upper, np.ceil(hull[:, 1].round(6)))
     assert dated.notes[0] == "'y' was read as dates; task='classification' reads them as classes."
@@ -128,7 +134,9 @@ def test_labels_of_other_types(labels, kind, first):
     if kind is pd.CategoricalDtype:
         assert filled.cat.ordered
         assert filled.cat.categories.tolist() == [str(one) for one in pd.cut(A, 3).categories]
-    found = fill(frame[["a", "b", "y"]].assign(y=frame["y"]), "y", method="ridge", guarantee="column")
+    found = fill(
+        frame[["a", "b", "y"]].assign(y=frame["y"]), "y", method="ridge", guarantee="column"
+    )
     assert found.task == ("classification" if kind is pd.CategoricalDtype else "regression")
 
 
@@ -158,7 +166,9 @@ def test_frames_of_polars_keep_their_types():
 
 
 def test_units_stand_on_cards_tables_and_axes():
-    result = fill(table([f"{value:.1f} €" for value in 10 * A]), "y", method="ridge", guarantee="column")
+    result = fill(
+        table([f"{value:.1f} €" for value in 10 * A]), "y", method="ridge", guarantee="column"
+    )
     page = result.report()
     assert "€ on average" in result.summary()["cards"][0]["large"]
     assert "in the unit of" not in page
@@ -178,7 +188,10 @@ def test_units_stand_on_cards_tables_and_axes():
         ([{1.0, 2.0}] * N, "holds lists: put"),
         (["[1.0, 2.0]"] * N, "holds lists: put"),
         ([{"a": 1.0}] * N, "holds records: put"),
-        ([f"note {max(row, 2)}" for row in range(N)], r"Nearly all labels of column 'y' differ \(59 of 60\)"),
+        (
+            [f"note {max(row, 2)}" for row in range(N)],
+            r"Nearly all labels of column 'y' differ \(59 of 60\)",
+        ),
         ([f"note {max(row, 12)}" for row in range(N)], "or use task='classification'"),
         (
             np.where(np.arange(N) < 6, "soon", DAYS.dt.strftime("%Y-%m-%d")),
@@ -196,7 +209,11 @@ def test_files_and_later_rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     columns = {"day": DAYS.dt.strftime("%d.%m.%Y"), "flag": np.where(A > 0, "1.0", "0.0")}
     frame = pd.DataFrame(
-        {"a": A, "b": B, **{name: pd.Series(cells).mask(GONE, "") for name, cells in columns.items()}}
+        {
+            "a": A,
+            "b": B,
+            **{name: pd.Series(cells).mask(GONE, "") for name, cells in columns.items()},
+        }
     )
     frame.to_csv("t.csv", index=False)
     words = [
@@ -218,7 +235,10 @@ def test_files_and_later_rows(tmp_path, monkeypatch):
     assert set(back["flag_filled"]) == {"1.0", "0.0"}
     assert (back["day_filled"][~GONE] == columns["day"][~GONE]).all()
     assert back["day_upper"][GONE].str.fullmatch(r"\d\d\.\d\d\.\d{4}").all()
-    assert json.loads((tmp_path / "t-day.json").read_text())["answers"]["moments"]["style"] == "%d.%m.%Y"
+    assert (
+        json.loads((tmp_path / "t-day.json").read_text())["answers"]["moments"]["style"]
+        == "%d.%m.%Y"
+    )
     for name in ("day", "flag"):
         plain = frame.drop(columns=[other for other in columns if other != name]).replace("", None)
         save(f"{name}.transduce", plain, name, method="ridge")

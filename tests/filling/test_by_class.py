@@ -25,7 +25,9 @@ def case_control(m=300, n_each=60):
     """A table with as many labels of each class, of rows of which 8 % are of the second, and the truth."""
     rng = np.random.default_rng(0)
     codes = np.append(np.arange(2 * n_each) % 2, rng.random(m) < 0.08).astype(int)
-    frame = pd.DataFrame({"a": rng.normal(size=len(codes)) + 2 * codes, "b": rng.normal(size=len(codes))})
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=len(codes)) + 2 * codes, "b": rng.normal(size=len(codes))}
+    )
     frame["y"] = np.where(np.arange(len(codes)) < 2 * n_each, NAMES[codes], None)
     return frame, NAMES[codes]
 
@@ -58,7 +60,9 @@ class TestAnswers:
         if not asks:
             frame = frame[:120].assign(y=frame["y"].where(np.arange(420) % 3 > 0))
         notes = fill(frame, "y", **PLAIN).notes
-        assert any("If labels were gathered by class, say so with" in note for note in notes) == asks
+        assert (
+            any("If labels were gathered by class, say so with" in note for note in notes) == asks
+        )
 
     def test_few_labels_are_compared_without_holding_any_out(self):
         result = fill(case_control(100, 12)[0], "y", labels=ByClass(), **PLAIN)
@@ -103,7 +107,9 @@ class TestLargeTables:
         result = fill_folder(f"{tmp_path}/*.parquet", "y", tmp_path / "out", **settings)
         found = pd.concat([pd.read_parquet(path) for path in result.frame.paths], ignore_index=True)
         lazy = fill(dask.from_pandas(frame, npartitions=3), "y", **settings)
-        assert lazy.frame.compute()["y_set"].fillna("").tolist() == found["y_set"].fillna("").tolist()
+        assert (
+            lazy.frame.compute()["y_set"].fillna("").tolist() == found["y_set"].fillna("").tolist()
+        )
         missing = frame["y"].isna().to_numpy()
         assert np.mean(found["y_filled"].to_numpy()[missing] != truth[missing]) < 0.1
         assert result.guarantee == lazy.guarantee == fill(frame, "y", **settings).guarantee
@@ -148,7 +154,14 @@ class TestFlags:
     def test_the_command_does_it_again(self, tmp_path):
         case_control()[0].to_csv(tmp_path / "t.csv", index=False)
         words = ["fill", str(tmp_path / "t.csv"), "--target", "y", "--method", "ridge"]
-        out = ["--json", str(tmp_path / "t.json"), "--out", str(tmp_path / "o.csv"), "--force", "--quiet"]
+        out = [
+            "--json",
+            str(tmp_path / "t.json"),
+            "--out",
+            str(tmp_path / "o.csv"),
+            "--force",
+            "--quiet",
+        ]
         shares = ["--class-shares", "no, thanks=0.92,ja=ä=0.08"]
         done = CliRunner().invoke(app, [*words, *shares, *out])
         assert done.exit_code == 0, done.output

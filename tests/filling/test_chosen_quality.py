@@ -18,7 +18,9 @@ def clear_cases(seed=0, n=400, n_clear=60, n_drawn=20, noise=1.0):
     truth = np.where(a + noise * rng.normal(size=n) > 0, "yes", "no")
     typical = truth == np.where(a > 0, "yes", "no")
     clear = np.argsort(-np.abs(a) * typical)[:n_clear]
-    drawn = np.isin(np.arange(n), rng.choice(np.setdiff1d(np.arange(n), clear), n_drawn, replace=False))
+    drawn = np.isin(
+        np.arange(n), rng.choice(np.setdiff1d(np.arange(n), clear), n_drawn, replace=False)
+    )
     known = drawn | np.isin(np.arange(n), clear)
     frame = pd.DataFrame({"a": a, "b": rng.normal(size=n), "drawn": drawn})
     return frame.assign(y=np.where(known, truth, None)), truth, known
@@ -49,7 +51,9 @@ def test_too_few_drawn_rows_say_so():
     summary = result.summary()
     assert summary["quality"] is None
     assert summary["cards"][0]["large"] == "not known"
-    assert summary["cards"][0]["small"].startswith("9 labels are of rows drawn at random, and it takes 10")
+    assert summary["cards"][0]["small"].startswith(
+        "9 labels are of rows drawn at random, and it takes 10"
+    )
     names = [name for name in result.new if name.startswith("y_probability")]
     assert len(names) == 3
     assert result.new.loc[~known, names].isna().all(axis=None)
@@ -61,12 +65,16 @@ def test_drawn_rows_without_a_label_are_named_where_quality_is():
     frame, _, _ = clear_cases()
     frame.loc[np.flatnonzero(frame["drawn"])[:2], "y"] = None
     card = filled(frame).summary()["cards"][0]["small"]
-    assert "of rows drawn at random (2 more were drawn, without a label, and may be harder); " in card
+    assert (
+        "of rows drawn at random (2 more were drawn, without a label, and may be harder); " in card
+    )
 
 
 def test_labels_that_were_sure_are_not_called_drawn():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=200), "chosen": np.where(np.arange(200) < 30, 1.0, 0.4)})
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=200), "chosen": np.where(np.arange(200) < 30, 1.0, 0.4)}
+    )
     known = rng.random(200) < frame["chosen"]
     frame["y"] = np.where(known, frame["a"] + 0.3 * rng.normal(size=200), np.nan)
     result = fill(frame, "y", method=LinearRegression(), labels=Sampled("chosen"))

@@ -38,7 +38,9 @@ def whole(frame):
     return fill(frame, "y", **SETTINGS)
 
 
-@pytest.mark.parametrize("partitions", [4, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 9))])
+@pytest.mark.parametrize(
+    "partitions", [4, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 9))]
+)
 @pytest.mark.timeout(120)
 def test_partitions_and_order_change_nothing(frame, whole, partitions):
     mixed = frame.sample(frac=1.0, random_state=partitions).reset_index(drop=True)
@@ -62,7 +64,11 @@ def test_fill_returns_a_lazy_frame(frame, no_figures):
     }
     assert "The rows that are shown are those of the sample." in result.report()
     cut = result.table(minimum=frame["y"].min()).compute(scheduler="synchronous")
-    assert cut["y_lower"].min() == frame["y"].min() > lazy["y_lower"].min().compute(scheduler="synchronous")
+    assert (
+        cut["y_lower"].min()
+        == frame["y"].min()
+        > lazy["y_lower"].min().compute(scheduler="synchronous")
+    )
 
 
 def check_workers(runner, frame, whole, folder):

@@ -42,7 +42,9 @@ def plan(method, task, *, n_outside=0, n_classes=0, n_features=0, n_rows, n_labe
 def line_table(n=60, every=3):
     size = np.arange(float(n))
     noise = np.random.default_rng(0).normal(0, 1, n)
-    return pd.DataFrame({"size": size, "price": np.where(size % every == 0, np.nan, 2 * size + noise)})
+    return pd.DataFrame(
+        {"size": size, "price": np.where(size % every == 0, np.nan, 2 * size + noise)}
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ exact
@@ -51,21 +53,29 @@ def line_table(n=60, every=3):
 @pytest.mark.parametrize("method", ["ridge", "auto"])
 def test_numbers_agree_with_the_library(method):
     frame, _ = wild_table("mixed")
-    result = fill(frame, "target", method=method, random_state=3, confidence=0.8, guarantee="column")
+    result = fill(
+        frame, "target", method=method, random_state=3, confidence=0.8, guarantee="column"
+    )
     inner = (
         TransductiveRidge(standardize=False, random_state=3)
         if method == "ridge"
         else TransductiveBlend(task="regression", standardize=False, random_state=3)
     )
     X = vectorize(frame, "target", random_state=3).matrix
-    model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(X, frame["target"])
+    model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(
+        X, frame["target"]
+    )
     if method == "ridge":  # a blend is weighed by its first fit
         direct = inner.fit(X, frame["target"]).answer_.values
-        np.testing.assert_allclose(result.answer.values, direct, rtol=1e-6)  # the rows stand in another order
+        np.testing.assert_allclose(
+            result.answer.values, direct, rtol=1e-6
+        )  # the rows stand in another order
     np.testing.assert_array_equal(result.answer.values, model.answer_.values)
     unlabelled = result.answer.rows
     hull = model.answer_.regions.hull()
-    np.testing.assert_array_equal(result.frame[["target_lower", "target_upper"]].to_numpy()[unlabelled], hull)
+    np.testing.assert_array_equal(
+        result.frame[["target_lower", "target_upper"]].to_numpy()[unlabelled], hull
+    )
     np.testing.assert_array_equal(result.frame["target_filled"], model.transduction_)
     assert result.guarantee == model.guarantee_
     assert result.guarantee.kind == "exact"
@@ -81,14 +91,20 @@ def test_classes_agree_with_the_library():
     result = fill(frame, "target", random_state=1)
     X = vectorize(frame, "target", random_state=1).matrix
     blend = TransductiveBlend(task="classification", standardize=False, random_state=1)
-    model = ConformalTransducer(blend, refit=True, random_state=1).fit(X, frame["target"].to_numpy())
+    model = ConformalTransducer(blend, refit=True, random_state=1).fit(
+        X, frame["target"].to_numpy()
+    )
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == model.answer_.values.tolist()
-    assert lines["target_set"].tolist() == [" | ".join(found) for found in model.answer_.to_frame()["set"]]
+    assert lines["target_set"].tolist() == [
+        " | ".join(found) for found in model.answer_.to_frame()["set"]
+    ]
     np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        RightChance(frame["target"].notna().sum()).of_classes(model.answer_, 0.9).probabilities.max(axis=1),
+        RightChance(frame["target"].notna().sum())
+        .of_classes(model.answer_, 0.9)
+        .probabilities.max(axis=1),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
@@ -100,9 +116,13 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     frame["price"] = np.where(np.arange(60) < 10, 2 * frame["size"], np.nan)
     result = fill(frame, "price")
     X = vectorize(frame, "price").matrix
-    machine = RidgeConfidenceMachine(settings="leave-one-out", residual="studentized", standardize=False)
+    machine = RidgeConfidenceMachine(
+        settings="leave-one-out", residual="studentized", standardize=False
+    )
     machine.fit(X, frame["price"])
-    blend = TransductiveBlend(task="regression", standardize=False, random_state=0).fit(X, frame["price"])
+    blend = TransductiveBlend(task="regression", standardize=False, random_state=0).fit(
+        X, frame["price"]
+    )
     np.testing.assert_array_equal(result.answer.values, blend.answer_.values)
     np.testing.assert_array_equal(
         result.frame[["price_lower", "price_upper"]][10:],
@@ -117,7 +137,9 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     np.testing.assert_array_equal(result.out_of_fold["true"], frame["price"][:10])
     assert json.loads(result.json())["exchangeability"]["p_value"] == result.exchangeability.p_value
     assert result.values_model.weights_.equals(blend.weights_)
-    assert result.guarantee.kind == "approximate"  # the first rows have labels: more than chance chose them
+    assert (
+        result.guarantee.kind == "approximate"
+    )  # the first rows have labels: more than chance chose them
 
 
 def test_certainty_is_in_the_guarantee():
@@ -131,7 +153,11 @@ def test_certainty_is_in_the_guarantee():
 
 @pytest.mark.parametrize(
     "method",
-    ["auto", "ridge", *(pytest.param(k, marks=pytest.mark.slow) for k in ("forest", "gaussian-process"))],
+    [
+        "auto",
+        "ridge",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("forest", "gaussian-process")),
+    ],
 )
 def test_a_guarantee_for_each_row_holds_no_label_out(method):
     """Any method's values, in intervals of the machine that is tuned on the completed sample."""
@@ -164,7 +190,9 @@ def test_how_many_are_wrong_is_said():
     assert wrong <= result.guarantee.wrong.at_most <= len(result.answer)
     assert "of the" in result.guarantee.statement
     assert "filled classes are wrong" in result.guarantee.statement
-    assert json.loads(result.json())["guarantee"]["wrong"]["at_most"] == result.guarantee.wrong.at_most
+    assert (
+        json.loads(result.json())["guarantee"]["wrong"]["at_most"] == result.guarantee.wrong.at_most
+    )
     shares = result.frame.filter(like="target_probability_").iloc[result.answer.rows]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_array_equal(shares.max(axis=1), result.answer.probabilities.max(axis=1))
@@ -172,13 +200,19 @@ def test_how_many_are_wrong_is_said():
 
 def test_within_every_class():
     frame, _ = wild_table("two classes")
-    result = fill(frame, "target", method="ridge", guarantee="column", label_conditional=True, confidence=0.7)
+    result = fill(
+        frame, "target", method="ridge", guarantee="column", label_conditional=True, confidence=0.7
+    )
     assert "within every class" in result.guarantee.statement
-    row = fill(frame, "target", method="ridge", guarantee="row", label_conditional=True, confidence=0.7)
+    row = fill(
+        frame, "target", method="ridge", guarantee="row", label_conditional=True, confidence=0.7
+    )
     assert "within every class" in row.guarantee.statement
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 6))])
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 6))]
+)
 def test_one_label_of_a_class_is_enough(seed):
     """A class with one label among thirty: whichever labels are held out, something is answered."""
     rng = np.random.default_rng(0)
@@ -197,9 +231,13 @@ def test_one_label_of_a_class_is_enough(seed):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_tables_in_the_wild(kind):
     frame, truth = wild_table(kind)
-    result = fill(frame, "target", method="forest" if kind == "10,000 rows" else "ridge", guarantee="column")
+    result = fill(
+        frame, "target", method="forest" if kind == "10,000 rows" else "ridge", guarantee="column"
+    )
     assert result.task == (
-        "regression" if kind in ("mixed", "30 categories", "60 columns", "10,000 rows") else "classification"
+        "regression"
+        if kind in ("mixed", "30 categories", "60 columns", "10,000 rows")
+        else "classification"
     )
     pd.testing.assert_frame_equal(result.frame[frame.columns], frame)
     assert result.frame.columns[frame.shape[1] :].tolist() == new_names("target", result.task)
@@ -257,7 +295,9 @@ def test_polars_in_polars_out():
     result = fill(table, "price", method="ridge")
     assert isinstance(result.frame, polars.DataFrame)
     plain = fill(frame, "price", method="ridge")
-    np.testing.assert_array_equal(result.frame["price_filled"].to_numpy(), plain.frame["price_filled"])
+    np.testing.assert_array_equal(
+        result.frame["price_filled"].to_numpy(), plain.frame["price_filled"]
+    )
     assert result.frame["price_lower"].null_count() == 40
     assert result.summary()["counts"] == plain.summary()["counts"]
     with pytest.raises(TypeError, match="lazy"):
@@ -273,12 +313,17 @@ def test_rows_keep_their_names():
     result = fill(frame, "price", method="ridge")
     assert result.frame.index.equals(frame.index)
     assert result.answer.index.tolist()[:2] == ["r0", "r3"]
-    assert fill(frame, "price", method="ridge", id="house").answer.index.tolist()[:2] == ["h0", "h3"]
+    assert fill(frame, "price", method="ridge", id="house").answer.index.tolist()[:2] == [
+        "h0",
+        "h3",
+    ]
 
 
 def test_text_that_is_numbers():
     frame = line_table()
-    frame["price"] = [None if np.isnan(value) else f"{1000 * value:,.0f} EUR" for value in frame["price"]]
+    frame["price"] = [
+        None if np.isnan(value) else f"{1000 * value:,.0f} EUR" for value in frame["price"]
+    ]
     result = fill(frame, "price", method="ridge")
     assert result.task == "regression"
     assert any("read as numbers, in EUR" in note for note in result.notes)
@@ -287,13 +332,17 @@ def test_text_that_is_numbers():
 
 
 def test_whole_numbers_as_classes_stay_whole():
-    frame = line_table().assign(price=lambda t: np.where(t["price"].isna(), np.nan, (t["size"] > 30) * 1.0))
+    frame = line_table().assign(
+        price=lambda t: np.where(t["price"].isna(), np.nan, (t["size"] > 30) * 1.0)
+    )
     result = fill(frame, "price", method="ridge")
     assert result.task == "classification"
     assert result.frame["price_filled"].dtype == "Int64"
     assert set(result.frame["price_set"].dropna()) <= {"0", "1", "0 | 1", ""}
     assert fill(frame, "price", method="ridge", task="regression").task == "regression"
-    mixed = frame.assign(price=[None if np.isnan(v) else ("one" if v else 0) for v in frame["price"]])
+    mixed = frame.assign(
+        price=[None if np.isnan(v) else ("one" if v else 0) for v in frame["price"]]
+    )
     assert fill(mixed, "price", method="ridge").answer.classes.tolist() == ["0", "one"]
     flags = frame.assign(price=[None if np.isnan(v) else bool(v) for v in frame["price"]])
     assert fill(flags, "price", method="ridge").answer.classes.tolist() == [False, True]
@@ -342,7 +391,9 @@ def test_stages_are_reported_and_an_interrupt_goes_through():
     seen = []
     with show_progress(lambda name, share: seen.append(name)):
         fill(line_table(), "price", method="blend").report()
-    assert {"columns", "answers", "methods", "cross-validation", "how well it does", "map"} <= set(seen)
+    assert {"columns", "answers", "methods", "cross-validation", "how well it does", "map"} <= set(
+        seen
+    )
     order = list(seen)
     forecast = next(name for name in order if name.startswith("forecast: "))
     assert order.index(forecast) < order.index("answers")
@@ -437,7 +488,9 @@ def test_members_left_out_are_listed():
 def test_out_of_fold_of_a_rare_class():
     frame, _ = wild_table("two classes")
     result = fill(
-        frame.assign(target=frame["target"].where(frame.index != 0, "rare")), "target", method="ridge"
+        frame.assign(target=frame["target"].where(frame.index != 0, "rare")),
+        "target",
+        method="ridge",
     )
     assert set(result.members) == {"name", "weight", "score", "scorer", "seconds", "note"}
 
@@ -508,7 +561,11 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         ),
         (_with(price=[5.0] * 30 + [np.nan] * 30), {}, "are the same number, 5.0"),
         (_with(price=["a"] * 30 + [None] * 30), {}, "are the same class, 'a'"),
-        (_with(price=[f"c{k}!" for k in range(30)] + [None] * 30), {}, "classes that occur more than once"),
+        (
+            _with(price=[f"c{k}!" for k in range(30)] + [None] * 30),
+            {},
+            "classes that occur more than once",
+        ),
         (
             _with(price=[f"{k}" for k in range(29)] + ["dear"] + [None] * 30),
             {},
@@ -519,7 +576,11 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
             {"task": "regression"},
             "should hold numbers, but 40 of its 40 labels are not: 'red'",
         ),
-        (_with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27), {"task": "regression"}, "infinite"),
+        (
+            _with(price=[np.inf] * 3 + list(range(30)) + [np.nan] * 27),
+            {"task": "regression"},
+            "infinite",
+        ),
         (line_table().iloc[:0], {}, "The table has no rows"),
         (line_table()[["price"]], {}, "there is nothing to learn from"),
         (line_table().rename(columns={"size": "price"}), {}, "two columns called 'price'"),
@@ -534,7 +595,11 @@ TEXTS = [None if k % 3 == 0 else "red" if k % 2 else "blue" for k in range(60)]
         (line_table(), {"ignore": ["sizes"]}, "Did you mean 'size'?"),
         (line_table(), {"ignore": "size"}, "ignore takes a list"),
         (line_table(), {"ignore": ["price"]}, "is the target"),
-        (line_table(), {"text": ["size"], "number": ["size"]}, "as text and as numbers: leave out one"),
+        (
+            line_table(),
+            {"text": ["size"], "number": ["size"]},
+            "as text and as numbers: leave out one",
+        ),
         (line_table(), {"confidence": 1.5}, "confidence must lie strictly between"),
         (line_table(), {"certainty": 0}, "certainty must lie strictly between"),
         (line_table(), {"reject": 1.0}, "reject must lie strictly between"),
@@ -568,11 +633,15 @@ def chosen_labels(n=200):
     """Return a table whose labels are from one half of the range of a column."""
     rng = np.random.default_rng(0)
     income = rng.uniform(0, 10, n)
-    frame = pd.DataFrame({"age": rng.normal(size=n), "income": income, "y": 2 * income + rng.normal(size=n)})
+    frame = pd.DataFrame(
+        {"age": rng.normal(size=n), "income": income, "y": 2 * income + rng.normal(size=n)}
+    )
     return frame.assign(y=frame["y"].where((income < 5) & (rng.random(n) < 0.7)))
 
 
-@pytest.mark.parametrize(("guarantee", "words"), [("row", "in doubt"), ("column", "guarantee: approximate")])
+@pytest.mark.parametrize(
+    ("guarantee", "words"), [("row", "in doubt"), ("column", "guarantee: approximate")]
+)
 def test_a_guarantee_in_doubt_says_so_first_and_names_columns(guarantee, words, no_figures):
     """Where labels are held out, an estimate of who was labelled corrects; elsewhere the guarantee is in doubt."""
     result = fill(chosen_labels(), "y", method="ridge", guarantee=guarantee)
@@ -618,7 +687,9 @@ def test_below_the_least_number_of_labels_values_stand_without_a_guarantee(task,
 
 def test_many_classes_cost_time():
     """With a thousand classes the members whose cost grows with them are left out, so that the budget holds."""
-    few, many = (plan("auto", "classification", n_rows=3000, n_labels=2000, n_classes=k) for k in (5, 1000))
+    few, many = (
+        plan("auto", "classification", n_rows=3000, n_labels=2000, n_classes=k) for k in (5, 1000)
+    )
     assert "transductive_ridge" not in few.left_out
     assert "transductive_ridge" in many.left_out
     assert many.seconds <= 300
@@ -629,7 +700,9 @@ def test_sets_say_that_a_class_no_label_shows_is_possible(guarantee, no_figures)
     """Every second label is the only one of its class: in the table, the JSON, the report and the sentences."""
     rng = np.random.default_rng(0)
     names = np.array([f"kind {i if i % 2 else 0}" for i in range(80)], dtype=object)
-    frame = pd.DataFrame({"a": rng.normal(size=80), "kind": np.where(np.arange(80) < 60, names, None)})
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=80), "kind": np.where(np.arange(80) < 60, names, None)}
+    )
     filled = fill(frame, "kind", method="ridge", guarantee=guarantee, random_state=0)
     sets = filled.frame["kind_set"].iloc[60:]
     assert sets.str.endswith(" | or a class that no label shows").all()
@@ -682,9 +755,13 @@ def two_targets(n=90):
 def test_several_targets_are_filled_each_by_itself():
     """One table with all new columns; each as if the other were not there, and that is said."""
     table = two_targets()
-    both = fill(table, ["price", "kind"], method="ridge", label_conditional=True, guarantee="column")
+    both = fill(
+        table, ["price", "kind"], method="ridge", label_conditional=True, guarantee="column"
+    )
     price = fill(table.drop(columns="kind"), "price", method="ridge", guarantee="column")
-    kind = fill(table, "kind", method="ridge", ignore=["price"], label_conditional=True, guarantee="column")
+    kind = fill(
+        table, "kind", method="ridge", ignore=["price"], label_conditional=True, guarantee="column"
+    )
     pd.testing.assert_frame_equal(both["price"].new, price.new)
     pd.testing.assert_frame_equal(both["kind"].new, kind.new)
     pd.testing.assert_frame_equal(both.frame, pd.concat([table, price.new, kind.new], axis=1))
@@ -708,12 +785,16 @@ def test_several_targets_of_frames_of_other_libraries(library):
     both = fill(table, ["price", "kind"], method="ridge", guarantee="column")
     if library == "polars":
         polars = pytest.importorskip("polars")
-        frame = fill(polars.from_pandas(table), ["price", "kind"], method="ridge", guarantee="column").frame
+        frame = fill(
+            polars.from_pandas(table), ["price", "kind"], method="ridge", guarantee="column"
+        ).frame
         assert isinstance(frame, polars.DataFrame)
         assert frame.columns == list(both.frame.columns)
         np.testing.assert_array_equal(frame["price_filled"].to_numpy(), both.frame["price_filled"])
         return
     dd = pytest.importorskip("dask.dataframe")
-    frame = fill(dd.from_pandas(table, npartitions=2), ["price", "kind"], method="ridge").frame.compute()
+    frame = fill(
+        dd.from_pandas(table, npartitions=2), ["price", "kind"], method="ridge"
+    ).frame.compute()
     assert list(frame.columns) == list(both.frame.columns)
     assert frame[["price_filled", "kind_filled"]].notna().all(axis=None)

@@ -36,7 +36,9 @@ EXTRA = ["p", "group", "day"]
 def filled(frame, guarantee="auto", **flags):
     """Return the table filled, with flags as the command line has them."""
     ignore = [name for name in EXTRA if name not in flags.values()]
-    return fill(frame, "y", method="ridge", guarantee=guarantee, ignore=ignore, labels=design_of(flags))
+    return fill(
+        frame, "y", method="ridge", guarantee=guarantee, ignore=ignore, labels=design_of(flags)
+    )
 
 
 @cache
@@ -52,7 +54,8 @@ def test_rows_that_differ_bring_weights_where_the_machine_would_be():
     assert result.exchangeability.features.index[0] == "age"
     assert "most of all in age" in result.guarantee.grounds
     assert any(
-        note.startswith("Labelled and unlabelled rows differ: labels were held out") for note in result.notes
+        note.startswith("Labelled and unlabelled rows differ: labels were held out")
+        for note in result.notes
     )
     ignored = filled(table()[0], shift="ignore")
     assert type(ignored.model).__name__ == "RidgeConfidenceMachine"
@@ -145,7 +148,11 @@ def test_the_section_of_the_report():
 @pytest.mark.parametrize(
     ("change", "settings", "words"),
     [
-        ({"p": 0.0}, {"sampling_probability": "p"}, "'p' says with which probability .* row 1 has 0.0"),
+        (
+            {"p": 0.0},
+            {"sampling_probability": "p"},
+            "'p' says with which probability .* row 1 has 0.0",
+        ),
         ({"p": 1.2}, {"sampling_probability": "p"}, "above 0 and be at most 1, and row 1 has 1.2"),
         ({"p": "often"}, {"sampling_probability": "p"}, "row 1 has 'often'"),
         ({"p": np.nan}, {"sampling_probability": "p"}, "row 1 has nothing"),
@@ -186,8 +193,14 @@ def test_options_of_the_command_line(tmp_path, monkeypatch):
     common = ["fill", "t.csv", "--target", "y", "--method", "ridge", "--force"]
     found = run(app, [*common, "--sampling-probability", "p", "--sensitivity", "1.2"])
     assert found.exit_code == 0, found.output
-    assert "Guarantee, exact if the odds of a label are off by no more than a factor of 1.2" in found.output
-    found = run(app, [*common, "--within", "kind", "--order", "day", "--shift", "ignore", "--json", "t.json"])
+    assert (
+        "Guarantee, exact if the odds of a label are off by no more than a factor of 1.2"
+        in found.output
+    )
+    found = run(
+        app,
+        [*common, "--within", "kind", "--order", "day", "--shift", "ignore", "--json", "t.json"],
+    )
     assert found.exit_code == 0, found.output
     labels = json.loads((tmp_path / "t.json").read_text())["options"]["labels"]
     assert labels == {"design": "Chance", "within": "kind", "order": "day", "reweight": False}

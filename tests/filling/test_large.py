@@ -83,7 +83,9 @@ def test_sampled_table_in_memory(table, filled, no_figures):
 def test_a_sample_of_everything_is_the_table_itself(table):
     """A table with no more rows than the sample is filled as before, whatever the sample's size."""
     frame = table[0].iloc[:400]
-    one, other = (fill(frame, "y", method="forest", guarantee="column", sample=k) for k in (20_000, 5000))
+    one, other = (
+        fill(frame, "y", method="forest", guarantee="column", sample=k) for k in (20_000, 5000)
+    )
     assert columns(one.frame).tobytes() == columns(other.frame).tobytes()
 
 
@@ -142,7 +144,9 @@ def test_killed_and_run_again(files, tmp_path):
         "fill_folder(sys.argv[1], 'y', sys.argv[2], method='ridge', sample=300)\n"
     )
     command = [sys.executable, "-c", program, f"{files}/*.parquet", str(tmp_path / "out")]
-    done = subprocess.run(command, timeout=120, capture_output=True, check=False, env=dict(os.environ))
+    done = subprocess.run(
+        command, timeout=120, capture_output=True, check=False, env=dict(os.environ)
+    )
     assert done.returncode == -signal.SIGKILL
     first = sorted((tmp_path / "out").glob("part-*"))
     assert len(first) == 1
@@ -168,7 +172,12 @@ def test_texts_stay_as_they_were_written(tmp_path, table):
 def test_json_lines(tmp_path, table):
     table[0].to_json(tmp_path / "t.jsonl", orient="records", lines=True)
     fill_folder(
-        str(tmp_path / "t.jsonl"), "y", tmp_path / "out", method="ridge", sample=300, ignore=["number"]
+        str(tmp_path / "t.jsonl"),
+        "y",
+        tmp_path / "out",
+        method="ridge",
+        sample=300,
+        ignore=["number"],
     )
     lines = (tmp_path / "out" / "part-00000-t.jsonl").read_text().splitlines()
     given = (tmp_path / "t.jsonl").read_text().splitlines()
@@ -188,7 +197,9 @@ def test_classes_in_parts(files, tmp_path):
     assert set(new["y_filled"].dropna().astype(int)) <= {1, 2, 3}
     assert found.guarantee.wrong.of == found.totals["unlabelled"]
     del settings["probabilities"]
-    memory = fill(pd.concat([pd.read_parquet(p) for p in sorted(files.glob("?.parquet"))]), "y", **settings)
+    memory = fill(
+        pd.concat([pd.read_parquet(p) for p in sorted(files.glob("?.parquet"))]), "y", **settings
+    )
     memory = memory.ask(probabilities=True)
     same = [name for name in memory.new.columns if "probability" in name]
     assert np.array_equal(new[same].to_numpy(), memory.new[same].to_numpy(), equal_nan=True)
@@ -256,7 +267,10 @@ def test_two_at_once(files, tmp_path):
     from transduce.core.safe_files import locked
 
     (tmp_path / "out").mkdir()
-    with locked(tmp_path / "out" / ".lock", "taken"), pytest.raises(BlockingIOError, match="another process"):
+    with (
+        locked(tmp_path / "out" / ".lock", "taken"),
+        pytest.raises(BlockingIOError, match="another process"),
+    ):
         fill_folder(str(files), "y", tmp_path / "out")
 
 
@@ -284,13 +298,19 @@ def test_later_rows_are_compared_with_the_calibration_rows(table):
     fitted = fit_fill(table[0].drop(columns="number"), "y", **SETTINGS)
     later, _ = make(60, seed=9)
     said = {}
-    for name, rows in {"alike": later, "few": later[:3], "moved": later.assign(u=later["u"] + 3.0)}.items():
+    for name, rows in {
+        "alike": later,
+        "few": later[:3],
+        "moved": later.assign(u=later["u"] + 3.0),
+    }.items():
         found = fitted.guarantee_of_later(len(rows), compared=fitted.compare_later(rows))
         said[name] = str(found)
         assert found.in_doubt == (name == "moved")
     assert "No difference between" in said["alike"]
     assert "later rows, nothing can be seen" in said["few"]
-    assert said["moved"].startswith("in doubt, since labelled and later rows differ. If they did not:")
+    assert said["moved"].startswith(
+        "in doubt, since labelled and later rows differ. If they did not:"
+    )
     assert fitted.compare_later(later[:0]).verdict.p_value is None
 
 
@@ -305,7 +325,9 @@ def test_recipe_for_batches(table):
     frame = table[0].drop(columns="number")
     fitted = fit_fill(frame, "y", **SETTINGS)
     whole = frame.join(fitted.new_columns(frame))
-    parts = pd.concat([part.join(fitted.new_columns(part)) for part in (frame.iloc[:7], frame.iloc[7:])])
+    parts = pd.concat(
+        [part.join(fitted.new_columns(part)) for part in (frame.iloc[:7], frame.iloc[7:])]
+    )
     assert parts.equals(whole)
 
 
@@ -378,11 +400,18 @@ def test_truths_and_lists(tmp_path, table, monkeypatch, batch_rows):
     monkeypatch.setattr(folders, "_batch_rows", lambda *args: batch_rows)
     frame = table[0].iloc[:600].drop(columns="number")
     flag = pd.Series(np.where(frame["u"] > 1, None, frame["v"] > 0), dtype=object)
-    label = pd.Series([None if pd.isna(value) else bool(value > 0) for value in frame["y"]], dtype=object)
+    label = pd.Series(
+        [None if pd.isna(value) else bool(value > 0) for value in frame["y"]], dtype=object
+    )
     frame = frame.assign(flag=flag, pair=[[k, k] for k in range(600)], y=label)
     frame.to_parquet(tmp_path / "t.parquet", index=False)
     fill_folder(
-        str(tmp_path / "t.parquet"), "y", tmp_path / "out", method="ridge", sample=150, ignore=["pair"]
+        str(tmp_path / "t.parquet"),
+        "y",
+        tmp_path / "out",
+        method="ridge",
+        sample=150,
+        ignore=["pair"],
     )
     memory = fill(frame, "y", method="ridge", sample=150, ignore=["pair"], guarantee="column")
     back = read(tmp_path / "out")
@@ -402,7 +431,9 @@ def test_a_stored_index_is_kept_and_is_no_feature(table, tmp_path, named):
         told.iloc[rows].to_parquet(tmp_path / "told" / f"{k}.parquet")
     fill_folder(str(tmp_path / "plain"), "y", tmp_path / "one", **SETTINGS)
     found = fill_folder(str(tmp_path / "told"), "y", tmp_path / "other", **SETTINGS)
-    other = pd.concat([pd.read_parquet(part) for part in sorted((tmp_path / "other").glob("part-*"))])
+    other = pd.concat(
+        [pd.read_parquet(part) for part in sorted((tmp_path / "other").glob("part-*"))]
+    )
     assert other.index.name == told.index.name
     assert np.array_equal(other.index, told.index)
     assert list(other.columns) == list(read(tmp_path / "one").columns)
@@ -473,7 +504,9 @@ def test_a_column_in_folders_and_files_is_that_of_the_files(table, tmp_path):
 
 
 def test_missing_values_and_numbers_in_folders():
-    files = tuple(Path(f"in/part={word}/0.parquet") for word in ("-3", "__HIVE_DEFAULT_PARTITION__", "20"))
+    files = tuple(
+        Path(f"in/part={word}/0.parquet") for word in ("-3", "__HIVE_DEFAULT_PARTITION__", "20")
+    )
     assert values_in_folders("in", files, typed=True) == {"part": [-3, None, 20]}
     assert values_in_folders("in/*/*.parquet", files, typed=False) == {"part": ["-3", None, "20"]}
     zeros = (Path("in/zip=01234/0.parquet"), Path("in/zip=99999/0.parquet"))
@@ -503,7 +536,9 @@ def test_texts_are_written_as_a_fill_in_memory_writes_them(tmp_path, kind):
         assert number.sub("0", mine) == number.sub("0", other)
         for values in (number.findall(line[len(own) - 1 :]) for line in (mine, other)):
             assert all(len(value.partition(".")[2]) <= 2 for value in values[:-1])
-    labelled = [place for place, own in enumerate(frame["y"], start=kind == "csv") if not np.isnan(own)]
+    labelled = [
+        place for place, own in enumerate(frame["y"], start=kind == "csv") if not np.isnan(own)
+    ]
     assert [part[place] for place in labelled] == [whole[place] for place in labelled]
 
 
@@ -550,7 +585,10 @@ def test_no_batch_changes_a_bit_of_a_blend():
         for start in (0, len(rows) - size):
             part = outside.answer(rows[start : start + size], 0.9)
             assert part.values.tobytes() == whole.values[start : start + size].tobytes()
-            assert part.regions.hull().tobytes() == whole.regions.hull()[start : start + size].tobytes()
+            assert (
+                part.regions.hull().tobytes()
+                == whole.regions.hull()[start : start + size].tobytes()
+            )
 
 
 @pytest.mark.parametrize("labels", [pytest.param("text", marks=pytest.mark.slow), "whole numbers"])
@@ -563,7 +601,12 @@ def test_a_class_whose_labels_are_all_held_out(labels, no_figures):
     frame.loc[0, "kind"] = names[1]
     seen = set()
     for seed in range(8):
-        settings = {"method": "ridge", "guarantee": "column", "task": "classification", "random_state": seed}
+        settings = {
+            "method": "ridge",
+            "guarantee": "column",
+            "task": "classification",
+            "random_state": seed,
+        }
         found = fill(frame, "kind", sample=200, **settings)
         seen.add(len(set(found.fitted.labels)))
         new = found.fitted.new_columns(frame)

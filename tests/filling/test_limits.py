@@ -21,7 +21,9 @@ def table_of(seed=0, n=240, low=-0.5, high=np.inf, labelled=90):
     truth = (a + 0.3 * rng.normal(size=n)).round(3)
     low, high = np.broadcast_to(low, n), np.broadcast_to(high, n)
     texts = np.where(
-        truth < low, [f"<{x:g}" for x in low], np.where(truth > high, [f">{x:g}" for x in high], truth)
+        truth < low,
+        [f"<{x:g}" for x in low],
+        np.where(truth > high, [f">{x:g}" for x in high], truth),
     )
     known = rng.permutation(n) < labelled
     frame = pd.DataFrame({"a": a, "b": rng.normal(size=n)})
@@ -37,7 +39,9 @@ def test_open_regions_hold_whatever_a_limit_hides():
     rng = np.random.default_rng(0)
     for _ in range(60):
         ends = np.sort(rng.integers(-6, 7, size=4)).astype(float)
-        pieces = [(ends[0], ends[1]), (ends[2], ends[3])] if ends[2] > ends[1] else [(ends[0], ends[3])]
+        pieces = (
+            [(ends[0], ends[1]), (ends[2], ends[3])] if ends[2] > ends[1] else [(ends[0], ends[3])]
+        )
         below, above = np.sort(rng.choice(np.arange(-6, 7), 2, replace=False)).astype(float)
         rows = [pieces, [], pieces[:1], pieces[-1:]]
         fast = Regions.from_pieces(rows).opened(below, above)

@@ -13,7 +13,9 @@ from transduce.filling.diagnostics import NextLabels, pick_rows
 def table(n=120, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=np.exp(X[:, 0]) + 0.1 * rng.normal(size=n) ** 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(
+        y=np.exp(X[:, 0]) + 0.1 * rng.normal(size=n) ** 2
+    )
     return frame.assign(y=frame["y"].where(np.arange(n) % 2 == 0))
 
 
@@ -28,7 +30,8 @@ def test_rows_far_from_labels_and_from_each_other_are_picked():
         gains = [
             -1.0
             if row in seen
-            else unsure[row - 10] * min(np.linalg.norm(matrix[row] - matrix[other]) for other in seen)
+            else unsure[row - 10]
+            * min(np.linalg.norm(matrix[row] - matrix[other]) for other in seen)
             for row in rows
         ]
         assert pick == rows[int(np.argmax(gains))]
@@ -94,7 +97,9 @@ def test_limits_cut_intervals_and_values(guarantee):
         free.table(minimum=0.5)
     with pytest.raises(ValueError, match="minimum=2 is not below maximum=1"):
         free.table(minimum=2, maximum=1)
-    classes = frame.assign(y=(frame["y"] > 1).map({True: "u", False: "v"}).where(frame["y"].notna(), None))
+    classes = frame.assign(
+        y=(frame["y"] > 1).map({True: "u", False: "v"}).where(frame["y"].notna(), None)
+    )
     with pytest.raises(ValueError, match="minimum is for numbers"):
         fill(classes, "y", method="ridge").table(minimum=0)
 

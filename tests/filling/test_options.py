@@ -91,7 +91,9 @@ def test_an_option_is_everywhere(name, filled):
     question = name in QUESTIONS
     parameters = inspect.signature(FillResult.ask if question else fill).parameters
     assert parameters[name].default == DEFAULTS[name]
-    assert f"{name} : " in pydoc.render_doc(FillResult.ask if question else fill, renderer=pydoc.plaintext)
+    assert f"{name} : " in pydoc.render_doc(
+        FillResult.ask if question else fill, renderer=pydoc.plaintext
+    )
     flags = LABEL_FLAGS if name == "labels" else [name]
     text = CliRunner().invoke(app, ["fill", "--help"], terminal_width=100).output
     for one in flags:
@@ -127,7 +129,9 @@ def test_flags_are_designs(design):
     flags = flags_of(design)
     assert (design_of(flags) or Chance()) == design
     assert set(flags) <= set(LABEL_FLAGS) == set(LABEL_DEFAULTS)
-    assert eval(Options(labels=design).as_call("y", "regression").split("labels=")[1][:-1]) == design
+    assert (
+        eval(Options(labels=design).as_call("y", "regression").split("labels=")[1][:-1]) == design
+    )
 
 
 def test_what_is_asked_of_the_result_changes_no_fit(filled):
@@ -192,7 +196,10 @@ def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"certainty": 0.9}, r"fill has no option 'certainty': ask the result, as in fill\(...\).ask"),
+        (
+            {"certainty": 0.9},
+            r"fill has no option 'certainty': ask the result, as in fill\(...\).ask",
+        ),
         ({"groups": "person"}, "fill has no option 'groups': say how the labels came about"),
         ({"magic": 1}, "fill has no option 'magic'"),
     ],

@@ -73,7 +73,9 @@ def table():
     labelled = rng.random(n) < 0.5
     a = np.where(rng.random(n) < 0.1, np.nan, a)
     sort = np.where(labelled, np.where(y > 0, "high", "low"), None)
-    return pd.DataFrame({"a": a, "b": b, "kind": kind, "y": np.where(labelled, y, np.nan), "sort": sort})
+    return pd.DataFrame(
+        {"a": a, "b": b, "kind": kind, "y": np.where(labelled, y, np.nan), "sort": sort}
+    )
 
 
 class Odd:
@@ -124,7 +126,9 @@ def test_a_regressor_is_calibrated_and_fitted_again_with_all_labels(table):
     assert list(result.members["name"]) == ["RandomForestRegressor"]
     inner = RandomForestRegressor(10, random_state=0)  # seeded, since no seed was given
     labels = table["y"].to_numpy()
-    twin = ConformalTransducer(inner, refit=True, random_state=0).fit(result.fit.features.matrix, labels)
+    twin = ConformalTransducer(inner, refit=True, random_state=0).fit(
+        result.fit.features.matrix, labels
+    )
     np.testing.assert_array_equal(result.answer.values, twin.answer_.values)
     np.testing.assert_array_equal(result.answer.regions.hull(), twin.answer_.regions.hull())
 
@@ -153,7 +157,9 @@ def test_classifiers_with_probabilities_scores_and_neither(table, method):
 
 
 def test_classifiers_that_answer_otherwise(table):
-    with pytest.raises(ValueError, match=r"Coded answers with .*0.* and the like, which no label is"):
+    with pytest.raises(
+        ValueError, match=r"Coded answers with .*0.* and the like, which no label is"
+    ):
         fill(table, "sort", method=Coded(), ignore=["y"])
     with pytest.raises(ValueError, match=r"Short answers \d+ rows with an array of shape"):
         fill(table, "sort", method=Short(), ignore=["y"])
@@ -193,7 +199,9 @@ def test_names_alone_are_blended_too(table):
         == Options(method=["ridge", "forest"]).parts
         == ["ridge", "forest"]
     )
-    result = fill(table, "y", method=["ridge", "gaussian-process"], guarantee="column", ignore=["sort"])
+    result = fill(
+        table, "y", method=["ridge", "gaussian-process"], guarantee="column", ignore=["sort"]
+    )
     assert list(result.values_model.weights_.index) == ["transductive_ridge", "gaussian_process"]
 
 
@@ -238,7 +246,10 @@ def test_too_few_labels(table):
     ("method", "features"),
     [
         pytest.param(in_columns(), "columns", marks=pytest.mark.slow),
-        (["ridge", make_pipeline(StandardScaler(), RidgeCV(alphas=np.array([0.1, 1.0])))], "encoded"),
+        (
+            ["ridge", make_pipeline(StandardScaler(), RidgeCV(alphas=np.array([0.1, 1.0])))],
+            "encoded",
+        ),
     ],
 )
 def test_to_do_it_again(table, method, features, no_figures):
@@ -290,7 +301,14 @@ def test_saved_files_hold_known_estimators_and_no_code(table, tmp_path):
         with pytest.raises(
             ValueError, match="cannot be saved: a saved file holds estimators of scikit-learn"
         ):
-            save(path, plain.assign(y=plain["y"].abs()), "y", method=unsafe, task="regression", force=True)
+            save(
+                path,
+                plain.assign(y=plain["y"].abs()),
+                "y",
+                method=unsafe,
+                task="regression",
+                force=True,
+            )
 
 
 @pytest.mark.parametrize(
@@ -330,7 +348,9 @@ def test_the_command_line(table, tmp_path, monkeypatch):
     assert CliRunner().invoke(app, [*again[1:], "--out", "b.csv", "--quiet"]).exit_code == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert "Ridge" in run("--method", "sklearn.linear_model:Ridge", "--out", "c.csv").output
-    bad = CliRunner().invoke(app, ["fill", "t.csv", "--target", "y", "--method", "my_own_models:nothing"])
+    bad = CliRunner().invoke(
+        app, ["fill", "t.csv", "--target", "y", "--method", "my_own_models:nothing"]
+    )
     assert bad.exit_code == 2
     logs = "my_own_models:logs"  # a pipeline with a function, which no file of data holds
     words = ["fill", "t.csv", "--target", "y", "--method", logs, "--save", "m", "--out", "d.csv"]

@@ -20,7 +20,11 @@ def stated(probabilities):
     P = np.column_stack([probabilities, 1 - np.asarray(probabilities)])
     said = {"status": np.array(["answered"] * len(P)), "guarantee": Guarantee("none")}
     return Answer(
-        np.arange(len(P)), np.array(["a"] * len(P)), classes=np.array(["a", "b"]), probabilities=P, **said
+        np.arange(len(P)),
+        np.array(["a"] * len(P)),
+        classes=np.array(["a", "b"]),
+        probabilities=P,
+        **said,
     )
 
 
@@ -30,7 +34,9 @@ def test_one_label_more_is_spread_over_the_classes():
     np.testing.assert_allclose(found.probabilities, [[0.95, 0.05], [0.5, 0.5]])
     np.testing.assert_allclose(RightChance(9).right(found), [0.95, 0.5])
     squared = RightChance(9, power=2.0).of_classes(stated([0.75]), 0.9)
-    np.testing.assert_allclose(squared.probabilities, [[(9 * 0.9 + 0.5) / 10, (9 * 0.1 + 0.5) / 10]])
+    np.testing.assert_allclose(
+        squared.probabilities, [[(9 * 0.9 + 0.5) / 10, (9 * 0.1 + 0.5) / 10]]
+    )
 
 
 def test_where_nothing_is_stated():
@@ -73,7 +79,9 @@ def test_stated_probabilities_are_those_observed(method):
     frame = pd.DataFrame(X[rows]).add_prefix("p")
     truth = y[rows]
     frame["digit"] = pd.Series(truth, dtype=object).where(np.arange(600) < 150, None)
-    found = fill(frame, "digit", method=method, confidence=0.8, task="classification").new.iloc[150:]
+    found = fill(frame, "digit", method=method, confidence=0.8, task="classification").new.iloc[
+        150:
+    ]
     right = (found["digit_filled"] == truth[150:]).to_numpy()
     share = found["digit_probability"].mean()
     assert binom.cdf(right.sum(), len(right), share) > 1e-4
@@ -82,7 +90,9 @@ def test_stated_probabilities_are_those_observed(method):
     assert unusual.any()
     assert right[unusual].mean() < right[~unusual].mean()
     if method == "auto":  # the other states no probabilities
-        assert found["digit_probability"][unusual].mean() < found["digit_probability"][~unusual].mean()
+        assert (
+            found["digit_probability"][unusual].mean() < found["digit_probability"][~unusual].mean()
+        )
     assert (found["digit_set"][unusual] == found["digit_filled"][unusual].astype(str)).all()
 
 

@@ -44,7 +44,11 @@ def split_counts(folder, split, task="regression"):
     labels.iloc[shown] = truth[shown]
     frame.assign(y=labels).to_parquet(folder / f"{split}.parquet", index=False)
     found = fill_folder(
-        str(folder / f"{split}.parquet"), "y", folder / f"out{split}", random_state=split, **SETTINGS
+        str(folder / f"{split}.parquet"),
+        "y",
+        folder / f"out{split}",
+        random_state=split,
+        **SETTINGS,
     )
     new = pd.read_parquet(folder / f"out{split}" / found.frame.parts[0]).sort_values("row")
     if task == "regression":

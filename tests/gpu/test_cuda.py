@@ -32,7 +32,9 @@ def problem(n=300, seed=0):
 
 
 @pytest.mark.parametrize("name", CUDA)
-@pytest.mark.parametrize("settings", [{}, {"kernel": "linear"}, {"residual": "studentized", "ridge": 0.01}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"kernel": "linear"}, {"residual": "studentized", "ridge": 0.01}]
+)
 def test_confidence_machine(name, settings):
     X, y = problem()
     here = RidgeConfidenceMachine(**settings).fit(X, y)
@@ -55,7 +57,9 @@ def test_classes(name):
 
 
 @pytest.mark.parametrize("name", CUDA)
-@pytest.mark.parametrize("settings", [{}, {"centres": 40, "random_state": 0, "width": 2.0, "ridge": 0.1}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"centres": 40, "random_state": 0, "width": 2.0, "ridge": 0.1}]
+)
 def test_ridge(name, settings):
     X, y = problem()
     here = TransductiveRidge(**settings).fit(X, y)
@@ -74,7 +78,9 @@ def test_gaussian_process(name, matching):
     assert found == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(slopes, gradient, rtol=0.0, atol=1e-10 * np.abs(gradient).max())
     with dispatch():
-        there = TransductiveGPRegressor(matching=0.0, n_restarts=0).fit(give(X[:100], name), y[:100])
+        there = TransductiveGPRegressor(matching=0.0, n_restarts=0).fit(
+            give(X[:100], name), y[:100]
+        )
     same(
         there.transduction_,
         TransductiveGPRegressor(matching=0.0, n_restarts=0).fit(X[:100], y[:100]).transduction_,
@@ -109,8 +115,12 @@ def test_spectral_graph(name, metric, method):
         assert found.diagnostics["recall"] >= 0.97
     here = SpectralGraphTransducer(metric=metric, method="exact", random_state=0).fit(X, y)
     with dispatch():
-        there = SpectralGraphTransducer(metric=metric, method=method, random_state=0).fit(give(X, name), y)
-        assert np.mean(there.transduction_ == here.transduction_) >= (0.999 if method == "exact" else 0.98)
+        there = SpectralGraphTransducer(metric=metric, method=method, random_state=0).fit(
+            give(X, name), y
+        )
+        assert np.mean(there.transduction_ == here.transduction_) >= (
+            0.999 if method == "exact" else 0.98
+        )
         assert there.scores_.device.type == "cuda"
 
 
@@ -119,7 +129,9 @@ def test_filtered_spectrum(name, monkeypatch):
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 20_000)  # the processor in double precision too
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))
-    graph = build_graph(give(X, name), GraphSettings(10, "euclidean", "auto", None), np.random.RandomState(0))
+    graph = build_graph(
+        give(X, name), GraphSettings(10, "euclidean", "auto", None), np.random.RandomState(0)
+    )
     found = graph_spectrum(graph, n_components=20, random_state=np.random.RandomState(0))
     wanted = graph_spectrum(
         neighbor_graph(X, metric="euclidean", random_state=0), n_components=20, random_state=0

@@ -81,7 +81,9 @@ def serve_page(say, path, port, kind):
     from transduce.page.command import run_label
 
     options = (
-        {} if kind == "numbers" else {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
+        {}
+        if kind == "numbers"
+        else {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
     )
     settings = SessionSettings(
         task="numbers" if kind == "numbers" else "auto", seed=11 if kind == "new" else None

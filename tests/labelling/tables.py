@@ -34,7 +34,9 @@ def new_session(n=60, n_hits=15, seed=0, *, journal=None, **options):
     """A session on a frame of two clouds, kept in memory unless a journal is named."""
     frame, truth = clusters(n, n_hits, seed)
     settings = SessionSettings(**{"seed": 1, "prepared": prepared(n, n_hits, seed), **options})
-    return Session(frame, "relevant", classes=["yes", "no"], journal=journal, settings=settings), truth
+    return Session(
+        frame, "relevant", classes=["yes", "no"], journal=journal, settings=settings
+    ), truth
 
 
 def numbers(n=60, seed=0):

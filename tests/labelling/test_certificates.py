@@ -115,7 +115,9 @@ def test_forecast_is_what_misses_would_take(history, more, level):
 
 
 @pytest.mark.parametrize("may_search", [True, False])
-@pytest.mark.parametrize(("n", "total", "level"), [(6, 1, 0.4), (6, 2, 0.5), (7, 3, 0.3), (6, 4, 0.2)])
+@pytest.mark.parametrize(
+    ("n", "total", "level"), [(6, 1, 0.4), (6, 2, 0.5), (7, 3, 0.3), (6, 4, 0.2)]
+)
 def test_no_order_of_labelling_stops_wrongly_too_often(n, total, level, may_search):
     """Every strategy on a small table, by enumeration: with searching and without."""
 
@@ -165,7 +167,9 @@ def test_a_draw_in_doubt_never_certifies_more(history, data):
 @given(histories(), st.sampled_from([0.05, 0.3]))
 def test_the_bound_never_rises_from_draw_to_draw(history, level):
     draws, _, found, unlabelled = history
-    number, totals = zip(*bound_curve(Audit(Draws.of(draws), found, 0, unlabelled), level), strict=True)
+    number, totals = zip(
+        *bound_curve(Audit(Draws.of(draws), found, 0, unlabelled), level), strict=True
+    )
     assert number[0] == 0
     assert number[-1] == len(draws)
     assert np.all(np.diff(totals) <= 0)
@@ -185,7 +189,11 @@ def test_first_total_below(found, recall):
 
 def test_before_any_draw_nothing_is_certain():
     certificate = certify_recall(Audit(Draws.of([]), 5, 0, 95), recall=0.95, certainty=0.95)
-    assert (certificate.total_at_most, certificate.missed_at_most, certificate.reached) == (100, 95, False)
+    assert (certificate.total_at_most, certificate.missed_at_most, certificate.reached) == (
+        100,
+        95,
+        False,
+    )
     assert certificate.recall_at_least == 0.05
 
 
@@ -193,7 +201,10 @@ def test_a_table_labelled_to_the_end_is_certain():
     certificate = certify_recall(Audit(Draws.of([]), 5, 0, 0), recall=0.95, certainty=0.95)
     assert certificate.reached
     assert certificate.draws_needed == 0
-    assert certify_recall(Audit(Draws.of([]), 0, 0, 0), recall=0.95, certainty=0.95).recall_at_least == 1.0
+    assert (
+        certify_recall(Audit(Draws.of([]), 0, 0, 0), recall=0.95, certainty=0.95).recall_at_least
+        == 1.0
+    )
 
 
 def test_rows_in_doubt_can_make_a_certificate_impossible():

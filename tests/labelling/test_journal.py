@@ -34,7 +34,9 @@ def read(path):
 # ------------------------------------------------------------------------------------------------- exact
 
 EVENTS = [
-    Event("answer", row=3, label="yes", mode="find", unlabelled=9, hits=0, time="2026-01-01T00:00:00Z"),
+    Event(
+        "answer", row=3, label="yes", mode="find", unlabelled=9, hits=0, time="2026-01-01T00:00:00Z"
+    ),
     Event("draw", row=4, mode="audit", random=True, unlabelled=8, hits=1),
     Event("skip", row=4, mode="audit", random=True),
     Event("change", row=3, label=2.5),
@@ -139,7 +141,9 @@ def test_a_second_process_is_refused_and_a_killed_one_is_not_missed(tmp_path):
     holder = Running(hold_journal, path)
     try:
         assert holder.hear() == "held"
-        with pytest.raises(BlockingIOError, match=r"j.jsonl is in use by another process: close the other"):
+        with pytest.raises(
+            BlockingIOError, match=r"j.jsonl is in use by another process: close the other"
+        ):
             Journal(path)
         assert path.read_bytes().count(b"\n") == 2  # and nothing was done to it
     finally:
@@ -190,7 +194,9 @@ def test_another_file_is_refused(tmp_path):
         Journal(path)
 
 
-@pytest.mark.parametrize("text", ["my notes", "my notes\n", '{"kind": "answer"}\n', "", '{"kind": "sta'])
+@pytest.mark.parametrize(
+    "text", ["my notes", "my notes\n", '{"kind": "answer"}\n', "", '{"kind": "sta']
+)
 def test_a_file_that_is_no_journal_is_not_touched(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text, encoding="utf-8")

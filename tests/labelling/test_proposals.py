@@ -84,8 +84,12 @@ def test_answers_are_those_of_relabel(parts, n_classes, given):
         warnings.simplefilter("ignore")
         model = SpectralGraphTransducer(metric="precomputed", class_prior=prior).fit(spectrum, y)
     record = Prepared(np.empty((30, 0)), np.empty((30, 0)), spectrum, GraphFeatures(spectrum), None)
-    found = ClassOpinion(record).answer(dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares)
-    np.testing.assert_array_equal(np.where(found.values < 0, np.nan, found.values), model.transduction_)
+    found = ClassOpinion(record).answer(
+        dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares
+    )
+    np.testing.assert_array_equal(
+        np.where(found.values < 0, np.nan, found.values), model.transduction_
+    )
     scores = model.answer_.scores
     ranked = np.sort(scores if scores.ndim == 2 else np.column_stack([-scores, scores]), axis=1)
     expected = ranked[:, -1] - ranked[:, -2]
@@ -105,7 +109,9 @@ def test_ranking_is_the_sum_of_two_kernel_ridges(hits, others, parts):
     w = np.array([len(rows) / 2 / max(len(part), 1) for part in (hits, others) for _ in part])
     expected = np.zeros(30)
     for K in (plain, tied):
-        expected += (K - 1.0)[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y)
+        expected += (K - 1.0)[:, rows] @ np.linalg.solve(
+            K[np.ix_(rows, rows)] + RIDGE * np.diag(1.0 / w), y
+        )
     ranking = ClassRanking(unit, features)
     for _ in range(2):  # the second time from the first answer
         np.testing.assert_allclose(ranking.scores(hits, others), expected, atol=2e-3)

@@ -150,9 +150,22 @@ def test_a_session_goes_on_where_it_was(tmp_path):
     }
     rng = np.random.default_rng(0)
     with Session(path, "relevant", **options) as session:
-        for what in [*["answer"] * 6, "skip", "audit", *["answer"] * 5, "freeze", "answer", "undo", "change"]:
+        for what in [
+            *["answer"] * 6,
+            "skip",
+            "audit",
+            *["answer"] * 5,
+            "freeze",
+            "answer",
+            "undo",
+            "change",
+        ]:
             operate(session, truth, what, rng)
-        before, proposal, certificate = facts(session.state), session.propose(), session.certificate()
+        before, proposal, certificate = (
+            facts(session.state),
+            session.propose(),
+            session.certificate(),
+        )
     with Session(path, "relevant", settings=SessionSettings(prepared=prepared())) as session:
         assert facts(session.state) == before
         assert session.propose() == proposal
@@ -228,7 +241,11 @@ def test_shares_of_classes_after_a_search(labels, low, high):
 
 def test_one_class_has_all_the_share():
     session = Session(
-        clusters()[0], "y", classes=["all"], wanted="all", settings=SessionSettings(prepared=prepared())
+        clusters()[0],
+        "y",
+        classes=["all"],
+        wanted="all",
+        settings=SessionSettings(prepared=prepared()),
     )
     for _ in range(3):
         session.propose("find")
@@ -265,7 +282,11 @@ def test_the_law_of_undo():
     session, truth = new_session()
     for _ in range(8):
         session.answer(str(truth[session.propose().row]))
-    before, labels, answers = session.propose(), dict(session.state.labels), session.answers().values.copy()
+    before, labels, answers = (
+        session.propose(),
+        dict(session.state.labels),
+        session.answers().values.copy(),
+    )
     session.answer("yes")
     assert session.undo() == before.row
     assert session.state.labels == labels
@@ -507,7 +528,10 @@ def test_labels_of_the_table_are_kept_and_count():
 def test_many_classes_and_no_class_wanted():
     frame, _ = clusters()
     session = Session(
-        frame, "kind", classes=["a", "b", "c"], settings=SessionSettings(seed=0, prepared=prepared())
+        frame,
+        "kind",
+        classes=["a", "b", "c"],
+        settings=SessionSettings(seed=0, prepared=prepared()),
     )
     assert session.state.mode == "learn"
     assert session.certificate().recall is None
@@ -557,10 +581,17 @@ def test_numbers_are_answered_with_intervals():
 
 def test_a_table_of_texts():
     rng = np.random.default_rng(0)
-    words = {"yes": ["tumour", "cell", "therapy", "dose"], "no": ["star", "galaxy", "orbit", "dust"]}
+    words = {
+        "yes": ["tumour", "cell", "therapy", "dose"],
+        "no": ["star", "galaxy", "orbit", "dust"],
+    }
     truth = np.array(["yes" if i % 5 == 0 else "no" for i in range(120)])
     frame = pd.DataFrame(
-        {"abstract": [" ".join(rng.choice(words[t], 8)) + f" study {i}" for i, t in enumerate(truth)]}
+        {
+            "abstract": [
+                " ".join(rng.choice(words[t], 8)) + f" study {i}" for i, t in enumerate(truth)
+            ]
+        }
     )
     session = Session(frame, "relevant", settings=SessionSettings(seed=0))
     assert session.classes == ["yes", "no"]
@@ -652,7 +683,9 @@ def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
 def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
     session, truth = new_session(120, 40)
     asked = []
-    monkeypatch.setattr(session.model.second, "ask", lambda question: asked.append(question) or True)
+    monkeypatch.setattr(
+        session.model.second, "ask", lambda question: asked.append(question) or True
+    )
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
     session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
@@ -679,9 +712,12 @@ def test_labels_of_the_table_that_were_chosen_by_class():
             assert session.think()
             session.model.second._asking.join()
             second, shares = session.answers(), session.model.second.shares
-            session.answer("no", row=int(np.flatnonzero(left & ~hit)[0]))  # the first opinion answers again
+            session.answer(
+                "no", row=int(np.flatnonzero(left & ~hit)[0])
+            )  # the first opinion answers again
             errors = [
-                np.mean((session.named(one.values) != truth)[left]) for one in (second, session.answers())
+                np.mean((session.named(one.values) != truth)[left])
+                for one in (second, session.answers())
             ]
             wrong.append(errors)
     assert abs(shares[1] - hit[left].mean()) < 0.05
@@ -716,12 +752,23 @@ def test_export_of_a_search(tmp_path, monkeypatch):
     judge(session, truth, "find", 45)
     labelled, filled, report, guarantee = exported(session, tmp_path, monkeypatch)
     assert (labelled["relevant_by"] == "person").sum() == 45
-    np.testing.assert_array_equal(filled["relevant_filled"], session.named(session.answers().values))
-    assert guarantee.startswith("none: Nothing is guaranteed at 90 %. Labels that were chosen do not measure")
+    np.testing.assert_array_equal(
+        filled["relevant_filled"], session.named(session.answers().values)
+    )
+    assert guarantee.startswith(
+        "none: Nothing is guaranteed at 90 %. Labels that were chosen do not measure"
+    )
     assert "Audit: 9 more random draws" in guarantee
     assert filled.loc[filled["relevant_status"] != "given", "relevant_set"].eq("no | yes").all()
     assert filled["relevant_probability"].isna().all()
-    for false in ("% right", "How good are the answers", "if chance", "exact:", "fill(", "With twice"):
+    for false in (
+        "% right",
+        "How good are the answers",
+        "if chance",
+        "exact:",
+        "fill(",
+        "With twice",
+    ):
         assert false not in report, false
     assert "45 labels: 45 found by searching." in report
 
@@ -747,7 +794,9 @@ def test_export_of_a_block(tmp_path, monkeypatch):
     same = (second["relevant_status"] != "given").to_numpy()
     both = [table[same] for table in (first, second)]
     sets = [table["relevant_set"].str.split(" | ", regex=False).map(set) for table in both]
-    for before, after, was, value in zip(*sets, *(table["relevant_filled"] for table in both), strict=True):
+    for before, after, was, value in zip(
+        *sets, *(table["relevant_filled"] for table in both), strict=True
+    ):
         assert value in after
         assert before - {was} <= after
     judge(session, truth, "audit", 1)
@@ -789,7 +838,9 @@ def test_export_of_draws_alone_and_of_frozen_answers(tmp_path, monkeypatch):
 
 def test_export_of_numbers(tmp_path, monkeypatch):
     frame, truth = numbers(240)
-    options = SessionSettings(task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y")))
+    options = SessionSettings(
+        task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y"))
+    )
     session = Session(frame, "y", settings=options)
     for mode, count in (("learn", 12), ("audit", 39), ("learn", 3)):
         for _ in range(count):
@@ -853,10 +904,16 @@ def test_refusals(tmp_path):
 
 @pytest.mark.parametrize(
     ("wanted", "classes"),
-    [("yes", ["yes", "no"]), ("True", ["True", "false"]), ("relevant", ["relevant", "not relevant"])],
+    [
+        ("yes", ["yes", "no"]),
+        ("True", ["True", "false"]),
+        ("relevant", ["relevant", "not relevant"]),
+    ],
 )
 def test_one_wanted_class_of_an_empty_column_has_an_opposite(wanted, classes):
-    session = Session(clusters()[0], "y", wanted=wanted, settings=SessionSettings(prepared=prepared()))
+    session = Session(
+        clusters()[0], "y", wanted=wanted, settings=SessionSettings(prepared=prepared())
+    )
     assert (session.classes, session.state.wanted) == (classes, wanted)
 
 
@@ -865,7 +922,9 @@ def test_one_wanted_class_of_an_empty_column_has_an_opposite(wanted, classes):
     [("1.230,5", 1230.5), ("€ 300", 300.0), (" -10,5 ", -10.5), ("10 %", 10.0)],
 )
 def test_numbers_are_read_as_fill_reads_them(typed, number):
-    labels = read_target(pd.DataFrame({"y": [typed, *[typed.replace("0", "7")] * 3, None]}), "y").labels
+    labels = read_target(
+        pd.DataFrame({"y": [typed, *[typed.replace("0", "7")] * 3, None]}), "y"
+    ).labels
     assert as_number(typed) == number == labels[0]
 
 
@@ -895,7 +954,9 @@ def test_prices_with_a_sign_are_numbers():
 def test_the_decimal_sign_of_the_column_decides(column, typed, number, tmp_path):
     frame = pd.DataFrame({"x": range(5), "y": [*column, None, None]})
     frame.to_csv(tmp_path / "t.csv", index=False, sep="\t")
-    with Session(tmp_path / "t.csv", "y", settings=SessionSettings(task="numbers", wait=False)) as session:
+    with Session(
+        tmp_path / "t.csv", "y", settings=SessionSettings(task="numbers", wait=False)
+    ) as session:
         session.preparation.join()
         session.answer(typed, row=4)
         assert session.state.labels[4] == number
@@ -936,7 +997,9 @@ def test_numbers_that_could_only_be_guessed_are_asked_about(typed):
 def test_answers_that_are_not_there_are_not_frozen():
     session, truth = new_session()
     for row in np.flatnonzero(truth == "yes")[:3]:
-        with pytest.raises(ValueError, match=r"no answers to freeze\. Label rows of two classes first\."):
+        with pytest.raises(
+            ValueError, match=r"no answers to freeze\. Label rows of two classes first\."
+        ):
             session.freeze()
         session.answer("yes", row=int(row))
     session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
@@ -953,7 +1016,9 @@ def test_a_search_that_finds_no_more_is_told_so_and_what_is_left_is_estimated():
     assert session.state.hits() == 40
     assert [hint for _, hint in said[:-1]] == [""] * (len(said) - 1)
     assert said[-1][1] == "The last 30 proposals were not “yes”: audit to learn how many are left."
-    assert said[-1][0] == "An estimate, not a certificate: hardly any more of class “yes” may be left."
+    assert (
+        said[-1][0] == "An estimate, not a certificate: hardly any more of class “yes” may be left."
+    )
     told = [(guess, true) for guess, true in left if guess is not None]
     assert all(abs(guess - true) <= 20 for guess, true in told)  # of 360 rows
     assert 20 <= len(told) < len(left) - 20
@@ -964,7 +1029,9 @@ def test_numbers_refuse_what_classes_take():
     session = Session(
         frame,
         "y",
-        settings=SessionSettings(task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y"))),
+        settings=SessionSettings(
+            task="numbers", seed=0, prepared=prepare(read_label_table(frame, "y"))
+        ),
     )
     for bad in ("three", float("nan"), None, True, 1e200, 10**400):
         with pytest.raises(ValueError, match=r"label must be a number|is not a number"):
@@ -981,7 +1048,10 @@ def test_a_journal_of_another_table_is_refused(tmp_path):
     frame, _ = clusters()
     path = tmp_path / "papers.csv"
     frame.to_csv(path, index=False)
-    options = {"journal": tmp_path / "j.jsonl", "settings": SessionSettings(seed=1, prepared=prepared())}
+    options = {
+        "journal": tmp_path / "j.jsonl",
+        "settings": SessionSettings(seed=1, prepared=prepared()),
+    }
     Session(path, "relevant", **options).close()
     with pytest.raises(ValueError, match="is about the column 'relevant', not 'other'"):
         Session(path, "other", **options)
@@ -996,7 +1066,9 @@ def test_a_forged_draw_is_noticed(tmp_path):
     frame, _ = clusters()
     path = tmp_path / "papers.csv"
     frame.to_csv(path, index=False)
-    with Session(path, "relevant", settings=SessionSettings(seed=1, prepared=prepared())) as session:
+    with Session(
+        path, "relevant", settings=SessionSettings(seed=1, prepared=prepared())
+    ) as session:
         for _ in range(3):
             session.propose("audit")
             session.answer("no")
@@ -1068,15 +1140,21 @@ def test_a_journal_that_is_deleted_or_replaced_is_noticed(tmp_path):
 @pytest.mark.parametrize("bad", [None, "", "  ", float("nan")])
 def test_a_class_needs_a_name(bad):
     with pytest.raises(ValueError, match="A class needs a name"):
-        Session(clusters()[0], "y", classes=["yes", bad], settings=SessionSettings(prepared=prepared()))
+        Session(
+            clusters()[0], "y", classes=["yes", bad], settings=SessionSettings(prepared=prepared())
+        )
 
 
 def test_classes_of_numpy_are_written_as_plain_ones(tmp_path):
     path = tmp_path / "j.jsonl"
     options = {"classes": np.array([0, 1]), "wanted": np.int64(1), "journal": path}
-    with Session(clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options) as session:
+    with Session(
+        clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options
+    ) as session:
         session.answer(np.int64(1), row=np.int64(3))
-    with Session(clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options) as session:
+    with Session(
+        clusters()[0], "y", settings=SessionSettings(prepared=prepared()), **options
+    ) as session:
         assert session.classes == [0, 1]
         assert session.state.labels == {3: 1}
 
@@ -1165,7 +1243,9 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
 
     monkeypatch.setattr("transduce.labelling.model.prepare", slowly)
     frame, truth = clusters()
-    session = Session(frame, "relevant", classes=["yes", "no"], settings=SessionSettings(seed=1, wait=False))
+    session = Session(
+        frame, "relevant", classes=["yes", "no"], settings=SessionSettings(seed=1, wait=False)
+    )
     for mode in ("find", "learn", "audit"):
         for _ in range(4):
             proposal = session.propose(mode)
@@ -1173,11 +1253,16 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
             session.answer(str(truth[proposal.row]))
             shown = view(session)
             assert json.dumps(shown, allow_nan=False)
-            assert shown["preparing"] == {"words": "Comparing all rows: columns, 0 %.", "runs": True}
+            assert shown["preparing"] == {
+                "words": "Comparing all rows: columns, 0 %.",
+                "runs": True,
+            }
     assert set(session.answers().values[session.state.pool].tolist()) == {-1}
     assert not session.think()
     for refused in (session.freeze, lambda: session.export(tmp_path)):
-        with pytest.raises(ValueError, match=r"There are no answers .*\. Comparing all rows: columns, 0 %\."):
+        with pytest.raises(
+            ValueError, match=r"There are no answers .*\. Comparing all rows: columns, 0 %\."
+        ):
             refused()
     row = session.propose("find").row
     compared.set()
@@ -1196,7 +1281,9 @@ def test_early_rows_are_drawn_uniformly(monkeypatch):
     frame, _ = clusters(8, 2)
     firsts = []
     for seed in range(400):
-        session = Session(frame, "y", classes=["a", "b"], settings=SessionSettings(seed=seed, wait=False))
+        session = Session(
+            frame, "y", classes=["a", "b"], settings=SessionSettings(seed=seed, wait=False)
+        )
         session.answer("b", row=7)
         firsts.append(session.propose("learn").row)
     counts = np.bincount(firsts, minlength=8)
@@ -1208,7 +1295,9 @@ def test_rows_that_cannot_be_compared_can_be_labelled():
     flat = pd.DataFrame({"a": [1.0] * 9})
     session = Session(flat, "y", settings=SessionSettings(wait=False))
     assert session.preparation.join()
-    assert session.preparation.words.startswith("The rows cannot be compared: No column besides 'y' varies")
+    assert session.preparation.words.startswith(
+        "The rows cannot be compared: No column besides 'y' varies"
+    )
     session.answer("yes", row=session.propose("audit").row)
     shown = view(session)
     assert (shown["progress"]["labelled"], shown["preparing"]["runs"]) == (1, False)

@@ -106,7 +106,9 @@ def test_classes_and_their_probabilities():
     by_hand = brute.hidden_answers(model, X, y, fold, unlabelled)
     np.testing.assert_array_equal(found.answers.values, by_hand)
     truth = y[~unlabelled].astype(str)
-    np.testing.assert_allclose(found.scores, [np.mean((by_hand == truth)[fold == k]) for k in range(4)])
+    np.testing.assert_allclose(
+        found.scores, [np.mean((by_hand == truth)[fold == k]) for k in range(4)]
+    )
     for k, loss in enumerate(-found.folds["neg_log_loss"]):
         shares = found.answers.probabilities[fold == k]
         np.testing.assert_allclose(loss, log_loss(truth[fold == k], shares, labels=["a", "b", "c"]))
@@ -118,7 +120,9 @@ def test_a_plain_estimator_is_scored_as_scikit_learn_does():
     seen = ~np.isnan(y)
     folds = KFold(5, shuffle=True, random_state=1)
     for scoring in ("neg_root_mean_squared_error", "r2"):
-        found = cross_val_transduce(make_pipeline(StandardScaler(), Ridge()), X, y, cv=folds, scoring=scoring)
+        found = cross_val_transduce(
+            make_pipeline(StandardScaler(), Ridge()), X, y, cv=folds, scoring=scoring
+        )
         expected = cross_val_score(
             make_pipeline(StandardScaler(), Ridge()), X[seen], y[seen], cv=folds, scoring=scoring
         )
@@ -216,7 +220,9 @@ def test_every_rows_features_help():
 # ----------------------------------------------------------------------------------------------------- laws
 
 
-@given(st.lists(st.integers(0, 4), min_size=2, max_size=40), st.integers(2, 8), st.integers(0, 1000))
+@given(
+    st.lists(st.integers(0, 4), min_size=2, max_size=40), st.integers(2, 8), st.integers(0, 1000)
+)
 def test_folds_spread_every_class(codes, n_folds, seed):
     """Sizes differ by one at most; a class is in as many folds as it can be, and lost only if it has one label."""
     codes = np.array(codes)
@@ -230,7 +236,9 @@ def test_folds_spread_every_class(codes, n_folds, seed):
 
 def test_same_seed_same_folds_in_any_order_of_asked_rows():
     X, y, _ = numbers()
-    one, two = (cross_val_transduce(TransductiveRidge(**FIXED), X, y, random_state=3) for _ in range(2))
+    one, two = (
+        cross_val_transduce(TransductiveRidge(**FIXED), X, y, random_state=3) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.scores, two.scores)
     unlabelled = np.flatnonzero(np.isnan(y))
     moved = np.arange(len(y))
@@ -255,7 +263,9 @@ def test_transducers_of_scikit_learn_see_all_rows(names):
         hidden = labelled[fold == k]
         expected = [sorted_names[code] for code in model.transduction_[hidden]]
         assert found.answers.values[fold == k].tolist() == expected
-        np.testing.assert_allclose(found.answers.probabilities[fold == k], model.label_distributions_[hidden])
+        np.testing.assert_allclose(
+            found.answers.probabilities[fold == k], model.label_distributions_[hidden]
+        )
 
 
 def test_a_row_that_no_label_reaches_has_no_answer():
@@ -263,7 +273,9 @@ def test_a_row_that_no_label_reaches_has_no_answer():
     X = np.concatenate([np.linspace(0, 1, 12), np.linspace(50, 51, 4)])[:, None]
     y = np.array(["b", "a"] * 6 + [None] * 4, dtype=object)
     problem = Problem.of(X, read_sample(TransductiveRidge(), X, y), "classification")
-    reply = ask(LabelSpreading(kernel="knn", n_neighbors=3), problem, np.arange(12), np.arange(12, 16))
+    reply = ask(
+        LabelSpreading(kernel="knn", n_neighbors=3), problem, np.arange(12), np.arange(12, 16)
+    )
     assert not reply.given.any()
 
 
@@ -288,7 +300,9 @@ def test_a_job_can_be_sent_to_another_process():
     np.testing.assert_array_equal(there.values, here.values)
 
 
-@pytest.mark.parametrize("names", [("no", "yes"), (3, 7), (True, False), (1.0, 2.0), ("größer", "kleiner")])
+@pytest.mark.parametrize(
+    "names", [("no", "yes"), (3, 7), (True, False), (1.0, 2.0), ("größer", "kleiner")]
+)
 def test_containers_and_types_come_back(names):
     X, y, _ = classes(names)
     labels = ["" if label is None else label for label in y]
@@ -320,7 +334,9 @@ def test_search_keeps_index_and_name():
     search.fit(pd.DataFrame(X), pd.Series(y, index=pd.Index(index), name="goal"))
     assert search.transduction_.index.tolist() == index
     assert search.transduction_.name == "goal"
-    assert search.answer_.to_frame().index.tolist() == [f"r{i}" for i in np.flatnonzero(np.isnan(y))]
+    assert search.answer_.to_frame().index.tolist() == [
+        f"r{i}" for i in np.flatnonzero(np.isnan(y))
+    ]
     search.fit(pl.DataFrame(X), pl.Series("goal", y))
     assert search.transduction_.name == "goal"
     assert search.transduction_.null_count() == 0
@@ -334,13 +350,19 @@ def test_nested_names_and_plain_estimators_in_a_search():
         random_state=0,
     ).fit(X, y)
     assert set(search.transduction_) == {"no", "yes"}
-    inner = TransductiveSearchCV(TransductiveRidgeClassifier(width=1.0), {"ridge": [0.1]}, random_state=0)
-    outer = TransductiveSearchCV(inner, {"estimator__width": [1.0, 2.0]}, cv=3, random_state=0).fit(X, y)
+    inner = TransductiveSearchCV(
+        TransductiveRidgeClassifier(width=1.0), {"ridge": [0.1]}, random_state=0
+    )
+    outer = TransductiveSearchCV(inner, {"estimator__width": [1.0, 2.0]}, cv=3, random_state=0).fit(
+        X, y
+    )
     assert set(outer.best_params_) == {"estimator__width"}
     np.testing.assert_array_equal(outer.classes_, ["no", "yes"])
     plain = TransductiveSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, random_state=0).fit(X, y)
     unlabelled = pd.isna(y)
-    expected = LogisticRegression(**plain.best_params_).fit(X[~unlabelled], y[~unlabelled].astype(str))
+    expected = LogisticRegression(**plain.best_params_).fit(
+        X[~unlabelled], y[~unlabelled].astype(str)
+    )
     np.testing.assert_array_equal(plain.answer_.values, expected.predict(X[unlabelled]))
     np.testing.assert_allclose(plain.answer_.probabilities, expected.predict_proba(X[unlabelled]))
     np.testing.assert_allclose(plain.predict_proba(X), expected.predict_proba(X))
@@ -381,7 +403,9 @@ def test_groups_go_to_the_splitter():
 
 def test_the_choice_is_the_best_of_the_table():
     X, y, _ = numbers()
-    choice = choose_method(X, y, {"mean": DummyRegressor(), "breaks": Breaks()}, cv=3, random_state=0)
+    choice = choose_method(
+        X, y, {"mean": DummyRegressor(), "breaks": Breaks()}, cv=3, random_state=0
+    )
     assert choice.best == choice.table["score"].idxmax() == choice.table.index[0]
     assert choice.table.loc[choice.best, "rank"] == 1
     assert choice.failures == {"breaks": "Fold 1 of 3 failed: no luck"}
@@ -399,7 +423,9 @@ def test_the_choice_is_the_best_of_the_table():
 @pytest.mark.slow
 def test_the_same_seed_makes_the_same_choice():
     X, y, _ = numbers()
-    first, again = (choose_method(X, y, {"mean": DummyRegressor()}, cv=3, random_state=0) for _ in range(2))
+    first, again = (
+        choose_method(X, y, {"mean": DummyRegressor()}, cv=3, random_state=0) for _ in range(2)
+    )
     pd.testing.assert_series_equal(again.table["score"], first.table["score"])
 
 
@@ -407,9 +433,12 @@ def test_the_choice_for_classes():
     X, y, _ = classes(n=30, unlabelled=10)
     choice = choose_method(X, y, [DummyClassifier()], cv=2, random_state=0)
     assert choice.task == "classification"
-    assert {"transductive_ridge", "bayesian_transduction", "confidence_machine", "random_forest"} <= set(
-        choice.table.index
-    )
+    assert {
+        "transductive_ridge",
+        "bayesian_transduction",
+        "confidence_machine",
+        "random_forest",
+    } <= set(choice.table.index)
     assert "DummyClassifier" in choice.table.index
     assert "only method" in str(choice) or "is best" in str(choice)
 
@@ -453,7 +482,9 @@ def test_fewer_labels_than_folds_and_no_asked_row():
 def test_rows_that_are_never_hidden_have_no_answer():
     X, y, _ = classes((1, 2), n=12, unlabelled=0)
     column = pd.Series(y.astype(int))
-    found = cross_val_transduce(LogisticRegression(), X, column, cv=[(np.arange(6), np.arange(6, 9))])
+    found = cross_val_transduce(
+        LogisticRegression(), X, column, cv=[(np.arange(6), np.arange(6, 9))]
+    )
     assert found.answers.rows.tolist() == [6, 7, 8]
     mask = np.arange(12) < 6
     other = cross_val_transduce(LogisticRegression(), X, column, cv=[(mask, ~mask)])
@@ -584,11 +615,15 @@ def test_scorers_of_every_kind():
     )
     np.testing.assert_array_equal(several.scores, 3.0)
     assert several.folds.columns[:2].tolist() == ["mine", "r2"]
-    own = cross_val_transduce(Ridge(), X, y, scoring=lambda model, X, y: model.score(X, y), random_state=0)
+    own = cross_val_transduce(
+        Ridge(), X, y, scoring=lambda model, X, y: model.score(X, y), random_state=0
+    )
     np.testing.assert_array_equal(
         own.scores, cross_val_transduce(Ridge(), X, y, scoring="r2", random_state=0).scores
     )
-    one = cross_val_transduce(Ridge(), X, y, scoring=make_scorer(mean_absolute_error), random_state=0)
+    one = cross_val_transduce(
+        Ridge(), X, y, scoring=make_scorer(mean_absolute_error), random_state=0
+    )
     two = cross_val_transduce(Ridge(), X, y, scoring=["neg_mean_absolute_error"], random_state=0)
     np.testing.assert_allclose(one.scores, -two.scores)
     assert "mean_absolute_error" in str(one)
@@ -604,25 +639,35 @@ def test_warnings_of_the_estimator_come_once():
 def test_refit_by_name_by_function_and_not_at_all():
     X, y, _ = numbers()
     grid = {"width": [1.0, 2.0]}
-    none = TransductiveSearchCV(TransductiveRidge(ridge=0.1), grid, refit=False, random_state=0).fit(X, y)
+    none = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), grid, refit=False, random_state=0
+    ).fit(X, y)
     assert none.best_index_ in (0, 1)
     assert not hasattr(none, "transduction_")
     with pytest.raises(AttributeError, match="refit=False"):
         none.predict(X)
     both = ["r2", "neg_mean_absolute_error"]
-    none = TransductiveSearchCV(TransductiveRidge(ridge=0.1), grid, refit=False, scoring=both, random_state=0)
+    none = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), grid, refit=False, scoring=both, random_state=0
+    )
     assert not hasattr(none.fit(X, y), "best_index_")
-    second = TransductiveSearchCV(TransductiveRidge(ridge=0.1), grid, refit=lambda results: 1, random_state=0)
+    second = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), grid, refit=lambda results: 1, random_state=0
+    )
     assert second.fit(X, y).best_params_ == {"width": 2.0}
     second.set_params(scoring=both).fit(X, y)
     assert not hasattr(second, "best_score_")
-    named = TransductiveSearchCV(TransductiveRidge(ridge=0.1), grid, refit="r2", scoring=both, random_state=0)
+    named = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), grid, refit="r2", scoring=both, random_state=0
+    )
     assert named.fit(X, y).score(X, y) <= 1.0
 
 
 def test_settings_that_fail_rank_last():
     X, y, _ = numbers()
-    search = TransductiveSearchCV(TransductiveRidge(ridge=0.1), {"width": [1.0, -1.0, 2.0]}, random_state=0)
+    search = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), {"width": [1.0, -1.0, 2.0]}, random_state=0
+    )
     with pytest.warns(FitFailedWarning, match=r"'width': -1.0.*positive"):
         search.fit(X, y)
     assert search.cv_results_["rank_test_score"][1] == 3
@@ -708,7 +753,9 @@ def test_labels_that_will_not_do():
         cross_val_transduce(Ridge(), X, y * 1e-200)
     with pytest.raises(ValueError, match="lazy frame"):
         cross_val_transduce(Ridge(), pl.LazyFrame(X), y)
-    with pytest.raises(ValueError, match=r"Fold 1 of 5 failed: X must be numbers.*column '\S+' holds text"):
+    with pytest.raises(
+        ValueError, match=r"Fold 1 of 5 failed: X must be numbers.*column '\S+' holds text"
+    ):
         cross_val_transduce(TransductiveRidge(), pd.DataFrame({"größe": ["a"] * 40}), y)
 
 
@@ -733,8 +780,14 @@ def test_failures_are_told_with_their_fold():
     [
         ({"param_grid": 3}, "Parameter grid should be a dict or a list"),
         ({"param_grid": {"width": 1.0}}, "Parameter grid for parameter 'width' needs to be a list"),
-        ({"param_grid": {"breadth": [1.0]}}, "(?s)Invalid parameter 'breadth' for estimator .*centres"),
-        ({"refit": "yes", "scoring": ["r2"]}, "refit must be set to a scorer key.*'yes' was passed"),
+        (
+            {"param_grid": {"breadth": [1.0]}},
+            "(?s)Invalid parameter 'breadth' for estimator .*centres",
+        ),
+        (
+            {"refit": "yes", "scoring": ["r2"]},
+            "refit must be set to a scorer key.*'yes' was passed",
+        ),
         ({"refit": 3}, "refit must be True, False or a function"),
         ({"refit": lambda results: 7}, "best_index_ index out of range"),
         (
@@ -745,7 +798,9 @@ def test_failures_are_told_with_their_fold():
 )
 def test_wrong_settings_of_a_search(settings, message):
     X, y, _ = numbers()
-    search = TransductiveSearchCV(TransductiveRidge(ridge=0.1), {"width": [1.0]}).set_params(**settings)
+    search = TransductiveSearchCV(TransductiveRidge(ridge=0.1), {"width": [1.0]}).set_params(
+        **settings
+    )
     with pytest.raises((IndexError, TypeError, ValueError), match=message):
         search.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -754,10 +809,18 @@ def test_wrong_settings_of_a_search(settings, message):
 
 def test_a_failed_search_leaves_nothing_behind():
     X, y, _ = numbers()
-    search = TransductiveSearchCV(TransductiveRidge(ridge=0.1), {"width": [1.0]}, random_state=0).fit(X, y)
+    search = TransductiveSearchCV(
+        TransductiveRidge(ridge=0.1), {"width": [1.0]}, random_state=0
+    ).fit(X, y)
     with pytest.raises(ValueError, match="requires y"):
         search.fit(X, None)
-    for name in ("best_estimator_", "transduction_", "answer_", "n_features_in_", "feature_names_in_"):
+    for name in (
+        "best_estimator_",
+        "transduction_",
+        "answer_",
+        "n_features_in_",
+        "feature_names_in_",
+    ):
         assert not hasattr(search, name)
 
 
@@ -857,25 +920,35 @@ def test_trees_suit_the_number_of_labels():
         (199, "random_forest"),
         (200, "extra_trees"),
     ):  # of numbers either, of classes both
-        found = {"random_forest", "extra_trees"} & set(default_members(Case("regression", 9000, n_labels))[0])
+        found = {"random_forest", "extra_trees"} & set(
+            default_members(Case("regression", 9000, n_labels))[0]
+        )
         assert found == {trees}
     assert "gaussian_process" in default_members(Case("regression", 200_000, 100_000))[0]
 
 
 def test_a_method_joins_in_one_place():
     """Comparison, blend, command line and devices are read from the registry, each method under one name."""
-    assert len(METHODS) + len(MEMBERS) == sum(bool(method.name) + bool(method.member) for method in REGISTRY)
+    assert len(METHODS) + len(MEMBERS) == sum(
+        bool(method.name) + bool(method.member) for method in REGISTRY
+    )
     for task in ("regression", "classification"):
         case = Case(task, 300, 600, 5, n_classes=3)
         for method in (method for method in MEMBERS.values() if task in method.tasks):
             assert hasattr(method.make(case), "fit")
             assert set(method.blended) <= set(method.tasks)
             assert (
-                0.0 < method.fit_seconds(case) < method.fit_seconds(replace(case, n_rows=3000, n_labels=6000))
+                0.0
+                < method.fit_seconds(case)
+                < method.fit_seconds(replace(case, n_rows=3000, n_labels=6000))
             )
             assert 0.0 < method.answer_seconds(case) < 1e-2
-        ranges = {name: method.blended[task] for name, method in MEMBERS.items() if task in method.blended}
-        assert set(default_members(case)[0]) == {name for name, (_, below) in ranges.items() if below > 600}
+        ranges = {
+            name: method.blended[task] for name, method in MEMBERS.items() if task in method.blended
+        }
+        assert set(default_members(case)[0]) == {
+            name for name, (_, below) in ranges.items() if below > 600
+        }
     for method in METHODS.values():
         assert method.says.endswith(".")
         assert method.paper
@@ -889,7 +962,9 @@ def test_a_method_joins_in_one_place():
 def test_a_feature_that_hardly_varies_among_the_labels_moves_no_answer_far(task, name):
     """Standardised by the labelled rows alone, it is a million at some of the others."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=40), np.append(1e-6 * rng.normal(size=30), np.full(10, 3.0))])
+    X = np.column_stack(
+        [rng.normal(size=40), np.append(1e-6 * rng.normal(size=30), np.full(10, 3.0))]
+    )
     y = X[:, 0] if task == "regression" else X[:, 0] > 0
     model = default_members(Case(task, 40, 30))[0][name].fit(X[:30], y[:30])
     found = model.predict(X[30:]) if task == "regression" else model.decision_function(X[30:])
@@ -901,7 +976,11 @@ def test_members_take_features_as_they_are_if_told(task):
     """Where one feature is made tiny, answers change without standardising, and stay with it."""
     random = np.random.default_rng(0)
     X = random.normal(size=(90, 3))
-    y = X[:, 0] - X[:, 1] if task == "regression" else np.where(X[:, 0] > X[:, 1], "a", "b").astype(object)
+    y = (
+        X[:, 0] - X[:, 1]
+        if task == "regression"
+        else np.where(X[:, 0] > X[:, 1], "a", "b").astype(object)
+    )
     small = X * [1e-3, 1.0, 1.0]
     for standardize in (True, False):
         case = Case(task, 90, 60, 3, standardize=standardize, random_state=0)
@@ -925,5 +1004,13 @@ def test_few_labels_are_no_ground_for_weak_penalties():
     few, some, many = (
         default_members(Case("regression", 300, n_labels, 20))[0] for n_labels in (10, 30, 300)
     )
-    assert [members["ridge"][-1].alphas.min().round(9) for members in (few, some, many)] == [3.0, 1.0, 0.1]
-    assert [members["transductive_ridge"].ridge for members in (few, some, many)] == [0.03, "loo", "loo"]
+    assert [members["ridge"][-1].alphas.min().round(9) for members in (few, some, many)] == [
+        3.0,
+        1.0,
+        0.1,
+    ]
+    assert [members["transductive_ridge"].ridge for members in (few, some, many)] == [
+        0.03,
+        "loo",
+        "loo",
+    ]

@@ -27,7 +27,12 @@ FEW = {"n_estimators": 5, "max_leaf_nodes": 5, "random_state": 3}
 def table(n=90, seed=0):
     random = np.random.default_rng(seed)
     return np.column_stack(
-        [random.normal(size=n), random.integers(0, 2, n), random.integers(0, 4, n), random.normal(size=n)]
+        [
+            random.normal(size=n),
+            random.integers(0, 2, n),
+            random.integers(0, 4, n),
+            random.normal(size=n),
+        ]
     ).astype(float)
 
 
@@ -90,17 +95,21 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
 
 def test_bins_lie_between_values_or_quantiles():
     random = np.random.default_rng(0)
-    X = np.column_stack([random.integers(0, 250, 2000), random.normal(size=2000), np.ones(2000)]).astype(
-        float
-    )
+    X = np.column_stack(
+        [random.integers(0, 250, 2000), random.normal(size=2000), np.ones(2000)]
+    ).astype(float)
     rows = BinnedRows.of(X)
     np.testing.assert_array_equal(rows.bins[0], np.searchsorted(np.unique(X[:, 0]), X[:, 0]))
     np.testing.assert_array_equal(np.bincount(rows.bins[1]), np.full(250, 8))
     assert not rows.bins[2].any()
     for j in range(3):
         edges = rows.edges[j][np.isfinite(rows.edges[j])]
-        more = np.tile(np.concatenate([edges, np.nextafter(edges, np.inf), [-np.inf, 1e300]])[:, None], 3)
-        np.testing.assert_array_equal(rows.at(more)[j], np.searchsorted(edges, more[:, j], side="left"))
+        more = np.tile(
+            np.concatenate([edges, np.nextafter(edges, np.inf), [-np.inf, 1e300]])[:, None], 3
+        )
+        np.testing.assert_array_equal(
+            rows.at(more)[j], np.searchsorted(edges, more[:, j], side="left")
+        )
 
 
 def test_few_rows_have_few_bins_and_many_rows_all():
@@ -150,7 +159,9 @@ def test_wide_tables_are_screened_by_the_best_first_cut(k, monkeypatch):
 
 def test_neighbouring_numbers_are_kept_apart():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)], [1e308], [-1e308]])
-    np.testing.assert_array_equal(np.unique(BinnedRows.of(X).bins, return_inverse=True)[1], [[1, 2, 3, 0]])
+    np.testing.assert_array_equal(
+        np.unique(BinnedRows.of(X).bins, return_inverse=True)[1], [[1, 2, 3, 0]]
+    )
 
 
 def test_random_cuts_between_few_rows_fall_anywhere():
@@ -180,11 +191,24 @@ def boosted_by_hand(model, X, y, at, visible):
             shares = softmax(raw, axis=1) if raw.shape[1] > 1 else 1.0 / (1.0 + np.exp(-raw))
         for c in range(raw.shape[1]):
             left = outputs[:, c] - shares[:, c]
-            mass = shares[:, c] * (1.0 - shares[:, c]) if hasattr(model, "classes_") else np.ones(len(X))
-            splits, leaves = brute.grow_tree(
-                bins, visible, (left / mass)[:, None], mass, model.max_leaf_nodes, chance, tried=2, **how
+            mass = (
+                shares[:, c] * (1.0 - shares[:, c])
+                if hasattr(model, "classes_")
+                else np.ones(len(X))
             )
-            values = [model.learning_rate * left[own].sum() / (mass[own].sum() + 1.0) for own in leaves]
+            splits, leaves = brute.grow_tree(
+                bins,
+                visible,
+                (left / mass)[:, None],
+                mass,
+                model.max_leaf_nodes,
+                chance,
+                tried=2,
+                **how,
+            )
+            values = [
+                model.learning_rate * left[own].sum() / (mass[own].sum() + 1.0) for own in leaves
+            ]
             raw[:, c] += [values[brute.leaf_of(splits, row)] for row in bins]
             said[:, c] += [values[brute.leaf_of(splits, row)] for row in more]
     if not hasattr(model, "classes_"):
@@ -252,7 +276,8 @@ def test_a_forest_of_numbers_and_of_two_classes():
     X, y = table(60), numbers(table(60))
     first = ForestRegressor(5, random_state=0).fit(X, y).predict(X)
     np.testing.assert_allclose(
-        ForestRegressor(5, random_state=0).fit(X, 1e200 * y - 1e200).predict(X), 1e200 * first - 1e200
+        ForestRegressor(5, random_state=0).fit(X, 1e200 * y - 1e200).predict(X),
+        1e200 * first - 1e200,
     )
     shares = ForestClassifier(5, random_state=0).fit(X, y > 0.0).predict_proba(X)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
@@ -267,7 +292,9 @@ def test_labels_that_say_nothing_and_many_rows(model):
     fitted = model.set_params(random_state=0).fit(X, numbers(X))
     many = np.tile(X, (2 * trees.ROWS // 50 + 3, 1))
     np.testing.assert_array_equal(fitted.predict(many)[:50], fitted.predict(X))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(many), fitted.predict(many))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(fitted)).predict(many), fitted.predict(many)
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ class Served:
         self._listening = listen()
         self.port = self._listening.getsockname()[1]
         self.server, self.address = make_server(session, self._listening)
-        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._listening]})
+        self._thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self._listening]}
+        )
 
     def __enter__(self):
         self._thread.start()
@@ -56,7 +58,10 @@ class Client:
 
     def ask(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=30)
-        sent = {"host": f"127.0.0.1:{self.served.port}", **({"cookie": self.cookie} if self.cookie else {})}
+        sent = {
+            "host": f"127.0.0.1:{self.served.port}",
+            **({"cookie": self.cookie} if self.cookie else {}),
+        }
         sent |= headers or {}
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in {**sent, "content-length": str(len(body or b""))}.items():
@@ -64,7 +69,9 @@ class Client:
                 connection.putheader(name, value)
         connection.endheaders(body)
         found = connection.getresponse()
-        reply = Reply(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())
+        reply = Reply(
+            found.status, {name.lower(): value for name, value in found.getheaders()}, found.read()
+        )
         connection.close()
         return reply
 

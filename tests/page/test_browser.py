@@ -22,15 +22,21 @@ from transduce.labelling import Session, SessionSettings
 from transduce.labelling.model import prepare
 from transduce.labelling.table import read_label_table
 
-pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
-pytest.importorskip("selenium", reason="NOT TESTED: the labelling page in a browser; install selenium.")
+pytest.importorskip(
+    "uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed."
+)
+pytest.importorskip(
+    "selenium", reason="NOT TESTED: the labelling page in a browser; install selenium."
+)
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.page.serving import Served
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     BROWSER is None or DRIVER is None,
@@ -101,7 +107,12 @@ class Page:
         except TimeoutError as error:
             signal.alarm(LIMIT)  # the browser may be what hangs
             logged = [entry["message"] for entry in self.driver.get_log("browser")[-5:]]
-            shown = self.driver.current_url, self.text("#toasts"), self.find("body").text[:500], logged
+            shown = (
+                self.driver.current_url,
+                self.text("#toasts"),
+                self.find("body").text[:500],
+                logged,
+            )
             raise TimeoutError(f"{error} The page: {shown}") from None
 
     def find(self, selector):
@@ -250,7 +261,9 @@ def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monke
     browser.get_log("browser")
     settings = SessionSettings(seed=11, wait=False)
     with (
-        Session(tmp_path / "papers.csv", "relevant", classes=["yes", "no"], settings=settings) as session,
+        Session(
+            tmp_path / "papers.csv", "relevant", classes=["yes", "no"], settings=settings
+        ) as session,
         Served(session) as served,
     ):
         page = Page(browser, served.address)
@@ -262,7 +275,9 @@ def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monke
         page.wait(lambda: "Find waits" in page.text("#toasts"))
         row = page.row()
         compared.set()
-        page.wait(lambda: page.text("#mode-note") == "" and page.find("[data-mode=find]").is_enabled())
+        page.wait(
+            lambda: page.text("#mode-note") == "" and page.find("[data-mode=find]").is_enabled()
+        )
         page.wait(lambda: ", from the columns" in page.text("#source"))
         assert page.row() == row
         assert page.find("#map").get_attribute("aria-label").startswith("Map of 60 rows")
@@ -310,7 +325,10 @@ def test_many_classes_have_keys_names_and_colours(browser, papers, tmp_path):
     names = [f"kind {'abcdefghijklmnopqrstuvwxyz'[k // 2]}{k}" for k in range(32)]
     browser.get_log("browser")
     settings = SessionSettings(seed=1, prepared=prepared)
-    with Session(frame, "y", classes=names, settings=settings) as session, Served(session) as served:
+    with (
+        Session(frame, "y", classes=names, settings=settings) as session,
+        Served(session) as served,
+    ):
         page = Page(browser, served.address)
         assert page.text("#mode-note") == "Find waits until you choose the wanted class."
         page.press("g")  # the fourteenth
@@ -415,7 +433,9 @@ def test_pictures_are_shown_and_answers_rest_on_them(browser, tmp_path):
         Served(session) as served,
     ):
         page = Page(browser, served.address)
-        widths = "return [...document.querySelectorAll('#cells img')].map((image) => image.naturalWidth)"
+        widths = (
+            "return [...document.querySelectorAll('#cells img')].map((image) => image.naturalWidth)"
+        )
         page.wait(lambda: browser.execute_script(widths) == [30, 30])
         assert "from the columns “file”, “stored”." in page.text("#source")
         assert any("30 pictures were read" in note for note in session.notes)
@@ -496,14 +516,18 @@ def test_an_old_page_of_a_restarted_program_says_so(program):
 
 
 def test_export(page, monkeypatch):
-    monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))  # it is quick
+    monkeypatch.setattr(
+        "transduce.labelling.export.fill", partial(fill, method="ridge")
+    )  # it is quick
     for _ in range(22):
         page.session.answer(page.truth[page.session.propose().row])
     page.driver.refresh()
     page.ready()
     page.judge(page.truth, 3)
     page.press("e")
-    assert f"the folder {page.folder.resolve()} are written" in page.wait(lambda: page.text("#export-body"))
+    assert f"the folder {page.folder.resolve()} are written" in page.wait(
+        lambda: page.text("#export-body")
+    )
     page.wait(lambda: page.find("#export-go")).click()
     page.wait(lambda: page.driver.find_elements(By.CSS_SELECTOR, "#export-files li"))
     written = [item.text for item in page.driver.find_elements(By.CSS_SELECTOR, "#export-files li")]

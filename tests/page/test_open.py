@@ -45,13 +45,22 @@ def messy(n=90, labelled=60, seed=0):
     rng = np.random.default_rng(seed)
     size, kind = rng.uniform(30, 150, n), rng.choice(["flat", "house"], n)
     price = 2000 * size + 50_000 * (kind == "house") + rng.normal(scale=9000, size=n)
-    frame = pd.DataFrame({"id": [f"H-{i:03d}" for i in range(n)], "size": [f"{one:.1f} m²" for one in size]})
+    frame = pd.DataFrame(
+        {"id": [f"H-{i:03d}" for i in range(n)], "size": [f"{one:.1f} m²" for one in size]}
+    )
     frame["age"] = [*("<5", "n.d."), *rng.integers(5, 90, n - 2).astype(str)]
     frame["rooms"] = np.where(np.arange(n) % 30 == 3, -999, (size // 25 + 1).astype(int))
-    frame["kind"], frame["note"] = kind, [HOSTILE if i == 1 else f"seen on day {i % 7}" for i in range(n)]
-    frame["sold"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+    frame["kind"], frame["note"] = (
+        kind,
+        [HOSTILE if i == 1 else f"seen on day {i % 7}" for i in range(n)],
+    )
+    frame["sold"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(
+        rng.integers(0, 900, n), unit="D"
+    )
     known = rng.permutation(n)[:labelled]
-    frame["price"] = pd.Series(price.round().astype(int).astype(str)).where(np.isin(np.arange(n), known))
+    frame["price"] = pd.Series(price.round().astype(int).astype(str)).where(
+        np.isin(np.arange(n), known)
+    )
     return frame, price
 
 
@@ -92,7 +101,10 @@ def filled(tmp_path_factory):
     frame.to_csv(folder / "houses.csv", index=False)
     with Served(Workspace(folder, "houses.csv")) as served:
         client = Client(served)
-        assert settle(client, {"target": "price", "way": "chance", "guarantee": "column"}).status == 200
+        assert (
+            settle(client, {"target": "price", "way": "chance", "guarantee": "column"}).status
+            == 200
+        )
         fill(client)
         yield client, folder, frame, truth
 
@@ -122,7 +134,10 @@ def test_columns_are_read_as_fill_reads_them(opened):
 def test_a_value_that_means_empty_makes_a_column_a_target(opened):
     client, folder = opened
     assert (
-        settle(client, {"missing": ["-999"], "text": ["note"], "ignore": ["kind"], "id": "id"}).status == 200
+        settle(
+            client, {"missing": ["-999"], "text": ["note"], "ignore": ["kind"], "id": "id"}
+        ).status
+        == 200
     )
     found = client.get("/open/preview").json()
     columns = {one["name"]: one for one in found["columns"]}
@@ -133,7 +148,12 @@ def test_a_value_that_means_empty_makes_a_column_a_target(opened):
     )
     assert set(found["targets"]) == {"price", "rooms"}
     options = Saved.read(folder / "houses.csv.transduce").choices.options()
-    assert (options.missing, options.text, options.ignore, options.id) == (["-999"], ["note"], ["kind"], "id")
+    assert (options.missing, options.text, options.ignore, options.id) == (
+        ["-999"],
+        ["note"],
+        ["kind"],
+        "id",
+    )
 
 
 def test_labels_are_written_with_the_decimal_sign_of_the_column(tmp_path):
@@ -149,7 +169,9 @@ def test_labels_are_written_with_the_decimal_sign_of_the_column(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_empty_cells_are_counted_as_in_the_report(ending, tmp_path):
     """Also those that say "?" or -999: page, report and JSON have one count."""
-    frame = messy()[0].assign(note=lambda table: np.where(np.arange(len(table)) % 9 == 0, "?", "seen"))
+    frame = messy()[0].assign(
+        note=lambda table: np.where(np.arange(len(table)) % 9 == 0, "?", "seen")
+    )
     path = tmp_path / f"houses.{ending}"
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
     choices = Choices(target="price", way="chance")
@@ -166,7 +188,9 @@ def test_empty_cells_are_counted_as_in_the_report(ending, tmp_path):
 def test_a_column_is_read_as_numbers_on_request(opened):
     client, folder = opened
     frame = pd.read_csv(folder / "houses.csv")
-    frame["size"] = [f"{one} or so" if i % 2 else f"{one}, measured" for i, one in enumerate(frame["size"])]
+    frame["size"] = [
+        f"{one} or so" if i % 2 else f"{one}, measured" for i, one in enumerate(frame["size"])
+    ]
     frame.to_csv(folder / "houses.csv", index=False)
     kinds = []
     for changes in ({}, {"number": ["size"]}):
@@ -214,10 +238,14 @@ def test_a_file_that_is_dropped_is_kept_beside_under_a_name_of_its_own(opened):
         assert client.ask("POST", f"/open/drop?name={name}", b"a\n1\n", sent).status == 400
     assert client.ask("POST", "/open/drop?name=none.csv", b"", sent).status == 400
     assert not (folder / "none.csv").exists()
-    assert client.ask("POST", "/open/drop?name=a.csv", b"a\n", {"origin": "http://evil"}).status == 403
+    assert (
+        client.ask("POST", "/open/drop?name=a.csv", b"a\n", {"origin": "http://evil"}).status == 403
+    )
 
 
-@pytest.mark.parametrize("name", ["../houses.csv", "/etc/passwd", "no.csv", "", ".", "houses.csv.transduce"])
+@pytest.mark.parametrize(
+    "name", ["../houses.csv", "/etc/passwd", "no.csv", "", ".", "houses.csv.transduce"]
+)
 def test_nothing_outside_of_the_folder_is_opened(opened, name):
     client, _ = opened
     assert client.post("/open/open", {"name": name}).status == 400
@@ -262,7 +290,9 @@ def test_two_tabs_never_overwrite_silently(folder):
     with pytest.raises(StaleError, match="changed in another tab"):
         other.change("houses.csv", 0, {"ignore": ["kind"]})
     assert other.saved.choices.target == "price"
-    assert other.change("houses.csv", 0, {"step": "labels"}).revision == 1  # looking changes nothing
+    assert (
+        other.change("houses.csv", 0, {"step": "labels"}).revision == 1
+    )  # looking changes nothing
     other.change("houses.csv", 1, {"ignore": ["kind"]})
     with pytest.raises(StaleError):
         space.change("elsewhere.csv", 2, {"target": None})
@@ -355,7 +385,9 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
     columns = {"drawn": "kind", "groups": "kind", "date": "sold", "known": "share"}
     path = folder / "houses.csv"
     frame = pd.read_csv(path).assign(share=0.5, kind=lambda table: np.arange(len(table)) % 2 == 0)
-    frame["target"] = np.where(frame["price"].isna(), None, np.where(frame["rooms"] > 3, "large", "small"))
+    frame["target"] = np.where(
+        frame["price"].isna(), None, np.where(frame["rooms"] > 3, "large", "small")
+    )
     frame.to_csv(path, index=False)
     target = "target" if way == "class" else "price"
     choices = Choices(target=target, way=way, column=columns.get(way))
@@ -381,7 +413,9 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
 def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_figures):
     """Who does not know how the values came about is promised nothing exact, by no sentence, number or command."""
     x = np.random.default_rng(1).normal(size=120)
-    frame = pd.DataFrame({"x": x, "other": x[::-1], "y": np.where(np.arange(120) < n_labels, 3 * x, np.nan)})
+    frame = pd.DataFrame(
+        {"x": x, "other": x[::-1], "y": np.where(np.arange(120) < n_labels, 3 * x, np.nan)}
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
     choices = Choices(target="y", way="unknown")
     before = outlook(Preview(tmp_path / "t.csv", choices), choices)
@@ -392,10 +426,14 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
     )
     work(tmp_path, lambda name, share: None)
     brief, numbers = (
-        json.loads((tmp_path / "result" / name).read_text()) for name in ("brief.json", "numbers.json")
+        json.loads((tmp_path / "result" / name).read_text())
+        for name in ("brief.json", "numbers.json")
     )
     kind = "approximate" if n_labels == 60 else "none"
-    assert before["headline"] == {"approximate": kind, "none": "Nothing can be guaranteed like this"}[kind]
+    assert (
+        before["headline"]
+        == {"approximate": kind, "none": "Nothing can be guaranteed like this"}[kind]
+    )
     assert brief["guarantee"]["headline"] == numbers["guarantee"]["headline"] == kind
     assert brief["options"]["labels"]["design"] == "Estimated"
     assert brief["again"].endswith("--shift estimate")
@@ -421,7 +459,9 @@ def test_what_the_other_columns_say(folder):
 
 
 def test_answers_are_those_of_fill(filled, monkeypatch):
-    monkeypatch.setattr("transduce.model_selection.methods.TREES", 200)  # as a process of its own has them
+    monkeypatch.setattr(
+        "transduce.model_selection.methods.TREES", 200
+    )  # as a process of its own has them
     client, folder, frame, _ = filled
     about = client.get("/open/answers").json()
     rows = client.get("/open/rows?count=200&sort=row").json()
@@ -431,7 +471,10 @@ def test_answers_are_those_of_fill(filled, monkeypatch):
     assert [line["row"] for line in rows["rows"]] == own.rows.tolist()
     assert np.allclose([line["value"] for line in rows["rows"]], own.values)
     assert np.allclose([[line["low"], line["high"]] for line in rows["rows"]], own.regions.hull())
-    assert about["again"] == "transduce fill houses.csv --target price --task regression --guarantee column"
+    assert (
+        about["again"]
+        == "transduce fill houses.csv --target price --task regression --guarantee column"
+    )
     assert (folder / "houses.csv").read_text() == frame.to_csv(index=False)  # never changed
 
 
@@ -441,15 +484,21 @@ def test_rows_are_sorted_filtered_and_in_pages(filled):
     widths = [line["high"] - line["low"] for line in every]
     assert widths == sorted(widths, reverse=True)  # the least certain come first
     down = client.get("/open/rows?count=200&sort=value&down=1").json()["rows"]
-    assert [line["value"] for line in down] == sorted((line["value"] for line in every), reverse=True)
-    parts = [client.get(f"/open/rows?start={start}&count=7").json()["rows"] for start in range(0, 35, 7)]
+    assert [line["value"] for line in down] == sorted(
+        (line["value"] for line in every), reverse=True
+    )
+    parts = [
+        client.get(f"/open/rows?start={start}&count=7").json()["rows"] for start in range(0, 35, 7)
+    ]
     assert functools.reduce(operator.iadd, parts, []) == every
     name = every[3]["cells"][0][1]
-    assert [line["row"] for line in client.get(f"/open/rows?search={name.lower()}").json()["rows"]] == [
-        every[3]["row"]
-    ]
+    assert [
+        line["row"] for line in client.get(f"/open/rows?search={name.lower()}").json()["rows"]
+    ] == [every[3]["row"]]
     number = every[5]["row"]
-    assert number in [line["row"] for line in client.get(f"/open/rows?search={number + 1}").json()["rows"]]
+    assert number in [
+        line["row"] for line in client.get(f"/open/rows?search={number + 1}").json()["rows"]
+    ]
     assert client.get("/open/rows?status=unreached").json()["total"] == 0
     for bad in ("start=x", "sort=nonsense"):
         assert client.get(f"/open/rows?{bad}").status == 400
@@ -465,7 +514,9 @@ def test_rows_to_trust_are_a_selection(filled):
         counts.append(found["trusted"])
         assert found["trusted"] == len(found["rows"])
         off = [abs(line["first"] - line["value"]) > tolerance for line in found["rows"]]
-        assert found["other"] == sum(off)  # filled with another answer than the one that was checked
+        assert found["other"] == sum(
+            off
+        )  # filled with another answer than the one that was checked
     assert counts[:-1] == sorted(counts[:-1])
     assert counts[-2] > 0
     found = client.get(f"/open/rows?trust=0.2&tolerance={offered[-1]}&count=200").json()["rows"]
@@ -492,7 +543,9 @@ def test_the_pick_goes_into_the_download(filled):
     marked = pd.read_csv(io.BytesIO(file.content))
     plain = pd.read_csv(io.BytesIO(client.get("/open/file/filled").content))
     pd.testing.assert_frame_equal(marked.drop(columns="price_trusted"), plain)
-    assert np.flatnonzero(marked["price_trusted"] == "yes").tolist() == sorted(line["row"] for line in found)
+    assert np.flatnonzero(marked["price_trusted"] == "yes").tolist() == sorted(
+        line["row"] for line in found
+    )
     assert marked["price_trusted"].isna().tolist() == frame["price"].notna().tolist()
 
 
@@ -512,7 +565,10 @@ def test_the_pick_goes_into_the_sheet_that_was_filled(tmp_path, no_figures):
 
 def test_columns_are_those_that_tell_most(filled):
     client, _, frame, _ = filled
-    about, row = client.get("/open/answers").json(), client.get("/open/rows?count=1").json()["rows"][0]
+    about, row = (
+        client.get("/open/answers").json(),
+        client.get("/open/rows?count=1").json()["rows"][0],
+    )
     assert set(about["context"]) == set(frame.columns) - {"price"}
     assert about["context"][0] == "id"
     assert about["context"].index("size") < about["context"].index("note")
@@ -542,7 +598,9 @@ def test_downloads(filled):
     assert "price_filled" in table.content.decode().splitlines()[0]
     assert json.loads(client.get("/open/file/numbers").content)["target"] == "price"
     report = client.get("/open/file/show")
-    assert report.headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert report.headers["content-security-policy"].startswith(
+        "sandbox allow-scripts; default-src 'none'"
+    )
     assert HOSTILE not in report.content.decode()
     for name in ("..%2Fjob.json", "answers.feather", "secret"):
         assert client.get(f"/open/file/{name}").status == 404
@@ -567,7 +625,9 @@ def odd_target(kind, n=150):
     days = pd.to_datetime("2020-01-01") + pd.to_timedelta((100 * x).round(), unit="D")
     target = {
         "dates": pd.Series(days.strftime("%Y-%m-%d"), dtype=object),
-        "limits": pd.Series(np.where(x < -0.5, "<0.5", np.round(x + 1, 2).astype(str)), dtype=object),
+        "limits": pd.Series(
+            np.where(x < -0.5, "<0.5", np.round(x + 1, 2).astype(str)), dtype=object
+        ),
         "classes": pd.Series(np.where(x > 0, HOSTILE, "no"), dtype=object),
     }.get(kind, pd.Series(x))
     empty = np.arange(n) >= 8 if kind == "few" else np.arange(n) % 3 == 0
@@ -624,7 +684,9 @@ def test_a_fill_that_was_killed_with_the_program_is_told(folder):
     process.stdin.close()  # as when the program is gone
     process.wait()
     assert process.returncode == 1
-    while (space.computed / "job.json").exists():  # until this program has noticed; one that is gone does not
+    while (
+        space.computed / "job.json"
+    ).exists():  # until this program has noticed; one that is gone does not
         time.sleep(0.01)
     (space.computed / "job.json").write_text("{}")
     assert Run(space.computed).progress.state == "interrupted"
@@ -646,9 +708,9 @@ def test_what_to_do_is_said_in_words_of_the_page(tmp_path):
         client = Client(at)
         settle(client, {"target": "y", "way": "chance"})
         state = client.get("/open/state").json()
-        said = client.post("/open/fill", {"table": state["table"], "revision": state["revision"]}).json()[
-            "error"
-        ]
+        said = client.post(
+            "/open/fill", {"table": state["table"], "revision": state["revision"]}
+        ).json()["error"]
     assert (
         f"take them as empty with {BOXES['missing']}, or ask for classes with “Its values are classes”"
         in said
@@ -662,7 +724,9 @@ def test_what_to_do_is_said_in_words_of_the_page(tmp_path):
 
 def test_every_option_that_is_named_has_its_place_on_the_page():
     static = pathlib.Path(inspect.getfile(Choices)).with_name("static")
-    pages = "".join(path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".html"))
+    pages = "".join(
+        path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".html")
+    )
     for name, task in product(BOXES, ("classification", "regression")):
         assert re.search(r"“(.*)”", in_boxes(name, task))[1] in pages
     assert in_boxes("budget_seconds", 9) == "`--budget 9` on the command line"
@@ -685,7 +749,9 @@ def test_a_session_is_a_table_to_fill():
         table, labels = session.to_fill()
         assert labels == Drawn("relevant_random")
         marked = np.flatnonzero(table["relevant_random"]).tolist()
-        assert marked == sorted(session.state.drawn[-9:])  # the first draws teach, where labels are few
+        assert marked == sorted(
+            session.state.drawn[-9:]
+        )  # the first draws teach, where labels are few
         later = session.propose("learn").row
         session.answer(str(truth[later]))  # on purpose, after the draw
         assert pd.isna(session.to_fill()[0]["relevant"][later])
@@ -704,7 +770,9 @@ def test_labels_are_put_into_the_table(folder):
 
 
 def test_tables_that_differ_in_their_ending_have_journals_of_their_own(tmp_path):
-    frame = pd.DataFrame({"x": np.arange(40.0), "y": np.where(np.arange(40) < 20, np.arange(40.0), np.nan)})
+    frame = pd.DataFrame(
+        {"x": np.arange(40.0), "y": np.where(np.arange(40) < 20, np.arange(40.0), np.nan)}
+    )
     frame.to_csv(tmp_path / "flats.csv", index=False)
     frame.to_excel(tmp_path / "flats.xlsx", index=False)
     frame.to_csv(tmp_path / "flats.old.csv", index=False)
@@ -718,10 +786,16 @@ def test_tables_that_differ_in_their_ending_have_journals_of_their_own(tmp_path)
             assert client.post("/api/answer", {"row": row, "label": 1.0}).status == 200
         client.post("/open/open", {"name": None})
         listed = [table["name"] for table in client.get("/open/state").json()["tables"]]
-        assert sorted(listed) == ["flats.csv", "flats.old.csv", "flats.xlsx"]  # no journal is a table
+        assert sorted(listed) == [
+            "flats.csv",
+            "flats.old.csv",
+            "flats.xlsx",
+        ]  # no journal is a table
     journals = {path.name for path in tmp_path.glob("*.jsonl")}
     assert journals == {f"{stem}-y-labels.jsonl" for stem in ("flats", "flats-xlsx", "flats-old")}
-    with pytest.raises(ValueError, match=r"flats-y-labels\.jsonl is about flats\.csv, not flats\.xlsx"):
+    with pytest.raises(
+        ValueError, match=r"flats-y-labels\.jsonl is about flats\.csv, not flats\.xlsx"
+    ):
         Session(tmp_path / "flats.xlsx", "y", journal=tmp_path / "flats-y-labels.jsonl")
 
 
@@ -740,7 +814,9 @@ def test_rows_that_a_fill_names_come_first(filled):
 @pytest.mark.slow
 def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("transduce.model_selection.methods.TREES", 200)  # as a process of its own has them
+    monkeypatch.setattr(
+        "transduce.model_selection.methods.TREES", 200
+    )  # as a process of its own has them
     rng = np.random.default_rng(1)
     x = rng.normal(size=120)
     frame = pd.DataFrame({"x": x, "other": rng.normal(size=120)})
@@ -761,7 +837,10 @@ def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
                 break
         state = client.post("/open/back").json()
         assert state["choices"]["labels"] > 0
-        for reply in (client.get("/api/view"), client.post("/api/pause")):  # of a page that is being left
+        for reply in (
+            client.get("/api/view"),
+            client.post("/api/pause"),
+        ):  # of a page that is being left
             assert (reply.status, "has ended" in reply.json()["ended"]) == (200, True)
         assert client.post("/open/back").json()["choices"]["labels"] == state["choices"]["labels"]
         fill(client)
@@ -772,14 +851,22 @@ def test_from_the_answers_to_labelling_and_back(tmp_path, monkeypatch):
         assert changes["quality"][0] > 0.0
         assert changes["quality"][1] is None  # too few draws measure nothing
         file = ".transduce/t.csv/t-labelled.csv"
-        assert about["again"] == f"transduce fill {file} --target y_label --random-labels y_random --ignore y"
         assert (
-            CliRunner().invoke(app, [*shlex.split(about["again"])[1:], "--out", "again.csv"]).exit_code == 0
+            about["again"]
+            == f"transduce fill {file} --target y_label --random-labels y_random --ignore y"
+        )
+        assert (
+            CliRunner()
+            .invoke(app, [*shlex.split(about["again"])[1:], "--out", "again.csv"])
+            .exit_code
+            == 0
         )
         answers = client.get("/open/rows?count=200&sort=row").json()["rows"]
         again = pd.read_csv("again.csv").iloc[[line["row"] for line in answers]]
         # The file has the column y besides, so that folds and trees are drawn in another order; values spread by 3.
-        np.testing.assert_allclose(again["y_label_filled"], [line["value"] for line in answers], atol=2e-3)
+        np.testing.assert_allclose(
+            again["y_label_filled"], [line["value"] for line in answers], atol=2e-3
+        )
         assert pd.read_csv(tmp_path / "t.csv")["y"].isna().sum() == 60
 
 

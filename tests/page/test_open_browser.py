@@ -78,7 +78,9 @@ class OpenPage(Page):
     def button(self, words):
         """The button that is shown and begins with these words."""
         every = self.driver.find_elements(By.CSS_SELECTOR, "button")
-        return next((one for one in every if one.is_displayed() and one.text.startswith(words)), None)
+        return next(
+            (one for one in every if one.is_displayed() and one.text.startswith(words)), None
+        )
 
     def click_words(self, words):
         self.press(lambda: self.button(words))
@@ -108,7 +110,9 @@ class OpenPage(Page):
         passed = []
         for _ in range(80):
             ActionChains(self.driver).send_keys(Keys.TAB).perform()
-            if self.driver.execute_script("return document.activeElement.matches(arguments[0])", selector):
+            if self.driver.execute_script(
+                "return document.activeElement.matches(arguments[0])", selector
+            ):
                 return
             passed.append(self.focused().get_attribute("id"))
         raise AssertionError(f"The tabulator does not reach {selector}, but {passed}.")
@@ -170,7 +174,11 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
         page.wait(lambda: "There are new known values" in (page.text("#run") or ""))
         assert page.errors() == []
     saved = Saved.read(folder / "houses.csv.transduce")
-    assert (saved.choices.target, saved.choices.missing, saved.choices.way) == ("price", ["-999"], "chance")
+    assert (saved.choices.target, saved.choices.missing, saved.choices.way) == (
+        "price",
+        ["-999"],
+        "chance",
+    )
     assert saved.choices.labels > 0
 
 
@@ -198,7 +206,9 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.click("#to-labels")
         page.held()
         first, looks = page.wait(lambda: page.find("#ways button")), page.asked("/open/state")
-        page.wait(lambda: page.asked("/open/state") > looks)  # which tells of what was before the click
+        page.wait(
+            lambda: page.asked("/open/state") > looks
+        )  # which tells of what was before the click
         page.release()
         page.wait(lambda: page.asked("/open/change"))
         page.hold("/open/outlook")
@@ -207,7 +217,9 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.held()
         at_first = browser.execute_script(place)
         page.release()
-        page.wait(lambda: "at least 90 %" in page.text("#outlook") and "look alike" in page.text("#test"))
+        page.wait(
+            lambda: "at least 90 %" in page.text("#outlook") and "look alike" in page.text("#test")
+        )
         assert browser.execute_script(place) == at_first
         before = browser.execute_script(high)
         page.hold("/open/outlook")
@@ -220,7 +232,9 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         ActionChains(browser).click_and_hold(page.find("#ways button")).perform()
         space.change("houses.csv", space.saved.revision, {"confidence": 0.95})
         page.wait(lambda: "Another tab has changed this" in page.text("#toasts"))
-        ActionChains(browser).release().perform()  # the click is not lost, though all is drawn again
+        ActionChains(
+            browser
+        ).release().perform()  # the click is not lost, though all is drawn again
         page.wait(lambda: space.saved.choices.way == "chance")
 
 
@@ -272,7 +286,9 @@ def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
     frame["kind"] = frame["kind"].where(np.arange(len(frame)) % 3 > 0)
     with pd.ExcelWriter(tmp_path / "houses.xlsx") as book:
         pd.DataFrame({"about": ["nothing"]}).to_excel(book, sheet_name="notes", index=False)
-        frame.assign(price=pd.to_numeric(frame["price"])).to_excel(book, sheet_name="houses", index=False)
+        frame.assign(price=pd.to_numeric(frame["price"])).to_excel(
+            book, sheet_name="houses", index=False
+        )
     with served(tmp_path) as at:
         page = OpenPage(browser, at.address)
         page.tab_to("#tables button")
@@ -297,7 +313,9 @@ def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
         assert page.answers()
         page.tab_to("#rows tbody button")
         page.type(Keys.ENTER)
-        page.wait(lambda: browser.execute_script("return document.querySelector('#row-dialog').open"))
+        page.wait(
+            lambda: browser.execute_script("return document.querySelector('#row-dialog').open")
+        )
         page.type(Keys.ESCAPE)
         assert page.focused().accessible_name.startswith("Row ")
         page.tab_to("#ask-trust")
@@ -417,7 +435,9 @@ def test_two_tabs_see_each_other(browser, table):
             other.click_words("Ignore this column") if other.button("Ignore") else other.click(
                 "#column-body input"
             )
-            other.wait(lambda: Saved.read(table / "houses.csv.transduce").choices.ignore == ["kind"])
+            other.wait(
+                lambda: Saved.read(table / "houses.csv.transduce").choices.ignore == ["kind"]
+            )
         finally:
             browser.close()
             browser.switch_to.window(first)
@@ -456,7 +476,8 @@ def test_pictures_are_shown_from_below_the_folder_alone(browser, tmp_path):
 @pytest.mark.parametrize("width", [390, 1300])
 def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):
     browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
     )
     with served(done, "houses.csv") as at:
         page = OpenPage(browser, at.address)
@@ -478,16 +499,20 @@ def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):
 def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(browser, done):
     result = done / ".transduce" / "houses.csv" / "result"
     known = json.loads((result / "brief.json").read_text())["known"]
-    quality = {"quality": [900.0, 1200.0], "guarantee": ["exact", "approximate"], "size": [1.0, 2.0]}
-    (result / "changes.json").write_text(json.dumps({"rows": 30, "changed": 3, "labels": 2, **quality}))
+    quality = {
+        "quality": [900.0, 1200.0],
+        "guarantee": ["exact", "approximate"],
+        "size": [1.0, 2.0],
+    }
+    (result / "changes.json").write_text(
+        json.dumps({"rows": 30, "changed": 3, "labels": 2, **quality})
+    )
     browser.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "de-DE"})
     with served(done, "houses.csv") as at:
         page = OpenPage(browser, at.address)
         page.click("#steps [data-step=answers]")  # wherever the tests before this one left it
         page.answers()
-        sentence = (
-            "Half of the intervals are narrower than 1,234,567.5; “1,000 labels” and version 0.1.0 stay."
-        )
+        sentence = "Half of the intervals are narrower than 1,234,567.5; “1,000 labels” and version 0.1.0 stay."
         found = browser.execute_async_script(
             "const [sentence, done] = arguments; import('/page/locale.js').then(({ words, typed }) => "
             "done(JSON.stringify([words(sentence), typed('20.000,5'), "
@@ -498,7 +523,10 @@ def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(brow
         assert json.loads(found) == [said, 20000.5, None, 0.5, -0.001, None, None]
         assert f"{known[1]:,.0f}".replace(",", ".")[:3] in page.text("#quality .scatter")
         assert not re.search(r"\d,\d{3}", page.text("#reply") + page.text("#cards"))
-        assert (page.text("#cards .icon"), "Worse than before" in page.text("#cards")) == ("↓", True)
+        assert (page.text("#cards .icon"), "Worse than before" in page.text("#cards")) == (
+            "↓",
+            True,
+        )
         assert "100 % wider" in page.text("#changes .worse").replace("\xa0", " ")
         page.click("#ask-trust")
         field = page.wait(lambda: page.find("#most-off"))

@@ -19,8 +19,12 @@ from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce.labelling import Session, SessionSettings
 from transduce.page import view
 
-pytest.importorskip("starlette", reason="NOT TESTED: the labelling page, because starlette is not installed.")
-pytest.importorskip("uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed.")
+pytest.importorskip(
+    "starlette", reason="NOT TESTED: the labelling page, because starlette is not installed."
+)
+pytest.importorskip(
+    "uvicorn", reason="NOT TESTED: the labelling page, because uvicorn is not installed."
+)
 from tests.page.serving import Client, Served
 from transduce.page.server import HEADERS, listen
 
@@ -65,7 +69,8 @@ def test_a_session_by_requests(entered):
     assert client.get(f"/api/row/{drawn['proposal']['row']}").json()["answer"] is None
     judge(client, truth, 3)
     assert (
-        client.post("/api/freeze").json()["certificate"]["answers"]["headline"] == "Nothing is certain yet."
+        client.post("/api/freeze").json()["certificate"]["answers"]["headline"]
+        == "Nothing is certain yet."
     )
     judge(client, truth)
     planned = client.post("/api/plan", {"count": 5})
@@ -159,7 +164,9 @@ def test_export_by_request(tmp_path):
         done = client.post("/api/export").json()
         assert done["files"] == ["papers-labelled.csv", "papers-certificate.txt"]
         assert done["verdict"] == "The table could not be filled."
-        assert client.post("/api/export").json()["exists"] == "Files of an earlier export are there."
+        assert (
+            client.post("/api/export").json()["exists"] == "Files of an earlier export are there."
+        )
         assert "files" in client.post("/api/export", {"force": True}).json()
 
 
@@ -204,7 +211,9 @@ def test_the_cookie_is_strict_and_not_the_key():
         assert client.path.removeprefix("/?token=") not in cookie
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:80", "127.0.0.1.evil:80", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:80", "127.0.0.1.evil:80", ""]
+)
 def test_a_foreign_host_is_refused(entered, host):
     client, _, _ = entered
     assert client.get("/api/view", headers={"host": host}).status == 403
@@ -328,7 +337,10 @@ def test_images_are_confined(tmp_path):
     paths = ["a.png", "../secret.png", str(tmp_path / "secret.png"), *["none.png"] * 57]
     frame.assign(photo=pd.Series(paths)).to_csv(folder / "t.csv", index=False)
     session = Session(
-        folder / "t.csv", "y", show=["title", "photo"], settings=SessionSettings(prepared=prepared())
+        folder / "t.csv",
+        "y",
+        show=["title", "photo"],
+        settings=SessionSettings(prepared=prepared()),
     )
     with session, Served(session) as served:
         client = Client(served)
@@ -431,7 +443,9 @@ def test_demo_table(tmp_path, monkeypatch):
     path, target, show, classes = command.demo_digits(tmp_path)
     assert (target, show, classes) == ("digit", ["image"], list(range(10)))
     images = pd.read_csv(path)["image"]
-    assert sorted(f"images/{file.name}" for file in (tmp_path / "images").iterdir()) == images.tolist()
+    assert (
+        sorted(f"images/{file.name}" for file in (tmp_path / "images").iterdir()) == images.tolist()
+    )
     assert len(images) == 50
     before = path.stat().st_mtime_ns
     assert command.demo_digits(tmp_path)[0].stat().st_mtime_ns == before
@@ -462,7 +476,9 @@ def test_the_terminal_says_how_far_the_comparison_is():
     from transduce.page import command
 
     class Comparison:
-        stages = iter(["Comparing all rows: graph, 40 %.", "Comparing all rows: spectrum, 5 %.", ""])
+        stages = iter(
+            ["Comparing all rows: graph, 40 %.", "Comparing all rows: spectrum, 5 %.", ""]
+        )
         words = property(lambda self: self.now)
 
         def join(self, seconds):

@@ -99,13 +99,16 @@ def make(frame, target, model, method, *, task):
         half = _half(method, X, y, task)
     answer = model.answer_
     kind = [
-        "target" if name == target else "number" if name in features else "text" for name in frame.columns
+        "target" if name == target else "number" if name in features else "text"
+        for name in frame.columns
     ]
     columns = pd.DataFrame(
         {
             "name": list(frame.columns),
             "kind": kind,
-            "treatment": ["brought to mean 0 and spread 1" if k == "number" else "left out" for k in kind],
+            "treatment": [
+                "brought to mean 0 and spread 1" if k == "number" else "left out" for k in kind
+            ],
             "n_missing": [int(frame[name].isna().sum()) for name in frame.columns],
             "n_features": [1 if k == "number" else 0 for k in kind],
         }
@@ -138,7 +141,13 @@ def make(frame, target, model, method, *, task):
         "columns": columns,
         "relevance": relevance,
         "map": pd.DataFrame(plane, columns=["x", "y"]),
-        "asked": {"source": "table.csv", "target": target, "method": "auto", "seed": 0, "ignore": []},
+        "asked": {
+            "source": "table.csv",
+            "target": target,
+            "method": "auto",
+            "seed": 0,
+            "ignore": [],
+        },
         "notes": ["The task was guessed from the target."],
     }
     return Filled(**values)
@@ -153,7 +162,11 @@ def _half(method, X, y, task):
     at = np.searchsorted(fitted.answer_.rows, hidden)
     table = pd.DataFrame({"true": y[hidden], "answered": fitted.answer_.values[at]})
     if task == "classification":
-        scores = fitted.answer_.scores if fitted.answer_.confidence is None else fitted.answer_.confidence
+        scores = (
+            fitted.answer_.scores
+            if fitted.answer_.confidence is None
+            else fitted.answer_.confidence
+        )
         scores = np.abs(scores[at]) if scores.ndim == 1 else np.sort(scores[at], axis=1)[:, -1]
         table["probability"] = scores
     return table
@@ -184,14 +197,20 @@ def unbounded():
 def machine():
     """Regions of the confidence machine: no column law, no test of exchangeability."""
     frame = diabetes(n_unlabelled=420)
-    return make(frame, "progression", RidgeConfidenceMachine(), RidgeConfidenceMachine(), task="regression")
+    return make(
+        frame, "progression", RidgeConfidenceMachine(), RidgeConfidenceMachine(), task="regression"
+    )
 
 
 @cache
 def blend():
     """A blend behind the guarantee."""
-    model = ConformalTransducer(TransductiveBlend(task="regression", random_state=0), random_state=0)
-    return make(diabetes(n_unlabelled=360), "progression", model, TransductiveRidge(), task="regression")
+    model = ConformalTransducer(
+        TransductiveBlend(task="regression", random_state=0), random_state=0
+    )
+    return make(
+        diabetes(n_unlabelled=360), "progression", model, TransductiveRidge(), task="regression"
+    )
 
 
 @cache
@@ -200,7 +219,9 @@ def two_classes():
     data = load_breast_cancer(as_frame=True)
     table = data.data.iloc[:, [1, 4, 8, 9, 11]].assign(diagnosis=data.target_names[data.target])
     frame = _hide(table, "diagnosis", 400, 1)
-    model = ConformalTransducer(TransductiveRidgeClassifier(), nonconformity="margin", random_state=0)
+    model = ConformalTransducer(
+        TransductiveRidgeClassifier(), nonconformity="margin", random_state=0
+    )
     filled = make(frame, "diagnosis", model, TransductiveRidgeClassifier(), task="classification")
     return replace(filled, answer=filled.answer.reject(share=0.1))
 
@@ -209,10 +230,16 @@ def two_classes():
 def three_classes():
     """Three classes with the confidence machine: no law."""
     data = load_wine(as_frame=True)
-    table = data.data.iloc[:, :6].assign(cultivar=np.array(["Barolo", "Grignolino", "Barbera"])[data.target])
+    table = data.data.iloc[:, :6].assign(
+        cultivar=np.array(["Barolo", "Grignolino", "Barbera"])[data.target]
+    )
     frame = _hide(table, "cultivar", 120, 2)
     return make(
-        frame, "cultivar", RidgeConfidenceClassifier(), RidgeConfidenceClassifier(), task="classification"
+        frame,
+        "cultivar",
+        RidgeConfidenceClassifier(),
+        RidgeConfidenceClassifier(),
+        task="classification",
     )
 
 
@@ -221,7 +248,9 @@ def many_classes():
     """Thirty classes of numbers, with some rows that no label reaches."""
     rng = np.random.default_rng(0)
     label = np.repeat(np.arange(30), 12)
-    table = pd.DataFrame(rng.normal(size=(360, 3)) + 6 * rng.normal(size=(30, 3))[label], columns=list("abc"))
+    table = pd.DataFrame(
+        rng.normal(size=(360, 3)) + 6 * rng.normal(size=(30, 3))[label], columns=list("abc")
+    )
     frame = _hide(table.assign(kind=label.astype(float)), "kind", 120, 3)
     model = ConformalTransducer(TransductiveRidgeClassifier(), random_state=0)
     filled = make(frame, "kind", model, TransductiveRidgeClassifier(), task="classification")
@@ -234,14 +263,18 @@ def many_classes():
 def nothing_unlabelled():
     """A table without holes."""
     model = ConformalTransducer(TransductiveRidge(), random_state=0)
-    return make(diabetes(n_unlabelled=0), "progression", model, TransductiveRidge(), task="regression")
+    return make(
+        diabetes(n_unlabelled=0), "progression", model, TransductiveRidge(), task="regression"
+    )
 
 
 def spoil(filled):
     """Return the table with scripts, long names, no names and characters that no page can show all over it."""
     frame = filled.frame.copy()
     words = [NASTY, "naïve 東京 🙂", "", "a\x00b\ud800c", "$x$ \\frac", LONG, None]
-    cells = pd.Series([words[i % len(words)] for i in range(len(frame))], index=frame.index, dtype=object)
+    cells = pd.Series(
+        [words[i % len(words)] for i in range(len(frame))], index=frame.index, dtype=object
+    )
     frame.insert(0, NASTY, cells)
     frame = frame.rename(columns={filled.target: NASTY + LONG})
     extra = pd.DataFrame(
@@ -262,7 +295,12 @@ def spoil(filled):
         columns=pd.concat([columns, extra], ignore_index=True),
         relevance=relevance,
         again=f"transduce fill {NASTY}",
-        asked={"source": NASTY, NASTY: [NASTY], "none": None, "nested": {"a": np.nan, NASTY: np.inf}},
+        asked={
+            "source": NASTY,
+            NASTY: [NASTY],
+            "none": None,
+            "nested": {"a": np.nan, NASTY: np.inf},
+        },
         notes=[NASTY],
         members=filled.members.assign(name=[NASTY, LONG, ""], note=NASTY),
     )

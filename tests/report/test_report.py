@@ -124,14 +124,18 @@ def test_classes_are_those_of_the_library(summaries):
 
 def test_a_known_value_that_is_perhaps_a_slip_is_named():
     true = np.linspace(100_000.0, 400_000.0, 60)
-    folds = pd.DataFrame({"true": true, "answered": true + 1000.0 * np.sin(np.arange(60))}).rename_axis("row")
+    folds = pd.DataFrame(
+        {"true": true, "answered": true + 1000.0 * np.sin(np.arange(60))}
+    ).rename_axis("row")
     assert number_quality(folds).slips == ""
     folds.loc[[7, 30], "true"] = [12_500_000.0, 2_521.5]
     assert number_quality(folds).slips == (
         "Look whether these known values are right: 12,500,000 in row 8, answered with 136,250 while it was hidden; "
         "2,522 in row 31, answered with 251,554 while it was hidden."
     )
-    assert "in row" not in number_quality(folds.rename_axis(None)).slips  # of a sample no row is known
+    assert (
+        "in row" not in number_quality(folds.rename_axis(None)).slips
+    )  # of a sample no row is known
     assert number_quality(folds[:19]).slips == ""
 
 
@@ -143,7 +147,11 @@ def test_quality_by_hand():
     assert (found["mean_absolute_error"], found["of_the_mean"], found["r2"]) == (0.5, 1.0, 0.5)
     assert number_quality(pd.DataFrame({"true": [2.0], "answered": [2.0]})).numbers["r2"] is None
     table = pd.DataFrame(
-        {"true": [1.0, 1.0, 2.0, 10.0], "answered": [1.0, 2.0, 2.0, 1.0], "probability": [0.9, 0.6, 0.8, 0.5]}
+        {
+            "true": [1.0, 1.0, 2.0, 10.0],
+            "answered": [1.0, 2.0, 2.0, 1.0],
+            "probability": [0.9, 0.6, 0.8, 0.5],
+        }
     )
     assert number_quality(table[:0]) is class_quality(table[:0]) is None
     found = class_quality(table).numbers
@@ -190,9 +198,9 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
     filled = examples.two_classes()
     frame = filled.frame
     X, y = frame.drop(columns="diagnosis").to_numpy(float), frame["diagnosis"].to_numpy(object)
-    model = ConformalTransducer(TransductiveRidgeClassifier(), label_conditional=True, random_state=0).fit(
-        X, y
-    )
+    model = ConformalTransducer(
+        TransductiveRidgeClassifier(), label_conditional=True, random_state=0
+    ).fit(X, y)
     summary = summarize(
         replace(
             filled,
@@ -210,7 +218,9 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
 
 def test_shifted_rows_are_said_aloud(no_figures):
     filled = examples.numbers()
-    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0, labels=Chance(reweight=False))
+    model = ConformalTransducer(
+        examples.TransductiveRidge(), random_state=0, labels=Chance(reweight=False)
+    )
     frame = filled.frame.copy()
     X = frame.drop(columns="progression").to_numpy(float)
     y = frame["progression"].to_numpy(float)
@@ -277,7 +287,9 @@ def test_a_page_is_whole(pages, name):
 def test_a_page_is_accessible(pages, name):
     page = Page(pages[name])
     assert page.all("html") == [{"lang": "en"}]
-    assert [len(page.all(tag)) for tag in ("header", "nav", "main", "footer", "h1", "title")] == [1] * 6
+    assert [len(page.all(tag)) for tag in ("header", "nav", "main", "footer", "h1", "title")] == [
+        1
+    ] * 6
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert all("scope" in attributes for attributes in page.all("th"))
@@ -294,7 +306,9 @@ def test_colours_have_contrast(pages):
 
     def light(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        parts = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        parts = [
+            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
     for ground in ("#ffffff", "#f3f6f8"):
@@ -310,7 +324,15 @@ def test_colours_have_contrast(pages):
 def test_figures_say_in_words_what_they_show(pages):
     names = {name: set(re.findall(r'<h3 id="(\w+)-title">', page)) for name, page in pages.items()}
     assert names["numbers"] == {"answers", "law", "quality", "relevance", "map", "overlap"}
-    assert names["two_classes"] == {"answers", "law", "quality", "rejection", "relevance", "map", "overlap"}
+    assert names["two_classes"] == {
+        "answers",
+        "law",
+        "quality",
+        "rejection",
+        "relevance",
+        "map",
+        "overlap",
+    }
     assert names["machine"] == {"answers", "quality", "relevance", "map"}
     assert names["unbounded"] == {"answers", "quality", "relevance", "map", "overlap"}
     assert names["nothing_unlabelled"] == {"quality", "relevance"}
@@ -320,7 +342,9 @@ def test_figures_say_in_words_what_they_show(pages):
 
 
 def test_settings_of_matplotlib_do_not_change_a_page(summaries, pages):
-    with mpl.rc_context({"font.size": 30, "text.color": "red", "svg.fonttype": "path", "lines.linewidth": 9}):
+    with mpl.rc_context(
+        {"font.size": 30, "text.color": "red", "svg.fonttype": "path", "lines.linewidth": 9}
+    ):
         assert render_html(summaries["machine"]) == pages["machine"]
 
 
@@ -439,7 +463,9 @@ def test_bare_records():
     assert Page(render_html(summary)).open == []
     assert list(figures(summary)) == ["answers"]
     hollow = replace(
-        bare, relevance=pd.Series(dtype=float), out_of_fold=pd.DataFrame({"true": [None], "answered": ["a"]})
+        bare,
+        relevance=pd.Series(dtype=float),
+        out_of_fold=pd.DataFrame({"true": [None], "answered": ["a"]}),
     )
     assert summarize(hollow)["relevance"] is summarize(hollow)["quality"] is None
 
@@ -481,7 +507,9 @@ def test_many_classes_are_drawn_together(summaries):
 def test_long_tables_are_cut_in_the_page_only():
     rng = np.random.default_rng(0)
     n = 3000
-    frame = pd.DataFrame({"x": rng.normal(size=n), "y": [None] * n}, index=[f"row {i}" for i in range(n)])
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=n), "y": [None] * n}, index=[f"row {i}" for i in range(n)]
+    )
     ends = np.sort(rng.normal(size=(n, 2)), axis=1)
     answer = Answer(
         np.arange(n),
@@ -514,14 +542,21 @@ def test_long_tables_are_cut_in_the_page_only():
 def test_columns_that_tell_rows_apart_come_first():
     filled = examples.numbers()
     assert context_columns(filled) == ["age", "sex", "bmi"]
-    kinds = filled.columns.assign(kind=["number"] * 6 + ["identifier"] + ["ignored"] * 3 + ["target"])
+    kinds = filled.columns.assign(
+        kind=["number"] * 6 + ["identifier"] + ["ignored"] * 3 + ["target"]
+    )
     assert context_columns(replace(filled, columns=kinds)) == ["s3", "age", "sex"]
     assert context_columns(replace(filled, columns=kinds[:0])) == []
     assert summarize(replace(filled, columns=kinds[:0]))["rows"][0]["context"] == []
 
 
 def test_words():
-    assert [rough_percent(share) for share in (0.9, 0.9999, 1.0, 0.0)] == ["90 %", "99.99 %", "100 %", "0 %"]
+    assert [rough_percent(share) for share in (0.9, 0.9999, 1.0, 0.0)] == [
+        "90 %",
+        "99.99 %",
+        "100 %",
+        "0 %",
+    ]
     assert number(-3.0, 0) == "−3"
     assert number(math.pi * 1e-12) == "3.142e-12"
     assert interval_text([[None, 2.0]], 0) == "2 or less"
@@ -532,7 +567,9 @@ def test_words():
 def test_constant_values_can_be_mapped_and_drawn():
     filled = examples.machine()
     answer = replace(filled.answer, values=np.full(len(filled.answer), 7.0))
-    frame = filled.frame.assign(progression=np.where(filled.frame["progression"].isna(), np.nan, 7.0))
+    frame = filled.frame.assign(
+        progression=np.where(filled.frame["progression"].isna(), np.nan, 7.0)
+    )
     pairs = pd.DataFrame({"true": [7.0, 7.0], "answered": [7.0, 7.0]})
     summary = summarize(replace(filled, frame=frame, answer=answer, out_of_fold=pairs))
     assert set(figures(summary)) == {"answers", "quality", "relevance", "map"}
@@ -544,12 +581,15 @@ def test_constant_values_can_be_mapped_and_drawn():
 
 
 def test_three_questions_are_answered_first(summaries, pages):
-    large = {name: [card["large"] for card in summary["cards"]] for name, summary in summaries.items()}
+    large = {
+        name: [card["large"] for card in summary["cards"]] for name, summary in summaries.items()
+    }
     quality = summaries["numbers"]["quality"]
     assert large["numbers"][0] == f"off by {quality['mean_absolute_error']:.1f} on average"
     assert large["numbers"][1:] == ["at least 90 %", "guarantee: exact"]
     assert (
-        large["two_classes"][0] == f"{rough_percent(summaries['two_classes']['quality']['accuracy'])} right"
+        large["two_classes"][0]
+        == f"{rough_percent(summaries['two_classes']['quality']['accuracy'])} right"
     )
     assert large["unbounded"][1:] == ["nothing", "no guarantee"]
     assert large["nothing_unlabelled"] == []
@@ -575,7 +615,9 @@ def test_kinds_of_guarantee_look_different():
 @pytest.mark.parametrize("assumption", [CHANCE, DRAWN, DESIGN, CHANCE_OF_GROUPS])
 def test_caveats_follow_the_design(assumption):
     filled = examples.numbers()
-    guarantee = replace(filled.answer.guarantee, kind="exact", assumptions=(assumption,), verdict=None)
+    guarantee = replace(
+        filled.answer.guarantee, kind="exact", assumptions=(assumption,), verdict=None
+    )
     caveats = " ".join(
         summarize(replace(filled, answer=replace(filled.answer, guarantee=guarantee)))["caveats"]
     )
@@ -593,20 +635,25 @@ def test_the_first_screen_says_what_to_do(summaries, pages):
     for page in pages.values():
         for words in ("candidate label", "Score out of fold"):
             for place in re.finditer(words, page):
-                assert page.rfind("<details>", 0, place.start()) > page.rfind("</details>", 0, place.start())
+                assert page.rfind("<details>", 0, place.start()) > page.rfind(
+                    "</details>", 0, place.start()
+                )
 
 
 def test_answers_that_say_little_are_called_so():
     filled = examples.numbers()
     true = filled.out_of_fold["true"].to_numpy(float)
     guess = filled.out_of_fold.assign(answered=true.mean() - 0.1 * (true - true.mean()))
-    assert "That is no better." in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+    assert (
+        "That is no better." in summarize(replace(filled, out_of_fold=guess))["cards"][0]["small"]
+    )
     close = filled.out_of_fold.assign(answered=true.mean() + 0.03 * (true - true.mean()))
     told = summarize(replace(filled, out_of_fold=close))
     assert "That is hardly better." in told["cards"][0]["small"]
     assert told["to_do"].startswith("Add columns that tell more of")
     wide = replace(
-        filled.answer, regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1)))
+        filled.answer,
+        regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1))),
     )
     assert "they say little" in summarize(replace(filled, answer=wide))["cards"][1]["small"]
     none = class_values([{"value": "a", "set": ["a", "b"], "unseen": False}] * 9, 0.9)
@@ -628,7 +675,10 @@ def test_to_do_it_again(summaries, pages):
     words = "--target price --task regression --probabilities --missing=- --missing 'x y'"
     assert command == f"transduce fill 'my houses.csv' {words}"
     call = options.as_call("price", "regression")
-    assert call == "fill(table, 'price', task='regression', missing=['-', 'x y']).ask(probabilities=True)"
+    assert (
+        call
+        == "fill(table, 'price', task='regression', missing=['-', 'x y']).ask(probabilities=True)"
+    )
     assert summaries["numbers"]["again"] in pages["numbers"]
     assert f"which is of {summaries['numbers']['made']}" in pages["numbers"]
 

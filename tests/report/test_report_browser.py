@@ -15,7 +15,9 @@ import pytest
 from tests.report import filled_examples as examples
 from transduce.report import render_html, summarize
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = pytest.mark.skipif(
     BROWSER is None,
     reason="NOT TESTED, because no Chromium is installed: that the report makes no request, logs no error, fits a "
@@ -101,7 +103,9 @@ def requested(log):
 def with_probe(page):
     """Return the page with the probe as its first script, allowed by its policy."""
     digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
-    page, found = re.subn(r"script-src ", lambda _: f"script-src &#39;sha256-{digest}&#39; ", page, count=1)
+    page, found = re.subn(
+        r"script-src ", lambda _: f"script-src &#39;sha256-{digest}&#39; ", page, count=1
+    )
     assert found
     return page.replace("<title>", f"<script>{PROBE}</script><title>", 1)
 

@@ -83,7 +83,9 @@ def test_plain_sets_do_not_hold_it_where_the_frequent_class_is_the_harder_one():
     rng, held = np.random.default_rng(3), {"plain": [], "by class": []}
     for _ in range(ROUNDS):
         codes = np.append(np.arange(80) % 2, rng.random(30) < SHARES[1]).astype(int)
-        X = np.where(codes == 0, rng.normal(0.5, 1.5, len(codes)), rng.normal(1.5, 0.3, len(codes)))[:, None]
+        X = np.where(
+            codes == 0, rng.normal(0.5, 1.5, len(codes)), rng.normal(1.5, 0.3, len(codes))
+        )[:, None]
         y = np.where(np.arange(len(codes)) < 80, codes.astype(str), None)
         for way, labels in (("plain", None), ("by class", ByClass())):
             settings = {"confidence": 0.8, "test_exchangeability": False, "random_state": 0}
@@ -100,7 +102,10 @@ def test_the_bound_on_the_column_holds():
         X, y, codes = deal(rng, SHARES, 20)
         labels = ByClass()
         model = ConformalTransducer(
-            LogisticRegression(), labels=labels, confidence=0.8, random_state=int(rng.integers(2**31))
+            LogisticRegression(),
+            labels=labels,
+            confidence=0.8,
+            random_state=int(rng.integers(2**31)),
         ).fit(X, y)
         outside = np.sum(~model.answer_.label_sets[np.arange(60), codes[40:]])
         kept.append(outside <= model.guarantee_at(certainty=0.8).outside.at_most)
@@ -122,7 +127,9 @@ def test_intervals_of_shares_hold_them(shares, counts, apart):
         y = np.where(np.arange(len(codes)) < sum(counts), codes.astype(str), None)
         settings = {"test_exchangeability": False, "random_state": int(rng.integers(2**31))}
         with warnings.catch_warnings(action="ignore"):
-            model = ConformalTransducer(LogisticRegression(), labels=ByClass(), **settings).fit(X, y)
+            model = ConformalTransducer(LogisticRegression(), labels=ByClass(), **settings).fit(
+                X, y
+            )
         found, of = model.class_shares_, rng.integers(k)
         held.append(found.lower[of] <= np.mean(codes[sum(counts) :] == of) <= found.upper[of])
     assert at_least(held, 0.8), np.mean(held)

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from transduce.labelling.certificates import Audit, Draws, certify_recall, first_rejection, share_of_level
+from transduce.labelling.certificates import (
+    Audit,
+    Draws,
+    certify_recall,
+    first_rejection,
+    share_of_level,
+)
 from transduce.labelling.journal import Event, Header, pack
 from transduce.labelling.state import State
 
@@ -129,7 +135,9 @@ def tricked(seed, n=60, total=12):
     rng = np.random.default_rng([seed, 9])
     hit = rng.permutation(n) < total
     state = State(
-        Header("t", "0", n, "y", "classes", int(rng.integers(2**40)), 0.9, 0.95), {}, classes=["yes", "no"]
+        Header("t", "0", n, "y", "classes", int(rng.integers(2**40)), 0.9, 0.95),
+        {},
+        classes=["yes", "no"],
     )
     state.wanted = "yes"
 

@@ -36,7 +36,13 @@ LAW = Miscoverage(ASKED, HIDDEN, 90)
 REGRESSORS = {
     "ridge": TransductiveRidge(ridge=1.0, width=5.0),
     "gaussian process": TransductiveGPRegressor(
-        matching=0.1, slack=0.1, relevance=False, n_restarts=0, max_iter=25, tol=1e-4, random_state=0
+        matching=0.1,
+        slack=0.1,
+        relevance=False,
+        n_restarts=0,
+        max_iter=25,
+        tol=1e-4,
+        random_state=0,
     ),
     "confidence machine": RidgeConfidenceMachine(),
     "random forest": RandomForestRegressor(20, min_samples_leaf=3, random_state=0),
@@ -50,7 +56,12 @@ CLASSIFIERS = {
 
 
 def wrap(inner, split, **settings):
-    settings = {"calibration": HIDDEN, "test_exchangeability": False, "random_state": split, **settings}
+    settings = {
+        "calibration": HIDDEN,
+        "test_exchangeability": False,
+        "random_state": split,
+        **settings,
+    }
     return ConformalTransducer(inner, **settings)
 
 
@@ -74,7 +85,8 @@ def test_two_points_would_be_noticed():
     for off in (88, 92):
         other = Miscoverage(ASKED, HIDDEN, off).probabilities
         found = [
-            fit_of_law(rng.choice(ASKED + 1, SPLITS, p=other / other.sum()), LAW) < 1e-6 for _ in range(100)
+            fit_of_law(rng.choice(ASKED + 1, SPLITS, p=other / other.sum()), LAW) < 1e-6
+            for _ in range(100)
         ]
         assert np.mean(found) > 0.95
 
@@ -101,7 +113,9 @@ def test_classes(name):
         outside.append(int(np.sum(model.answer_.p_values[np.arange(ASKED), truth] <= 0.1 + 1e-9)))
         if name != "billiard":
             model.set_params(ties="inside").fit(X, y)
-            conservative.append(int(np.sum(model.answer_.p_values[np.arange(ASKED), truth] <= 0.1 + 1e-9)))
+            conservative.append(
+                int(np.sum(model.answer_.p_values[np.arange(ASKED), truth] <= 0.1 + 1e-9))
+            )
     report(name, outside)
     assert fit_of_law(np.array(outside), LAW) > 1e-6
     assert np.mean(conservative or [0]) <= np.mean(outside)
@@ -134,7 +148,9 @@ def test_every_class_is_covered(data):
         held = model.answer_.label_sets[np.arange(n_unlabelled), truth]
         for y_ in np.unique(truth):
             c = np.sum(y[model.calibration_rows_] == y_)
-            excess[y_].append(np.mean(hit[truth == y_]) - (1 - np.floor(0.2 * (c + 1) + 1e-9) / (c + 1)))
+            excess[y_].append(
+                np.mean(hit[truth == y_]) - (1 - np.floor(0.2 * (c + 1) + 1e-9) / (c + 1))
+            )
             inside[y_].append(np.mean(held[truth == y_]))
         bounds += np.sum(~hit) > model.outside_at_most(0.9)
     for y_ in classes:
@@ -165,7 +181,9 @@ def test_selection_of_numbers(name, wanted, level):
         chosen = np.isin(np.arange(LABELS, LABELS + ASKED), picked.rows)
         mistakes.append(np.mean(~good[chosen]) if chosen.any() else 0.0)
         power.append(np.sum(good & chosen) / good.sum())
-    print(f"{name} {wanted}: mistakes {np.mean(mistakes):.3f} at {level}, power {np.mean(power):.2f}")
+    print(
+        f"{name} {wanted}: mistakes {np.mean(mistakes):.3f} at {level}, power {np.mean(power):.2f}"
+    )
     assert np.mean(mistakes) <= level + 4 * np.std(mistakes) / np.sqrt(splits)
     assert np.mean(power) > 0.1
 
@@ -176,7 +194,9 @@ def test_selection_of_classes(name, wanted):
     mistakes, power, splits = [], [], SPLITS if name != "billiard" else 100
     for split in range(splits):
         X, y, truth = draw(load_breast_cancer, split)
-        X = X + 1.5 * X.std(axis=0) * np.random.default_rng(split).normal(size=X.shape)  # make it hard
+        X = X + 1.5 * X.std(axis=0) * np.random.default_rng(split).normal(
+            size=X.shape
+        )  # make it hard
         model = wrap(CLASSIFIERS[name], split).fit(X, y)
         picked = model.select(**wanted, false_discovery=0.1)
         good = model.answer_.values == truth if "correct" in wanted else truth == 0
@@ -200,7 +220,9 @@ def test_rates_of_the_exchangeability_test():
         flagged = {0.05: 0, 0.1: 0}
         for split in range(300):
             labelled = rng.permutation(len(X)) < 80
-            p = exchangeability_test(X, labelled, n_permutations=99, max_rows=180, random_state=split).p_value
+            p = exchangeability_test(
+                X, labelled, n_permutations=99, max_rows=180, random_state=split
+            ).p_value
             for level in flagged:
                 flagged[level] += p <= level
         for level, number in flagged.items():

@@ -43,7 +43,12 @@ def assert_covered(hits, splits, level, n_labelled, *, ties):
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize(
     ("n_labelled", "kernel", "residual"),
-    [(9, "rbf", "plain"), (9, "linear", "deleted"), (50, "linear", "plain"), (50, "rbf", "studentized")],
+    [
+        (9, "rbf", "plain"),
+        (9, "linear", "deleted"),
+        (50, "linear", "plain"),
+        (50, "rbf", "studentized"),
+    ],
 )
 def test_regression(labels, n_labelled, kernel, residual):
     rng = np.random.default_rng([n_labelled, list(LABELS).index(labels), len(kernel)])
@@ -52,9 +57,13 @@ def test_regression(labels, n_labelled, kernel, residual):
         X = rng.standard_t(3, size=(n_labelled + 1, 2))
         y = LABELS[labels](rng, X[:, 0] - np.abs(X[:, 1]))
         shown = np.append(y[:-1], np.nan)
-        model = RidgeConfidenceMachine(kernel=kernel, residual=residual, confidence=0.5).fit(X, shown)
+        model = RidgeConfidenceMachine(kernel=kernel, residual=residual, confidence=0.5).fit(
+            X, shown
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nine labels cannot support 95 %: the region is the line
+            warnings.simplefilter(
+                "ignore"
+            )  # nine labels cannot support 95 %: the region is the line
             for level in LEVELS:
                 hits[level] += model.predict_region(X[-1:], confidence=level).contains(y[-1])[0]
     for level in LEVELS:
@@ -70,7 +79,9 @@ def test_one_sided_regression(side):
         y = X[:, 0] + rng.exponential(size=31)
         model = RidgeConfidenceMachine(kernel="linear").fit(X, np.append(y[:-1], np.nan))
         for level in hits:
-            hits[level] += model.predict_region(X[-1:], confidence=level, side=side).contains(y[-1])[0]
+            hits[level] += model.predict_region(X[-1:], confidence=level, side=side).contains(
+                y[-1]
+            )[0]
     for level, hit in hits.items():
         assert_covered(hit, SPLITS, level, 30, ties=False)
 
@@ -94,7 +105,9 @@ def test_real_rows_all_asked_at_once(n_labelled):
     assert np.all(np.abs(shares.mean(axis=0) - exact) < 5 * error + 1e-3)
 
 
-@pytest.mark.parametrize(("load", "n_labelled"), [(load_iris, 30), (load_wine, 60), (load_digits, 80)])
+@pytest.mark.parametrize(
+    ("load", "n_labelled"), [(load_iris, 30), (load_wine, 60), (load_digits, 80)]
+)
 @pytest.mark.parametrize("label_conditional", [False, True])
 def test_classification(load, n_labelled, label_conditional):
     """Sets leave out the true class no more often than guaranteed; label-conditional ones within every class."""
@@ -134,6 +147,8 @@ def test_smoothed_p_values_are_uniform():
     for split in range(SPLITS):
         X = rng.integers(0, 3, size=(21, 2)).astype(float)
         y = rng.poisson(1 + X[:, 0]).astype(float)
-        model = RidgeConfidenceMachine(kernel="linear", confidence=0.5).fit(X, np.append(y[:-1], np.nan))
+        model = RidgeConfidenceMachine(kernel="linear", confidence=0.5).fit(
+            X, np.append(y[:-1], np.nan)
+        )
         p.append(model.p_values(X[-1:], y[-1:], smooth=True, random_state=split)[0])
     assert kstest(p, "uniform").pvalue > 1e-6

@@ -19,8 +19,12 @@ def table_of(seed, n_drawn, n_empty, n=300, classes=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     truth = X[:, 0] + rng.normal(size=n) * rng.choice([0.3, 1.5], size=n)
-    purpose = np.argsort(-np.abs(X[:, 0]) if classes else -X[:, 0])[:40]  # of two classes some of each
-    drawn = np.isin(np.arange(n), rng.choice(np.setdiff1d(np.arange(n), purpose), n_drawn, replace=False))
+    purpose = np.argsort(-np.abs(X[:, 0]) if classes else -X[:, 0])[
+        :40
+    ]  # of two classes some of each
+    drawn = np.isin(
+        np.arange(n), rng.choice(np.setdiff1d(np.arange(n), purpose), n_drawn, replace=False)
+    )
     hardness = np.abs(truth - X[:, 0])
     if classes:
         sure = LogisticRegression().fit(X[purpose], truth[purpose] > 0).predict_proba(X)[:, 1]
@@ -31,13 +35,18 @@ def table_of(seed, n_drawn, n_empty, n=300, classes=False):
     return X, truth, known, drawn
 
 
-@pytest.mark.parametrize(("n_drawn", "n_empty", "confidence"), [(40, 15, 0.6), (60, 4, 0.9), (40, 3, 0.9)])
+@pytest.mark.parametrize(
+    ("n_drawn", "n_empty", "confidence"), [(40, 15, 0.6), (60, 4, 0.9), (40, 3, 0.9)]
+)
 def test_intervals_and_the_column(n_drawn, n_empty, confidence):
     n_tables, outside, beyond = 1500, 0, 0
     for seed in range(n_tables):
         X, truth, known, drawn = table_of(seed, n_drawn, n_empty)
         model = ConformalTransducer(
-            LinearRegression(), confidence=confidence, labels=Drawn(drawn), test_exchangeability=False
+            LinearRegression(),
+            confidence=confidence,
+            labels=Drawn(drawn),
+            test_exchangeability=False,
         ).fit(X, np.where(known, truth, np.nan))
         others = np.flatnonzero(~known & ~drawn)
         inside = model.answer_.regions.contains(truth[~known])[~drawn[~known]]
@@ -52,14 +61,18 @@ def test_classes_their_bound_and_what_is_picked():
     for seed in range(n_tables):
         X, numbers, known, drawn = table_of(seed, 80, 7, classes=True)
         truth = (numbers > 0).astype(float)
-        model = ConformalTransducer(LogisticRegression(), labels=Drawn(drawn), test_exchangeability=False)
+        model = ConformalTransducer(
+            LogisticRegression(), labels=Drawn(drawn), test_exchangeability=False
+        )
         with warnings.catch_warnings(action="ignore"):
             model.fit(X, np.where(known, truth, np.nan))
         covered = ~drawn[~known]
         rows = model.answer_.rows
         inside = model.answer_.label_sets[np.arange(len(rows)), truth[rows].astype(int)]
         outside += not inside[covered][np.random.default_rng(seed).integers(covered.sum())]
-        beyond += np.sum(model.answer_.values[covered] != truth[rows[covered]]) > model.wrong_at_most(0.9)
+        beyond += np.sum(
+            model.answer_.values[covered] != truth[rows[covered]]
+        ) > model.wrong_at_most(0.9)
         picked = model.select(label=1.0, false_discovery=0.2).rows
         mistaken.append(np.mean(truth[picked] != 1.0) if len(picked) else 0.0)
     assert outside <= binom.ppf(0.999, n_tables, 0.1)

@@ -13,7 +13,9 @@ TABLES, LATER, SHIFT = 40, 80, 2.0
 
 def rows(rng, n, shift=0.0):
     X = rng.normal(size=(n, 3)) + shift
-    noise = (1 + np.maximum(X[:, 0], 0)) * rng.normal(size=n)  # errors grow where the labelled rows are few
+    noise = (1 + np.maximum(X[:, 0], 0)) * rng.normal(
+        size=n
+    )  # errors grow where the labelled rows are few
     return pd.DataFrame(X, columns=list("abc")), X[:, 0] ** 2 + X[:, 1] + noise
 
 
@@ -30,7 +32,8 @@ def test_a_shift_is_seen_and_chance_is_not_taken_for_one():
             guarantee = fitted.guarantee_of_later(LATER, compared=fitted.compare_later(later))
             in_doubt[moved] += guarantee.in_doubt
             assert (
-                guarantee.in_doubt or guarantee.headline == "exact if later rows are like the labelled ones"
+                guarantee.in_doubt
+                or guarantee.headline == "exact if later rows are like the labelled ones"
             )
             assert guarantee.in_doubt == ("Labelled and later rows differ" in str(guarantee))
             new = fitted.new_columns(later)

@@ -22,7 +22,8 @@ def limits_of(kind, seed, n=140):
 
 
 @pytest.mark.parametrize(
-    ("kind", "guarantee"), [("one", "row"), ("one", "column"), ("differ", "column"), ("both", "column")]
+    ("kind", "guarantee"),
+    [("one", "row"), ("one", "column"), ("differ", "column"), ("both", "column")],
 )
 def test_intervals_of_values_beyond_limits(kind, guarantee):
     outside = 0
@@ -38,7 +39,9 @@ def test_intervals_of_later_rows():
     outside = 0
     for seed in range(N_TABLES):
         frame, truth, _ = table_of(seed, 140, *limits_of("both", seed), labelled=120)
-        fitted = fit_fill(frame.iloc[:139].assign(y=frame["y"].where(frame.index != 0)), "y", **SETTINGS)
+        fitted = fit_fill(
+            frame.iloc[:139].assign(y=frame["y"].where(frame.index != 0)), "y", **SETTINGS
+        )
         new = fitted.new_columns(frame.iloc[139:].assign(y=None))
         outside += not inside(new, truth[139:]).iloc[0]
     assert outside <= binom.ppf(0.999, N_TABLES, 0.1)

@@ -62,7 +62,9 @@ def test_coverage(case):
         else:
             pairs = zip(new["y_set"], truth[asked], strict=True)
             holds = np.array([true in str(words).split(" | ") for words, true in pairs])
-        one = np.random.default_rng(rows).integers(len(holds))  # rows of one table are not independent
+        one = np.random.default_rng(rows).integers(
+            len(holds)
+        )  # rows of one table are not independent
         inside += bool(np.asarray(holds)[one])
         bounded += int((~np.asarray(holds)).sum()) <= result.guarantee.outside.at_most
         rows += 1

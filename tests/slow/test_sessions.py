@@ -56,7 +56,9 @@ def test_intervals_hold_for_the_rows_without_a_label_after_the_draws(tmp_path, m
             frame, truth, SessionSettings(task="numbers", seed=seed, prepared=prepared), tmp_path
         )
         assert pool.sum() == m
-        left = pool & (filled["y_status"] == "answered").to_numpy()  # draws that were skipped are not meant
+        left = (
+            pool & (filled["y_status"] == "answered").to_numpy()
+        )  # draws that were skipped are not meant
         assert left.sum() == m - 60
         outside = int(np.sum(left & ((truth < filled["y_lower"]) | (truth > filled["y_upper"]))))
         shares.append(outside / m)

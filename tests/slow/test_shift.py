@@ -77,7 +77,8 @@ def test_known_probabilities(mask):
 
 def test_known_probabilities_around_a_transducer():
     found = outside(
-        lambda level, known, factor: conformal(level, TransductiveRidge(), labels=Sampled(known)), "mild"
+        lambda level, known, factor: conformal(level, TransductiveRidge(), labels=Sampled(known)),
+        "mild",
     )
     for level, number in found.items():
         assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level), (level, number)
@@ -85,7 +86,9 @@ def test_known_probabilities_around_a_transducer():
 
 @pytest.mark.parametrize("mask", ["label 1.5", "label 2"])
 def test_odds_that_depend_on_the_label_within_the_factor(mask):
-    found = outside(lambda level, known, factor: conformal(level, labels=Chance(sensitivity=factor)), mask)
+    found = outside(
+        lambda level, known, factor: conformal(level, labels=Chance(sensitivity=factor)), mask
+    )
     for level, number in found.items():
         assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level), (level, number)
     usual = outside(lambda level, known, factor: conformal(level), mask)
@@ -100,7 +103,9 @@ def test_sets_of_classes_with_known_probabilities(level):
         for seed in range(SAMPLES):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(240, 2))
-            truth = (X[:, 0] + 1.5 * rng.normal(size=240) > 0).astype(int).astype(str).astype(object)
+            truth = (
+                (X[:, 0] + 1.5 * rng.normal(size=240) > 0).astype(int).astype(str).astype(object)
+            )
             known = 1 / (1 + np.exp(0.4 - X[:, 0] ** 2))
             y = np.where(rng.random(240) < known, truth, None)
             model = conformal(level, LogisticRegression(), labels=Sampled(known)).fit(X, y)
@@ -123,7 +128,9 @@ def test_a_row_of_a_new_group(level):
         new = np.setdiff1d(groups, groups[known])
         row = rng.choice(np.flatnonzero(groups == rng.choice(new)))
         answer = conformal(level, labels=Grouped(groups)).fit(X, y).answer_
-        number += not answer.regions.contains(truth[answer.rows])[np.flatnonzero(answer.rows == row)[0]]
+        number += not answer.regions.contains(truth[answer.rows])[
+            np.flatnonzero(answer.rows == row)[0]
+        ]
     assert number <= binom.ppf(1 - 1e-6, SAMPLES, 1 - level)
     assert number >= binom.ppf(1e-6, SAMPLES, 0.6 * (1 - level))
 

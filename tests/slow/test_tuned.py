@@ -21,7 +21,12 @@ from transduce.methods.confidence_machine.tuned_machine import (
 SPLITS = 2500
 MENU = [
     Setting(kernel, width, ridge)
-    for kernel, width in (("rbf", 0.5), ("rbf", 2.0), ("linear", 1.0), ({"rbf": 1.0, "linear": 0.5}, 1.0))
+    for kernel, width in (
+        ("rbf", 0.5),
+        ("rbf", 2.0),
+        ("linear", 1.0),
+        ({"rbf": 1.0, "linear": 0.5}, 1.0),
+    )
     for ridge in (0.01, 0.3, 3.0)
 ]
 

@@ -21,4 +21,6 @@ def test_numbers(tmp_path):
 @pytest.mark.timeout(3600)
 def test_classes(tmp_path):
     """Equal scores count as inside: no more rows are outside than the law says."""
-    check_laws([split_counts(tmp_path, split, "classification") for split in range(SPLITS)], (False, False))
+    check_laws(
+        [split_counts(tmp_path, split, "classification") for split in range(SPLITS)], (False, False)
+    )

@@ -37,7 +37,9 @@ def inside(answer, labels):
     names = answer.classes.tolist()
     unseen = getattr(answer, "unseen", None)
     return [
-        bool(answer.label_sets[j, names.index(label)]) if label in names else unseen is not None and unseen[j]
+        bool(answer.label_sets[j, names.index(label)])
+        if label in names
+        else unseen is not None and unseen[j]
         for j, label in enumerate(labels)
     ]
 
@@ -53,7 +55,12 @@ def assert_covered(hits, level):
         ("40 by Zipf", 30, 0.9, 3000),
         ("100 by Zipf", 60, 0.8, 1500),
         ("5 alike", 5, 0.8, 4000),
-        ("one and two rare", 9, 0.9, 6000),  # as the last one: covered even if singles count as any other row
+        (
+            "one and two rare",
+            9,
+            0.9,
+            6000,
+        ),  # as the last one: covered even if singles count as any other row
         ("geometric", 19, 0.95, 3000),
         ("two, one rare", 14, 0.9, 4000),
     ],
@@ -68,11 +75,15 @@ def test_sets_by_row(shares, n_labelled, level, tables):
             hits.append(True)  # it is refused, and nothing is said
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 14 labels cannot support what a rare class is asked for
+            warnings.simplefilter(
+                "ignore"
+            )  # 14 labels cannot support what a rare class is asked for
             model = RidgeConfidenceClassifier(confidence=level).fit(X, y)
             by_class = RidgeConfidenceClassifier(confidence=level, label_conditional=True).fit(X, y)
         hits += inside(model.answer_, codes[-1:].astype(float))
-        unsaid.append(codes[-1] in codes[:-1] or inside(by_class.answer_, codes[-1:].astype(float))[0])
+        unsaid.append(
+            codes[-1] in codes[:-1] or inside(by_class.answer_, codes[-1:].astype(float))[0]
+        )
     assert_covered(hits, level)
     assert_covered(unsaid, level)
 
@@ -95,11 +106,15 @@ def test_the_filled_table():
     for seed in range(80):
         X, codes = draw(rng, 31, SHARES["40 by Zipf"])
         names = np.array([f"class {code}" for code in codes], dtype=object)
-        table = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(31) < 30, names, None))
+        table = pd.DataFrame(X, columns=list("abc")).assign(
+            kind=np.where(np.arange(31) < 30, names, None)
+        )
         filled = fill(table, "kind", method="ridge", random_state=seed)
         assert filled.guarantee.kind == "exact"
         said = filled.frame["kind_set"].iloc[-1].split(" | ")
-        hits.append(names[-1] in said or (names[-1] not in names[:-1] and "no label shows" in said[-1]))
+        hits.append(
+            names[-1] in said or (names[-1] not in names[:-1] and "no label shows" in said[-1])
+        )
     assert_covered(hits, 0.9)
 
 
@@ -130,13 +145,17 @@ def test_counts_are_numbers(top):
     for seed in range(60):
         X = rng.normal(size=(21, 2))
         y = np.clip(np.round(top / 2 + 1.5 * X[:, 0] + 2 * rng.normal(size=21)), 0, top)
-        table = pd.DataFrame(X, columns=["a", "b"]).assign(count=np.where(np.arange(21) < 20, y, np.nan))
+        table = pd.DataFrame(X, columns=["a", "b"]).assign(
+            count=np.where(np.arange(21) < 20, y, np.nan)
+        )
         filled = fill(table, "count", method="ridge", random_state=seed)
         exact += filled.guarantee.kind == "exact"
         tasks.add(filled.task)
         last = filled.answer
         hits.append(
-            last.regions.contains(y[-1:])[0] if filled.task == "regression" else inside(last, y[-1:])[0]
+            last.regions.contains(y[-1:])[0]
+            if filled.task == "regression"
+            else inside(last, y[-1:])[0]
         )
     assert tasks == {"regression"}
     assert exact >= 50  # the others differ by the test that compares rows

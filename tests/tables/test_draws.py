@@ -24,7 +24,10 @@ def table():
 
 def drawn_rows(parts, seed=0, **numbers):
     """Return the rows drawn, as a sorted list of what is in them."""
-    scans = [scan_rows(part, part["y"].isna().to_numpy(), "y", Options(random_state=seed)) for part in parts]
+    scans = [
+        scan_rows(part, part["y"].isna().to_numpy(), "y", Options(random_state=seed))
+        for part in parts
+    ]
     roles = draw_roles(scans, **numbers)
     return [
         sorted(tuple(map(str, parts[part].iloc[row])) for part, row in places.tolist())
@@ -37,14 +40,19 @@ def test_parts_and_order_change_nothing(table):
     whole = drawn_rows([table], **numbers)
     assert [len(rows) for rows in whole] == [50, 20, 100]
     shuffled = table.sample(frac=1.0, random_state=1)
-    assert drawn_rows([shuffled.iloc[:10], shuffled.iloc[10:333], shuffled.iloc[333:]], **numbers) == whole
+    assert (
+        drawn_rows([shuffled.iloc[:10], shuffled.iloc[10:333], shuffled.iloc[333:]], **numbers)
+        == whole
+    )
     assert drawn_rows([table], seed=1, **numbers) != whole
 
 
 def test_copies_of_a_row_are_drawn_one_by_one(table):
     few = table[["a", "y"]].assign(y=np.nan)
     whole = drawn_rows([few], n_calibration=0, n_visible=0, n_sampled=100)
-    halves = drawn_rows([few.iloc[200:], few.iloc[:200]], n_calibration=0, n_visible=0, n_sampled=100)
+    halves = drawn_rows(
+        [few.iloc[200:], few.iloc[:200]], n_calibration=0, n_visible=0, n_sampled=100
+    )
     assert len(whole[2]) == 100
     assert whole == halves
 

@@ -8,7 +8,11 @@ import pytest
 
 from transduce.tables.features import vectorize
 
-WORDS = ["the red house by the sea", "a small flat near the old town", "one room and a kitchen, no bath"]
+WORDS = [
+    "the red house by the sea",
+    "a small flat near the old town",
+    "one room and a kitchen, no bath",
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +55,9 @@ def test_the_same_rows_become_the_same_features(table, features):
 def test_each_row_by_itself(table, features):
     encoder = pickle.loads(pickle.dumps(features.encoder))
     whole = encoder.transform(table)
-    parts = [encoder.transform(table.iloc[rows]) for rows in (slice(0, 1), slice(1, 50), slice(50, None))]
+    parts = [
+        encoder.transform(table.iloc[rows]) for rows in (slice(0, 1), slice(1, 50), slice(50, None))
+    ]
     np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12, atol=1e-12)
     assert encoder.transform(table.iloc[:0]).shape == (0, whole.shape[1])
 
@@ -98,7 +104,11 @@ def test_dates_are_read_as_skrub_reads_them(zone, step):
     scales = [scale for scale in features.encoder.scales if scale.feature != "d is missing"]
     own = [scale.apply(values) for scale, values in zip(scales, slow.T, strict=True)]
     np.testing.assert_array_equal(features.matrix[:, : len(own)], np.column_stack(own))
-    for other in (holes, holes.astype(str).mask(holes.isna(), None), pd.to_datetime(holes, utc=True)):
+    for other in (
+        holes,
+        holes.astype(str).mask(holes.isna(), None),
+        pd.to_datetime(holes, utc=True),
+    ):
         found = features.encoder.transform(pd.DataFrame({"d": other}))
         np.testing.assert_array_equal(found, features.matrix)
 
@@ -110,10 +120,14 @@ def test_every_second_of_a_date_counts():
 
 @pytest.mark.parametrize("zone", ["Africa/Cairo", "America/Havana"])
 def test_where_the_clock_changes_at_midnight(zone):
-    dates = pd.Series(pd.date_range("2023-01-01", periods=8760, freq="h", tz="UTC")).dt.tz_convert(zone)
+    dates = pd.Series(pd.date_range("2023-01-01", periods=8760, freq="h", tz="UTC")).dt.tz_convert(
+        zone
+    )
     features = vectorize(pd.DataFrame({"d": dates}))
     assert "d: hour" in features.names
-    np.testing.assert_array_equal(features.encoder.transform(pd.DataFrame({"d": dates})), features.matrix)
+    np.testing.assert_array_equal(
+        features.encoder.transform(pd.DataFrame({"d": dates})), features.matrix
+    )
 
 
 def test_cells_of_later_rows_are_noted_as_those_of_the_table(table, features):
@@ -125,7 +139,13 @@ def test_cells_of_later_rows_are_noted_as_those_of_the_table(table, features):
     own, later = vectorize(bad, "y", text=["text"]).notes, features.encoder.notes(bad, rows)
     unseen = "'few': 2 cells hold categories that the fit did not see: 'd' (row 7), 'e' (row 10)."
     assert [note for note in later if note not in own] == [unseen]
-    assert sum("not a number" in note or "not numbers" in note or "not a date" in note for note in later) == 3
+    assert (
+        sum(
+            "not a number" in note or "not numbers" in note or "not a date" in note
+            for note in later
+        )
+        == 3
+    )
     assert any(note.startswith("'number': 2 cells were taken as missing") for note in later)
     assert features.encoder.notes(bad.iloc[[6]], np.array([41])) == [
         "'few': 1 cell holds a category that the fit did not see: 'd' (row 42)."

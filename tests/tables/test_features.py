@@ -18,7 +18,11 @@ N = 60
 
 def kinds(frame, **settings):
     features = vectorize(pd.DataFrame(frame), **settings)
-    assert features.matrix.shape == (len(frame), len(features.names)) == (len(frame), len(features.origins))
+    assert (
+        features.matrix.shape
+        == (len(frame), len(features.names))
+        == (len(frame), len(features.origins))
+    )
     assert np.isfinite(features.matrix).all()
     np.testing.assert_allclose(features.matrix.mean(axis=0), 0, atol=1e-9)
     for name in dict.fromkeys(features.origins):
@@ -50,7 +54,8 @@ def test_every_column_counts_the_same():
             "size": random.normal(7.0, 3.0, n),
             "colour": random.choice(list("abcdefgh"), n),
             "place": random.choice([f"town {k}" for k in range(60)], n),
-            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(random.integers(0, 900, n), unit="D"),
+            "day": pd.Timestamp("2024-01-01")
+            + pd.to_timedelta(random.integers(0, 900, n), unit="D"),
         }
     )
     features = kinds(frame)
@@ -61,7 +66,9 @@ def test_every_column_counts_the_same():
 
 def test_rare_values_are_not_far_off():
     n = 500
-    frame = pd.DataFrame({"x": np.arange(n) % 9.0, "rare": np.zeros(n), "few": np.zeros(n), "kind": "plain"})
+    frame = pd.DataFrame(
+        {"x": np.arange(n) % 9.0, "rare": np.zeros(n), "few": np.zeros(n), "kind": "plain"}
+    )
     frame["day"] = pd.Timestamp("2024-03-04")
     frame["when"] = pd.Timestamp("2024-03-04") + pd.to_timedelta(np.arange(n) % 300, unit="D")
     frame.loc[3, "x"] = np.nan
@@ -152,7 +159,9 @@ def test_kinds(values, kind, n_features):
     assert features.origins.count("x") == n_features
 
 
-@pytest.mark.parametrize("name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", "__index_level_0__", ""])
+@pytest.mark.parametrize(
+    "name", ["id", "house_id", "HouseID", "key", "Unnamed: 0", "__index_level_0__", ""]
+)
 def test_counters_called_id_are_dropped(name):
     features = kinds(pd.DataFrame({name: range(N), "video": range(N)}))
     assert features.origins == ["video"]
@@ -170,14 +179,19 @@ def test_settings():
 def test_the_target_is_never_seen():
     frame, _ = wild_table("mixed")
     other = frame.assign(target=frame["target"].sample(frac=1, random_state=0).to_numpy())
-    np.testing.assert_array_equal(vectorize(frame, "target").matrix, vectorize(other, "target").matrix)
+    np.testing.assert_array_equal(
+        vectorize(frame, "target").matrix, vectorize(other, "target").matrix
+    )
 
 
 def test_text_is_reduced():
     rng = np.random.default_rng(0)
     words = [f"word{k}" for k in range(200)]
     frame = pd.DataFrame(
-        {"t": [" ".join(rng.choice(words, 8)) for _ in range(N)], "none": ["! ?"] * (N - 1) + [". . . ."]}
+        {
+            "t": [" ".join(rng.choice(words, 8)) for _ in range(N)],
+            "none": ["! ?"] * (N - 1) + [". . . ."],
+        }
     )
     features = kinds(frame, text=["none"])
     assert features.columns["kind"].tolist() == ["text", "constant"]
@@ -248,7 +262,9 @@ def test_words_of_many_texts_are_reduced_along_directions_of_some(fitted, monkey
     """Texts that differ in three directions differ in them wherever one looks: their products stay as they are."""
     monkeypatch.setattr(features_module, "FITTED_TEXTS", fitted)
     rng = np.random.default_rng(0)
-    weights = sp.csr_array(rng.random((200, 3)) @ (rng.random((3, 40)) * (rng.random((3, 40)) < 0.5)))
+    weights = sp.csr_array(
+        rng.random((200, 3)) @ (rng.random((3, 40)) * (rng.random((3, 40)) < 0.5))
+    )
     reduction, along = reduce_words(weights, 3, 0)
     np.testing.assert_allclose(along @ along.T, (weights @ weights.T).toarray(), atol=1e-9)
     np.testing.assert_allclose(reduction.transform(weights), along, atol=1e-9)

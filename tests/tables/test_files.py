@@ -63,7 +63,9 @@ def test_old_fields_come_back_byte_by_byte(tmp_path, encoding, end, last):
         f"{line},{more}"
         for line, more in zip(lines, ["y_filled,y_status", "1.5,given", "2,answered"], strict=True)
     ]
-    assert (tmp_path / "b.csv").read_bytes() == (end.join(wanted) + (end if last else "")).encode(encoding)
+    assert (tmp_path / "b.csv").read_bytes() == (end.join(wanted) + (end if last else "")).encode(
+        encoding
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,9 +114,16 @@ def test_json_lines_keep_their_text(tmp_path):
     assert lines[0] == '{"a": 1.50, "b": "é\u2028", "y_filled": null, "y_status": "given"}'
     assert json.loads(lines[1]) == {"y_filled": None, "y_status": "answered"}
     pd.DataFrame({"own": [np.inf, 1.0]}).to_parquet(tmp_path / "c.parquet")
-    write(tmp_path / "c.json", tables.read(tmp_path / "c.parquet"), NEW.assign(y_filled=[-np.inf, 2.0]))
+    write(
+        tmp_path / "c.json",
+        tables.read(tmp_path / "c.parquet"),
+        NEW.assign(y_filled=[-np.inf, 2.0]),
+    )
     found = json.loads((tmp_path / "c.json").read_text())
-    assert [list(row.values())[:2] for row in found] == [["inf", None], [1.0, 2.0]]  # own cells stay
+    assert [list(row.values())[:2] for row in found] == [
+        ["inf", None],
+        [1.0, 2.0],
+    ]  # own cells stay
 
 
 def test_excel_keeps_its_cells(tmp_path):
@@ -122,7 +131,12 @@ def test_excel_keeps_its_cells(tmp_path):
 
     book = openpyxl.Workbook()
     sheet = book.worksheets[0]
-    for row in (["a", "when"], [1, pd.Timestamp("2020-01-02").to_pydatetime()], [None, None], ["x", None]):
+    for row in (
+        ["a", "when"],
+        [1, pd.Timestamp("2020-01-02").to_pydatetime()],
+        [None, None],
+        ["x", None],
+    ):
         sheet.append(row)
     sheet["A2"].number_format = "0.000"
     book.create_sheet("other")["A1"] = "kept"
@@ -137,7 +151,9 @@ def test_excel_keeps_its_cells(tmp_path):
     assert back["other"]["A1"].value == "kept"
 
 
-@pytest.mark.parametrize("name", ["b.csv.gz", "b.tsv", "b.parquet", "b.jsonl.zip", "b.xlsx", "b.csv.zip"])
+@pytest.mark.parametrize(
+    "name", ["b.csv.gz", "b.tsv", "b.parquet", "b.jsonl.zip", "b.xlsx", "b.csv.zip"]
+)
 def test_any_kind_is_written_from_any_other(tmp_path, name):
     table = read_bytes(tmp_path, "a.csv", b"a,b\n1,x\n2,\n")
     write(tmp_path / name, table, NEW)
@@ -295,7 +311,9 @@ def test_other_refusals(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="holds 2 files"):
         read_bytes(tmp_path, "a.zip", buffer.getvalue())
     monkeypatch.setattr(tables, "memory_free", lambda: 50)
-    with pytest.raises(MemoryError, match=r"needs about .* GB of memory and .* anyway with force=True\."):
+    with pytest.raises(
+        MemoryError, match=r"needs about .* GB of memory and .* anyway with force=True\."
+    ):
         tables.read(tmp_path / "a.csv")
     assert len(tables.read(tmp_path / "a.csv", force=True).frame) == 2
 

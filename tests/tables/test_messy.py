@@ -39,7 +39,9 @@ def survey():
         member = ["true", "TRUE", "False"][i % 3]
         return f"{i + 1},{age},{['agree', ' disagree'][i % 2]},{member},{'' if i % 3 == 0 else age}"
 
-    return "a.csv", lines("respondent,age,likes it,member,y", row).replace(",999\n", ",40\n").encode()
+    return "a.csv", lines("respondent,age,likes it,member,y", row).replace(
+        ",999\n", ",40\n"
+    ).encode()
 
 
 def sensor():
@@ -90,7 +92,12 @@ def orders():
         date = pd.Timestamp("2024-01-01").to_pydatetime() + pd.Timedelta(days=i)
         quantity = str(int(A[i])) if i % 9 else int(A[i])
         sheet.append(
-            [date, quantity, None if i % 2 else round(5 * A[i], 2), "=A1" if i == 3 else f"lot {i % 7}"]
+            [
+                date,
+                quantity,
+                None if i % 2 else round(5 * A[i], 2),
+                "=A1" if i == 3 else f"lot {i % 7}",
+            ]
         )
     book.save("a.xlsx")
     return "a.xlsx", None
@@ -130,7 +137,11 @@ def cars():
         ),
         (survey, "--task regression", ["'age' holds 999 (6 cells)"]),
         (sensor, "", ["'ERR' (rows 8, 48 and 88)", "'temp' holds 32767 (3 cells)"]),
-        (bank, "", ["brackets mean minus", "'unknown' (4) were taken as labels", "--missing unknown"]),
+        (
+            bank,
+            "",
+            ["brackets mean minus", "'unknown' (4) were taken as labels", "--missing unknown"],
+        ),
         (codes, "", ["Left out: 'empty' (empty), 'constant' (constant)"]),
         (nested, "", ["Left out: 'id' (identifier)"]),
         (orders, "", 1),
@@ -140,7 +151,10 @@ def cars():
         (
             chemistry,
             "",
-            ["'uncertain': 120 cells were read as the number in each", "'range': 120 of 120 cells, such as"],
+            [
+                "'uncertain': 120 cells were read as the number in each",
+                "'range': 120 of 120 cells, such as",
+            ],
         ),
         (cars, "", 1),
         (cars, "--missing=-999", ["read as numbers"]),
@@ -151,7 +165,9 @@ def test_nothing_is_silently_wrong(make, options, said, tmp_path, monkeypatch):
     name, content = make()
     if content is not None:
         Path(name).write_bytes(content)
-    result = CliRunner().invoke(app, ["fill", name, "--target", "y", "--method", "ridge", *options.split()])
+    result = CliRunner().invoke(
+        app, ["fill", name, "--target", "y", "--method", "ridge", *options.split()]
+    )
     if said == 1:
         assert result.exit_code == 1
         sentence = result.stderr.splitlines()[-1]

@@ -57,7 +57,8 @@ FAR = pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 has dates from 1
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=FAR if case in ("ends of time", "digits") else ()) for case in CASES]
+    "case",
+    [pytest.param(case, marks=FAR if case in ("ends of time", "digits") else ()) for case in CASES],
 )
 def test_cells_come_back_as_they_were(case):
     cells, step, later = CASES[case]
@@ -71,7 +72,10 @@ def test_cells_come_back_as_they_were(case):
     pd.testing.assert_series_equal(back, column.reset_index(drop=True), check_names=False)
     assert moments.written(numbers[:1] + 1 / 3, np.ceil)[0] == later
     assert moments.written(numbers[:1] + 1e-9, np.ceil)[0] == column[0]
-    assert moments.written(numbers[:1] - 1 / 3 * (numbers[0] > 1), np.ceil)[0] == column[0] or step == "ms"
+    assert (
+        moments.written(numbers[:1] - 1 / 3 * (numbers[0] > 1), np.ceil)[0] == column[0]
+        or step == "ms"
+    )
     assert moments.written(np.array([np.inf, -np.inf, 1e30, np.nan])).isna().all()
     assert isinstance(moments.shown(numbers[0]), str)
 

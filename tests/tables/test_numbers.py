@@ -91,7 +91,9 @@ def test_a_dirty_predictor_still_predicts():
     clean = fill(frame, "y", method="ridge")
     frame.loc[[3, 8], "a"] = ["n.d.", "<0.5"]
     dirty = fill(frame, "y", method="ridge")
-    widths = [np.nanmedian(found.frame["y_upper"] - found.frame["y_lower"]) for found in (clean, dirty)]
+    widths = [
+        np.nanmedian(found.frame["y_upper"] - found.frame["y_lower"]) for found in (clean, dirty)
+    ]
     rows = clean.answer.rows[~np.isin(clean.answer.rows, [3, 8])]
     assert np.abs(dirty.frame["y_filled"].to_numpy() - 2 * a)[rows].max() < 0.2 * np.std(2 * a)
     assert widths[0] < widths[1] < np.std(2 * a)
@@ -152,7 +154,12 @@ def test_absurd_numbers_are_named():
 
 def test_long_tails_are_not_absurd():
     random = np.random.default_rng(0)
-    for values in (random.lognormal(10, 2, 500), random.standard_cauchy(50), [0.0] * 50 + [1e9], [1.0, 1e9]):
+    for values in (
+        random.lognormal(10, 2, 500),
+        random.standard_cauchy(50),
+        [0.0] * 50 + [1e9],
+        [1.0, 1e9],
+    ):
         assert far_note("a", np.asarray(values), np.arange(len(values))) == []
 
 
@@ -170,7 +177,9 @@ def test_ranges_are_said_to_be_read_by_their_letters():
     assert len(notes) == 1
     assert "are not numbers of one kind, and all were read by their letters" in notes[0]
     assert (
-        vectorize(pd.DataFrame({"a": [f"street {k % 3}" for k in range(N)], "b": np.arange(N) % 9})).notes
+        vectorize(
+            pd.DataFrame({"a": [f"street {k % 3}" for k in range(N)], "b": np.arange(N) % 9})
+        ).notes
         == []
     )
 
@@ -180,7 +189,9 @@ def test_very_long_digits_are_names():
     assert vectorize(frame).columns["kind"].tolist() == ["identifier", "number"]
 
 
-@pytest.mark.parametrize("values", [np.arange(990.0, 1010), [0, 99, 50, 70], [1, 999], np.arange(2000.0)])
+@pytest.mark.parametrize(
+    "values", [np.arange(990.0, 1010), [0, 99, 50, 70], [1, 999], np.arange(2000.0)]
+)
 def test_ordinary_numbers_are_no_sentinels(values):
     assert sentinels(np.sort(np.asarray(values, dtype=float))) == {}
 
@@ -229,7 +240,11 @@ def table_with(labels):
 def test_a_target_whose_holes_are_marked_in_another_way(mark, kind):
     """Nothing is learnt from the marks: the sentence names them and the option, which then fills the cells."""
     values = np.round(np.random.default_rng(1).normal(50, 9, 60), 2)
-    labels = list(values) if kind == "numbers" else [("low", "high")[int(value > 50)] for value in values]
+    labels = (
+        list(values)
+        if kind == "numbers"
+        else [("low", "high")[int(value > 50)] for value in values]
+    )
     if isinstance(mark, str) and kind == "numbers":
         labels = [str(label) for label in labels]
     labels[::3] = [mark] * 20
@@ -251,14 +266,19 @@ def test_marked_holes_are_filled():
 def test_marks_among_numbers_are_refused(mark):
     labels = [f"{value:.1f}" for value in np.random.default_rng(1).normal(50, 9, 60)]
     labels[::3], labels[1], labels[4] = [None] * 20, mark, mark
-    with pytest.raises(ValueError, match=r"2 of its 40 labels are not: .*\(rows 2 and 5\).*missing="):
+    with pytest.raises(
+        ValueError, match=r"2 of its 40 labels are not: .*\(rows 2 and 5\).*missing="
+    ):
         read_target(table_with(labels), "y")
 
 
 def test_marks_among_classes_and_sentinels_among_numbers_are_noted():
     labels = ["u", "v", None, "u", "v", "-"] * 20
     notes = read_target(table_with(labels), "y").notes
-    assert any("'-' (20) were taken as labels; if they are not, use missing=['-']" in note for note in notes)
+    assert any(
+        "'-' (20) were taken as labels; if they are not, use missing=['-']" in note
+        for note in notes
+    )
     values = np.random.default_rng(1).normal(50, 9, 60)
     values[::3], values[[1, 4]] = np.nan, -999
     notes = read_target(table_with(list(values)), "y").notes
@@ -303,7 +323,9 @@ def test_one_unit_has_many_spellings(cells, values):
     found = read_numbers(cells)
     np.testing.assert_array_equal(found.values, values)
     assert found.nearly_all
-    later, side = read_cells(pd.Series(cells), found.decimal, found.unit)  # as in rows that come later
+    later, side = read_cells(
+        pd.Series(cells), found.decimal, found.unit
+    )  # as in rows that come later
     np.testing.assert_array_equal(later, values)
     assert not side.any()
 
@@ -314,7 +336,18 @@ def test_texts_at_once_are_read_and_written_as_one_by_one(decimal):
     random = np.random.default_rng(0)
     sizes = random.normal(size=400) * 10.0 ** random.integers(-20, 21, 400)
     values = np.array(
-        [*sizes, *np.round(sizes, 2), *np.round(sizes), 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-4, 1e10]
+        [
+            *sizes,
+            *np.round(sizes, 2),
+            *np.round(sizes),
+            0.0,
+            -0.0,
+            np.nan,
+            np.inf,
+            -np.inf,
+            1e-4,
+            1e10,
+        ]
     )
     texts = number_texts(values, decimal).to_pylist()
     assert texts == [number_text(value, decimal) for value in values]
@@ -362,7 +395,10 @@ def test_what_is_not_of_one_unit_is_left(cells):
 
 def test_units_are_named_where_they_differ():
     assert units_in(["72 m²", "80 m2", "75 m²", "700 sqft", "60"]) == ["m²", "sqft"]
-    assert units_in(["<1", "5*", "7²", "~8", "5 mg", "6 MG", "7 Mg"]) == ["MG", "Mg"]  # mega is not milli
+    assert units_in(["<1", "5*", "7²", "~8", "5 mg", "6 MG", "7 Mg"]) == [
+        "MG",
+        "Mg",
+    ]  # mega is not milli
 
 
 def test_limits_and_marks_of_many_numbers_are_not_a_unit():
@@ -374,7 +410,9 @@ def test_limits_and_marks_of_many_numbers_are_not_a_unit():
 
 def test_the_number_among_words_counts_where_somebody_says_so():
     cells = ["72 m²", "700 sqft", "size 60, bright", "3 or 4", "none given", None]
-    np.testing.assert_array_equal(read_numbers(cells, anywhere=True).values, [72, 700, 60, *[np.nan] * 3])
+    np.testing.assert_array_equal(
+        read_numbers(cells, anywhere=True).values, [72, 700, 60, *[np.nan] * 3]
+    )
 
 
 def test_a_text_that_occurs_often_is_read_as_often():

@@ -19,7 +19,14 @@ from transduce import fill
 from transduce.filling import fill_folder, load, save
 from transduce.tables import files
 from transduce.tables.features import vectorize
-from transduce.tables.pictures import LENGTH, file_below, picture_features, preview, read_pictures, small_copy
+from transduce.tables.pictures import (
+    LENGTH,
+    file_below,
+    picture_features,
+    preview,
+    read_pictures,
+    small_copy,
+)
 
 INKS = [(200, 30, 30), (30, 160, 40), (30, 40, 200)]
 
@@ -43,7 +50,8 @@ def drawn(rng, ink, count, turn, side=48):
             beside = across * np.array([-np.sin(angle), np.cos(angle)])
             corners = [(1, 1), (1, -1), (-1, -1), (-1, 1)]
             draw.polygon(
-                [tuple(np.array([x, y]) + a * along + b * beside) for a, b in corners], fill=INKS[ink]
+                [tuple(np.array([x, y]) + a * along + b * beside) for a, b in corners],
+                fill=INKS[ink],
             )
     return image
 
@@ -61,12 +69,15 @@ def shapes(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "kind", ["orientation", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("colour", "count"))]
+    "kind",
+    ["orientation", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("colour", "count"))],
 )
 def test_what_is_drawn_decides_the_class(shapes, kind):
     folder, about = shapes
     labels = about[kind].map(["a", "b", "c"].__getitem__)
-    frame = pd.DataFrame({"image": about["image"], "class": labels.where(np.arange(330) < 100, None)})
+    frame = pd.DataFrame(
+        {"image": about["image"], "class": labels.where(np.arange(330) < 100, None)}
+    )
     found = fill(frame, "class", method="forest", pictures=str(folder))
     right = np.mean(found.frame["class_filled"][100:] == labels[100:])
     assert right > 0.9
@@ -84,7 +95,8 @@ def test_digits_as_files_are_answered_as_well_as_pixels(tmp_path):
     pixels = pd.DataFrame(digits.data[rows]).rename(columns=str).assign(y=labels)
     right = [
         np.mean(
-            fill(table, "y", method="forest", pictures=str(tmp_path)).frame["y_filled"][100:] == shown[100:]
+            fill(table, "y", method="forest", pictures=str(tmp_path)).frame["y_filled"][100:]
+            == shown[100:]
         )
         for table in (files_of, pixels)
     ]
@@ -104,9 +116,14 @@ def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path, no_figures):
     paths = some.assign(image=[PureWindowsPath(name) for name in some["image"]])
     buffers = some.assign(image=[*map(bytearray, contents[:30]), *map(memoryview, contents[30:])])
     in_text = [base64.b64encode(one).decode() for one in contents]
-    in_text = some.assign(image=[f"data:image/png;base64,{one}" if len(one) % 2 else one for one in in_text])
+    in_text = some.assign(
+        image=[f"data:image/png;base64,{one}" if len(one) % 2 else one for one in in_text]
+    )
     more = some.assign(image=[{**one, "width": 64} for one in records])
-    tables = [files.read(folder / name).frame for name in ("records.parquet", "bytes.parquet", "files.csv")]
+    tables = [
+        files.read(folder / name).frame
+        for name in ("records.parquet", "bytes.parquet", "files.csv")
+    ]
     tables += [links, paths, buffers, in_text, more]
     found = [vectorize(table, "y", folder=folder).matrix for table in tables]
     for other in found[1:]:
@@ -140,10 +157,15 @@ def png_of_size(width, height):
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
 
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
     )
 
 
@@ -199,7 +221,10 @@ def test_faulty_files_are_counted_and_named(shapes, tmp_path):
 
 def test_nothing_to_see_is_left_out(tmp_path):
     frame = pd.DataFrame(
-        {"image": [f"{k}.png" for k in range(20)], "blob": [b"\x00\x01" + bytes([k]) for k in range(20)]}
+        {
+            "image": [f"{k}.png" for k in range(20)],
+            "blob": [b"\x00\x01" + bytes([k]) for k in range(20)],
+        }
     )
     features = vectorize(frame.assign(x=np.arange(20.0)), folder=tmp_path)
     assert features.columns["treatment"].tolist()[:2] == ["dropped: none could be read"] * 2
@@ -209,9 +234,14 @@ def test_nothing_to_see_is_left_out(tmp_path):
         "and 15 others. Say below which folder they are with pictures='FOLDER'."
     )
     assert "20 cells cannot be read" in features.notes[1]
-    with pytest.raises(ValueError, match=r"nothing to learn from\. 'image': 20 files are not there"):
+    with pytest.raises(
+        ValueError, match=r"nothing to learn from\. 'image': 20 files are not there"
+    ):
         fill(frame[["image"]].assign(y=[*range(15), *[None] * 5]), "y", pictures=str(tmp_path))
-    empty = [{"bytes": None, "path": None}, {"bytes": encoded(Image.new("L", (9, 9))), "path": None}] * 5
+    empty = [
+        {"bytes": None, "path": None},
+        {"bytes": encoded(Image.new("L", (9, 9))), "path": None},
+    ] * 5
     assert vectorize(pd.DataFrame({"image": empty})).columns["n_missing"][0] == 5
 
 

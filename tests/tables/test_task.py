@@ -63,7 +63,8 @@ def test_no_label_changes_the_reading_unless_it_is_decisive(labels, which):
     if not all(2 <= len(set(some)) < len(some) for some in (labels, fewer)):
         return  # refused if they are classes
     one, other = (
-        read_target(pd.DataFrame({"y": [*some, None]}, dtype=float), "y") for some in (labels, fewer)
+        read_target(pd.DataFrame({"y": [*some, None]}, dtype=float), "y")
+        for some in (labels, fewer)
     )
     if one.task != other.task:
         assert one.task == "regression"
@@ -110,5 +111,10 @@ def test_categories_that_differ_by_part_are_classes(tmp_path):
     parts = dask.from_pandas(pd.DataFrame({"a": a, "y": y}), npartitions=2)
     found = fill(parts.assign(y=parts["y"].astype("category")), "y", method="ridge")
     assert found.task == "classification"
-    save(tmp_path / "m.transduce", pd.DataFrame({"a": a, "y": y.astype("category")}), "y", method="ridge")
+    save(
+        tmp_path / "m.transduce",
+        pd.DataFrame({"a": a, "y": y.astype("category")}),
+        "y",
+        method="ridge",
+    )
     assert load(tmp_path / "m.transduce").reading.task == "classification"

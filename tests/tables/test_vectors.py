@@ -46,7 +46,9 @@ def filled(table):
 def stored(frame, kind, folder):
     """The same table, from another place."""
     path, lists = folder / f"table{kind}", frame["v"].tolist()
-    arrow = pa.table({"v": pa.array(lists, pa.list_(pa.float64(), LENGTH)), **frame.drop(columns="v")})
+    arrow = pa.table(
+        {"v": pa.array(lists, pa.list_(pa.float64(), LENGTH)), **frame.drop(columns="v")}
+    )
     if kind == ".parquet":
         parquet.write_table(pa.Table.from_pandas(frame), path)
     elif kind == ".feather":
@@ -54,7 +56,9 @@ def stored(frame, kind, folder):
     elif kind == ".jsonl":
         frame.to_json(path, orient="records", lines=True, double_precision=15)
     elif kind == ".json":
-        path.write_text(json.dumps(json.loads(frame.to_json(orient="records", double_precision=15))))
+        path.write_text(
+            json.dumps(json.loads(frame.to_json(orient="records", double_precision=15)))
+        )
     elif kind in (".csv", ".xlsx"):
         texts = frame.assign(v=frame["v"].map(str))
         texts.to_csv(path, index=False) if kind == ".csv" else texts.to_excel(path, index=False)
@@ -66,7 +70,17 @@ def stored(frame, kind, folder):
     return files.read(path)
 
 
-KINDS = [".parquet", ".feather", ".jsonl", ".json", ".csv", ".xlsx", "arrays", "polars list", "polars array"]
+KINDS = [
+    ".parquet",
+    ".feather",
+    ".jsonl",
+    ".json",
+    ".csv",
+    ".xlsx",
+    "arrays",
+    "polars list",
+    "polars array",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +108,9 @@ def test_the_same_answers_in_parts(table, filled, tmp_path, kind):
     if kind != "parquet":
         texts = {name: table[name].map(str, na_action="ignore") for name in ("size", "y")}
         filled = fill(table.assign(**texts), "y", task="regression", **SETTINGS)
-    np.testing.assert_allclose(found["y_filled"], filled.new["y_filled"], atol=1e-6)  # digits of the labels
+    np.testing.assert_allclose(
+        found["y_filled"], filled.new["y_filled"], atol=1e-6
+    )  # digits of the labels
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -103,7 +119,9 @@ def test_the_same_answers_on_dask(table, filled, as_text):
     import dask.dataframe as dd
 
     with dask.config.set({"dataframe.convert-string": as_text}):
-        found = fill(dd.from_pandas(table, npartitions=3), "y", **SETTINGS).frame.compute(scheduler="sync")
+        found = fill(dd.from_pandas(table, npartitions=3), "y", **SETTINGS).frame.compute(
+            scheduler="sync"
+        )
     np.testing.assert_array_equal(found[NEW].to_numpy(float), filled.new[NEW].to_numpy(float))
 
 
@@ -155,7 +173,9 @@ def test_vectors_of_unit_length_are_compared_by_cosine():
 def test_long_vectors_are_projected(shape, unit):
     n, d = shape
     random = np.random.default_rng(2)
-    X = random.normal(size=(n, 20)) @ random.normal(size=(20, d)) + 0.01 * random.normal(size=(n, d))
+    X = random.normal(size=(n, 20)) @ random.normal(size=(20, d)) + 0.01 * random.normal(
+        size=(n, d)
+    )
     X = X / np.linalg.norm(X, axis=1, keepdims=True) if unit else X
     frame = pd.DataFrame({"v": list(X.astype(np.float32))})
     features = vectorize(frame)
@@ -164,7 +184,9 @@ def test_long_vectors_are_projected(shape, unit):
     assert features.matrix.var(axis=0).sum() == pytest.approx(1.0)
     scaled = X - X.mean(axis=0)
     scaled = scaled / (np.sqrt(scaled.var(axis=0).sum()) if unit else scaled.std(axis=0) * d**0.5)
-    here, there = (np.square(Z[:50, None] - Z[None, :50]).sum(axis=2) for Z in (features.matrix, scaled))
+    here, there = (
+        np.square(Z[:50, None] - Z[None, :50]).sum(axis=2) for Z in (features.matrix, scaled)
+    )
     np.testing.assert_allclose(here, there, rtol=0.02, atol=0.02)
     mixed = frame.sample(frac=1.0, random_state=0)
     np.testing.assert_array_equal(vectorize(mixed).matrix, features.matrix[mixed.index])
@@ -179,13 +201,19 @@ def test_gaps_are_counted_and_named():
     cells[7][2], cells[8][1] = np.nan, np.inf
     features = vectorize(pd.DataFrame({"v": cells, "x": random.normal(size=60)}))
     (note,) = features.notes
-    for words in ("1 cell is empty", "2 vectors have another length", "1 cell holds something else"):
+    for words in (
+        "1 cell is empty",
+        "2 vectors have another length",
+        "1 cell holds something else",
+    ):
         assert words in note
     assert "2 vectors have gaps or infinite numbers" in note
     assert "v is missing" in features.names
     block = features.matrix[:, [name.startswith("v: ") for name in features.names]]
     assert np.unique(block[[3, 4, 5, 6]], axis=0).shape == (1, 8)
-    assert np.isfinite(features.encoder.transform(pd.DataFrame({"v": [None, "x", [1.0]], "x": 0.0}))).all()
+    assert np.isfinite(
+        features.encoder.transform(pd.DataFrame({"v": [None, "x", [1.0]], "x": 0.0}))
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +248,8 @@ def test_a_column_without_a_prevailing_length_is_left_out(cells):
 def test_other_lists_and_texts_are_no_vectors(cells):
     assert read_vectors(pd.Series(cells)) is None
     assert (
-        "vector" not in vectorize(pd.DataFrame({"v": cells, "x": np.arange(15.0)})).columns["kind"].tolist()
+        "vector"
+        not in vectorize(pd.DataFrame({"v": cells, "x": np.arange(15.0)})).columns["kind"].tolist()
     )
 
 
@@ -229,7 +258,10 @@ def test_constant_and_empty_vectors():
         kinds = vectorize(pd.DataFrame({"a": cells, "x": range(5)})).columns
         assert kinds["kind"].tolist() == ["constant", "number"]
     assert vectorize(pd.DataFrame({"a": [list(range(300))]})).matrix.shape == (1, 0)
-    assert vectorize(pd.DataFrame({"a": pd.Series([None] * 5, dtype=object)})).matrix.shape == (5, 0)
+    assert vectorize(pd.DataFrame({"a": pd.Series([None] * 5, dtype=object)})).matrix.shape == (
+        5,
+        0,
+    )
 
 
 def test_hashes_depend_on_the_numbers_alone(table):
@@ -261,17 +293,30 @@ def test_hashes_depend_on_the_numbers_alone(table):
 def test_vectors_as_other_programs_write_them(write):
     rows = [[0.5, -1.25, 3.0, float("nan")] * 2, [1e-5, 2.0, float("inf"), 4.0] * 2]
     found = read_vectors(pd.Series([*map(write, rows), None]))
-    np.testing.assert_array_equal(found.matrix(8), np.array([*rows, [np.nan] * 8], dtype=np.float32))
+    np.testing.assert_array_equal(
+        found.matrix(8), np.array([*rows, [np.nan] * 8], dtype=np.float32)
+    )
 
 
 @pytest.mark.parametrize(
-    "make", [tuple, deque, pd.Series, np.float16, np.ma.array, lambda row: array.array("f", row), csr_array]
+    "make",
+    [
+        tuple,
+        deque,
+        pd.Series,
+        np.float16,
+        np.ma.array,
+        lambda row: array.array("f", row),
+        csr_array,
+    ],
 )
 def test_lists_of_any_make_are_vectors(make):
     rows = np.arange(24.0).reshape(6, 4)
     found = read_vectors(pd.Series([make(row) for row in rows], dtype=object))
     np.testing.assert_array_equal(found.matrix(4), rows)
-    nested = pd.Series(rows.reshape(6, 2, 2).tolist(), dtype=pd.ArrowDtype(pa.list_(pa.list_(pa.float64()))))
+    nested = pd.Series(
+        rows.reshape(6, 2, 2).tolist(), dtype=pd.ArrowDtype(pa.list_(pa.list_(pa.float64())))
+    )
     np.testing.assert_array_equal(read_vectors(nested).hashes(), found.hashes())
 
 

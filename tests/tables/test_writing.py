@@ -59,7 +59,9 @@ def test_arrow_keeps_digits_and_text(tmp_path, ending):
 @pytest.mark.parametrize("ending", [".jsonl", ".json"])
 def test_json_keeps_digits_and_text(tmp_path, ending):
     text = converted(tmp_path, ending).read_text()
-    rows = [json.loads(line) for line in text.splitlines()] if ending == ".jsonl" else json.loads(text)
+    rows = (
+        [json.loads(line) for line in text.splitlines()] if ending == ".jsonl" else json.loads(text)
+    )
     assert rows[0] == {"id": LONG, "middle": int(MIDDLE), "gaps": int(MIDDLE), "text": "=1+1", "=head": "a",
                        "share": 0.1, "=new": "=2+2", "y_filled": 1.5}  # fmt: skip
     assert rows[1]["gaps"] is None
@@ -132,7 +134,9 @@ def test_formulas_without_values_are_said(tmp_path):
     workbook(tmp_path / "a.xlsx", formulas=True)
     table = files.read(tmp_path / "a.xlsx")
     result = fill(table, "y", method="ridge")
-    assert any(note == "'b': 40 formulas have no value stored and are missing." for note in result.notes)
+    assert any(
+        note == "'b': 40 formulas have no value stored and are missing." for note in result.notes
+    )
     assert result.columns.set_index("name").loc["b", "kind"] == "empty"
     with pytest.raises(
         ValueError, match=r"40 formulas have no value stored.*Open .* in a spreadsheet program"
@@ -166,7 +170,9 @@ def test_sheets_are_named(tmp_path):
         files.read(tmp_path / "a.csv", sheet="1")
 
 
-@pytest.mark.parametrize("content", [bytes(range(256)), b"\xff\xfe\x00\xd8\x01", b"\xef\xbb\xbf\xff\xfe,1"])
+@pytest.mark.parametrize(
+    "content", [bytes(range(256)), b"\xff\xfe\x00\xd8\x01", b"\xef\xbb\xbf\xff\xfe,1"]
+)
 def test_random_bytes_are_no_table(tmp_path, content):
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(ValueError, match="is a binary file, not a table"):

@@ -32,7 +32,9 @@ class PanelCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options, panel by panel."""
-        panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", *PANELS, "Options")}
+        panels: dict[str, list[tuple[str, str]]] = {
+            panel: [] for panel in ("Arguments", *PANELS, "Options")
+        }
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
             panel = getattr(one, "rich_help_panel", None) or "Options"
@@ -66,17 +68,27 @@ FILLED = (
     "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or any "
     "name if the table is several files, is a folder. By default beside the table, as NAME-filled."
 )
-MEMORY = "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
-CLUSTER = "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
+MEMORY = (
+    "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
+)
+CLUSTER = (
+    "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
+)
 OWN = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
-    "save": Option("Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE),
-    "plot": Option("Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)),
+    "save": Option(
+        "Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE
+    ),
+    "plot": Option(
+        "Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)
+    ),
     "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
-    "force": Option("Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG),
+    "force": Option(
+        "Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG
+    ),
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
@@ -108,7 +120,9 @@ def _parameter(name: str) -> inspect.Parameter:
     elif default is None:
         kind = kind | None
     check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
-    about = typer.Option(flag(name), help=help, metavar=metavar, callback=check, rich_help_panel=one.panel)
+    about = typer.Option(
+        flag(name), help=help, metavar=metavar, callback=check, rich_help_panel=one.panel
+    )
     only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
     return inspect.Parameter(name, only, default=default, annotation=shape)
 
@@ -150,7 +164,9 @@ TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
 OutFile = Annotated[
     str | None, _option("--out", "FILE", WRITTEN, callback=_checked("--out", Kind(str, check=_out)))
 ]
-TargetOption = Annotated[str, _option("--target", "COLUMN", "The column to fill.", show_default=False)]
+TargetOption = Annotated[
+    str, _option("--target", "COLUMN", "The column to fill.", show_default=False)
+]
 
 
 def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
@@ -172,7 +188,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _start(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Fill the empty cells of one column of a table, and say what is guaranteed.
@@ -186,7 +205,8 @@ def _start(
 def fill_command(
     table: TableFile,
     target: Annotated[
-        list[str], _option("--target", "COLUMN", SEVERAL, show_default=False, rich_help_panel=ANSWER)
+        list[str],
+        _option("--target", "COLUMN", SEVERAL, show_default=False, rich_help_panel=ANSWER),
     ],
     **options: Any,
 ) -> None:
@@ -204,7 +224,9 @@ def fill_command(
 @app.command()
 @takes("json", "quiet", "force")
 def answer(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")
+    ],
     table: TableFile,
     out: OutFile = None,
     **options: Any,
@@ -214,7 +236,10 @@ def answer(
     The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
     of that table; they come back with the new columns after their own, by default beside the table, as NAME-answered.
     """
-    _run(lambda commands: commands.answer_file(model, table, options | {"out": out}), quiet=options["quiet"])
+    _run(
+        lambda commands: commands.answer_file(model, table, options | {"out": out}),
+        quiet=options["quiet"],
+    )
 
 
 @app.command()
@@ -234,11 +259,18 @@ def draw(
     COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
     """
     options |= {"out": out}
-    _run(lambda commands: commands.draw_rows_of(table, target, number, seed, options), quiet=options["quiet"])
+    _run(
+        lambda commands: commands.draw_rows_of(table, target, number, seed, options),
+        quiet=options["quiet"],
+    )
 
 
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")]
-QuietBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")
+]
+QuietBrowser = Annotated[
+    bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+]
 
 
 @app.command("open")
@@ -259,26 +291,35 @@ def open_command(
 
 @app.command()
 def label(  # noqa: PLR0913
-    table: Annotated[str | None, _table("The table; it is never written to.", show_default=False)] = None,
-    target: Annotated[str | None, _option("--target", "COLUMN", LABELLED, show_default=False)] = None,
+    table: Annotated[
+        str | None, _table("The table; it is never written to.", show_default=False)
+    ] = None,
+    target: Annotated[
+        str | None, _option("--target", "COLUMN", LABELLED, show_default=False)
+    ] = None,
     show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
     classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
     wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
     task: Annotated[
-        Literal["auto", "classes", "numbers"], typer.Option(help="Whether labels are classes or numbers.")
+        Literal["auto", "classes", "numbers"],
+        typer.Option(help="Whether labels are classes or numbers."),
     ] = "auto",
     recall: Annotated[
         float,
-        typer.Option(callback=_checked("--recall", LEVEL), help="Share of the wanted rows to be found."),
+        typer.Option(
+            callback=_checked("--recall", LEVEL), help="Share of the wanted rows to be found."
+        ),
     ] = 0.95,
     certainty: Annotated[
-        float, typer.Option(callback=_checked("--certainty", LEVEL), help="How certain that is to be.")
+        float,
+        typer.Option(callback=_checked("--certainty", LEVEL), help="How certain that is to be."),
     ] = 0.95,
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
     labels_by_class: Annotated[
-        bool, typer.Option("--labels-by-class", help="Labels in the table were chosen by their class.")
+        bool,
+        typer.Option("--labels-by-class", help="Labels in the table were chosen by their class."),
     ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
 ) -> None:
@@ -292,7 +333,11 @@ def label(  # noqa: PLR0913
 
         numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
-        what: dict[str, Any] = {"show": _parted(show), "classes": _parted(classes), "wanted": wanted}
+        what: dict[str, Any] = {
+            "show": _parted(show),
+            "classes": _parted(classes),
+            "wanted": wanted,
+        }
         page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
         run_label(table, target, settings=settings, demo=demo, **what, **page)
 
@@ -304,7 +349,18 @@ def _parted(words: str | None) -> list[str]:
 
 @app.command()
 @takes(
-    *("task", "ignore", "text", "number", "id", "missing", "sheet", "plot", "random_state", "n_jobs"),
+    *(
+        "task",
+        "ignore",
+        "text",
+        "number",
+        "id",
+        "missing",
+        "sheet",
+        "plot",
+        "random_state",
+        "n_jobs",
+    ),
     *("quiet", "force"),
 )
 def compare(
@@ -314,7 +370,10 @@ def compare(
     **options: Any,
 ) -> None:
     """Score every method that suits the table, and a random forest, by hiding labels in turn."""
-    _run(lambda commands: commands.compare_file(table, target, folds, options), quiet=options["quiet"])
+    _run(
+        lambda commands: commands.compare_file(table, target, folds, options),
+        quiet=options["quiet"],
+    )
 
 
 @app.command()
@@ -328,7 +387,9 @@ def methods() -> None:
 
 @app.command()
 def example(
-    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path("houses.csv"),
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(
+        "houses.csv"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
@@ -340,8 +401,16 @@ def example(
 
 # Bundled real tables: the column with holes, how many labels stay, and what the table is about.
 TABLES = {
-    "diabetes": ("progression", 150, "442 patients, ten measurements: how far the disease goes in a year"),
-    "houses": ("price", 150, "400 districts of California in 1990, eight measurements: what a house costs"),
+    "diabetes": (
+        "progression",
+        150,
+        "442 patients, ten measurements: how far the disease goes in a year",
+    ),
+    "houses": (
+        "price",
+        150,
+        "400 districts of California in 1990, eight measurements: what a house costs",
+    ),
     "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
     "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
     "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
@@ -352,7 +421,9 @@ TABLES = {
 @takes("method", "confidence", "random_state", "quiet")
 def demo(
     name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path("demo-output"),
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path(
+        "demo-output"
+    ),
     **options: Any,
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
@@ -365,5 +436,7 @@ def demo(
 def main() -> None:
     """Run the command line; a request to end it ends it as Ctrl+C does, so that nothing half written is left."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    gc.set_threshold(50_000)  # looking for garbage among two thousand modules took an eighth of their import
+    gc.set_threshold(
+        50_000
+    )  # looking for garbage among two thousand modules took an eighth of their import
     app(prog_name="transduce")

@@ -48,7 +48,9 @@ def read_options(given: dict[str, Any]) -> Options:
     """Return the options of a command, as `fill` and its result take them."""
     flags = {name: given[name] for name in LABEL_FLAGS if name in given}
     options = {name: value for name, value in given.items() if name in OPTIONS}
-    options |= {name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list}
+    options |= {
+        name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list
+    }
     try:
         return Options.read({**options, "labels": design_of(flags)}, questions=True)
     except ValueError as error:
@@ -70,7 +72,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     reports = [_reports(given, name if len(targets) > 1 else "") for name in targets]
-    _check_paths(table, *(path for both in reports for path in both), given["save"], out, force=force)
+    _check_paths(
+        table, *(path for both in reports for path in both), given["save"], out, force=force
+    )
     source = _read(table, force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     for name in targets:
@@ -89,7 +93,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
 
     def show() -> None:
         for result in results:
-            show_result(result, written if result is results[-1] else [], err=out == "-", quiet=quiet)
+            show_result(
+                result, written if result is results[-1] else [], err=out == "-", quiet=quiet
+            )
 
     return show
 
@@ -104,7 +110,9 @@ def _in_parts(table: str, given: dict[str, Any]) -> bool:
         return given["out"].endswith(("/", "\\")) or Path(given["out"]).is_dir()
     free = tables.memory_free()
     streamed = tables.kind_of(table)[0] in STREAMED and Path(table).is_file()
-    return streamed and not given["force"] and free is not None and tables.memory_needed(table) > free
+    return (
+        streamed and not given["force"] and free is not None and tables.memory_needed(table) > free
+    )
 
 
 def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
@@ -117,13 +125,17 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
         )
     named = Path(given["out"] or "")
     if given["out"] == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir()):
-        raise typer.BadParameter("a table in parts is written to a folder: name one, such as --out filled/.")
+        raise typer.BadParameter(
+            "a table in parts is written to a folder: name one, such as --out filled/."
+        )
     out = Path(given["out"] or f"{table.rstrip('/*')}-filled")
     if given["out"] is None and ("*" in str(out) or "?" in str(out)):
         raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")
     _check_paths(table, *_reports(given), out, force=given["force"], folder=True)
     limit = None if given["memory"] is None else read_size(given["memory"])
-    here: Any = contextlib.nullcontext(LocalRunner(-1 if options.n_jobs is None else options.n_jobs))
+    here: Any = contextlib.nullcontext(
+        LocalRunner(-1 if options.n_jobs is None else options.n_jobs)
+    )
     with cluster_runner(given["cluster"]) if given["cluster"] else here as runner:
         settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
         result = fill_folder(table, targets[0], out, **settings)
@@ -180,7 +192,12 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
     if to_json is not None:
         counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
-        about = {"target": target, "task": task, "counts": counts | {"unreached": lost}, "notes": notes}
+        about = {
+            "target": target,
+            "task": task,
+            "counts": counts | {"unreached": lost},
+            "notes": notes,
+        }
         write_text(to_json, render_json(summarize_later(about, guarantee, compared)), force=force)
     # Answers have the digits of all labels.
     known = np.concatenate([fitted.labels, fitted.outside.table.labels])
@@ -204,9 +221,13 @@ def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: boo
     wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
     named = [path for path in wanted if path is not None]
     if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
-        raise typer.BadParameter("--out, --report and --json name the same file: give each its own.")
+        raise typer.BadParameter(
+            "--out, --report and --json name the same file: give each its own."
+        )
     if table != "-" and Path(table).resolve() in wanted[:-1]:
-        raise typer.BadParameter(f"{table} is the table itself: write the report and JSON to other files.")
+        raise typer.BadParameter(
+            f"{table} is the table itself: write the report and JSON to other files."
+        )
     for path in paths[:-1] if folder else (paths[-1], *paths[:-1]):
         if path is not None:
             check_free(path, force=force)
@@ -223,7 +244,11 @@ def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
 
 
 def _write(
-    source: tables.Table, results: list[FillResult], out: str, reports: list[list[Path | None]], force: bool
+    source: tables.Table,
+    results: list[FillResult],
+    out: str,
+    reports: list[list[Path | None]],
+    force: bool,
 ) -> list[str]:
     """Write what was asked for, the reports first: they are what can fail; return where."""
     pairs = zip(results, reports, strict=True)
@@ -234,7 +259,9 @@ def _write(
     return written if out == "-" else [out, *written]
 
 
-def draw_rows_of(table: str, target: str, number: int, seed: int | None, given: dict[str, Any]) -> Show:
+def draw_rows_of(
+    table: str, target: str, number: int, seed: int | None, given: dict[str, Any]
+) -> Show:
     """Mark rows drawn at random from those without a label, and write the table with the marks and the seed."""
     # The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
     seed = secrets.randbelow(2**31) if seed is None else seed
@@ -287,7 +314,9 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
         fewer = option("folds", max(2, labels.n_labels // 2))
         raise ValueError(f"{said}: label more rows, or ask for {fewer}.")
-    columns = {name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")}
+    columns = {
+        name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
+    }
     folder = options.pictures or source.folder
     features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
     task, seed, numbers = labels.task, options.random_state, labels.task == "regression"
@@ -340,7 +369,11 @@ def write_example(path: Path, *, force: bool) -> None:
 
 def list_methods() -> None:
     """Print the methods, with the papers they come from."""
-    own = ("MODULE:NAME", "A scikit-learn estimator of your own; names with commas are blended.", "you")
+    own = (
+        "MODULE:NAME",
+        "A scikit-learn estimator of your own; names with commas are blended.",
+        "you",
+    )
     lines = [*((method.name, method.says, method.paper) for method in METHODS.values()), own]
     show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
 
@@ -351,7 +384,10 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.csv"
     write_text(path, frame.to_csv(index=False), force=True)
-    source, task = _read(str(path), force=True), "regression" if truth.dtype.kind == "f" else "classification"
+    source, task = (
+        _read(str(path), force=True),
+        "regression" if truth.dtype.kind == "f" else "classification",
+    )
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
     written = _write(source, [result], default_out(str(path)), [reports], force=True)
@@ -395,7 +431,9 @@ def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
     else:
         what = "sets"
         right = f"{100 * float((true == answer.values).mean()):.1f} % of the answers are right."
-    average = f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
+    average = (
+        f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
+    )
     n_outside = int((~inside).sum())
     observed = f"{100 * (1 - n_outside / len(true)):.1f} % of the hidden labels"
     lines = [f"Inside their {what}: {observed}. Guaranteed: {average}."]

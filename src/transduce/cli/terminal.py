@@ -63,9 +63,18 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
         yield
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    name, share = TextColumn("{task.description:<18}", markup=False), TextColumn("{task.percentage:>3.0f} %")
+    name, share = (
+        TextColumn("{task.description:<18}", markup=False),
+        TextColumn("{task.percentage:>3.0f} %"),
+    )
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
     bars = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
     with bars, show_progress(Bars(bars)):
@@ -84,7 +93,9 @@ def refusals() -> Iterator[None]:
     except KeyboardInterrupt:
         _refuse("Interrupted. No file is half written.", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing it raises nothing
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that closing it raises nothing
         raise typer.Exit(BAD_DATA) from None
     except (FileExistsError, OptionError) as error:
         _refuse(str(error), BAD_USAGE)
@@ -114,7 +125,9 @@ def tell(text: str, *, err: bool = False) -> None:
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 
-def show_result(result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False) -> None:
+def show_result(
+    result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
+) -> None:
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
     source = f"{result.source.name}: " if result.source.name else ""
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
@@ -128,8 +141,12 @@ def show_result(result: FillResult, written: list[str], *, err: bool = False, qu
     advice = ""
     if result.totals is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
-        advice = f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
-    for line in filter(None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")):
+        advice = (
+            f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
+        )
+    for line in filter(
+        None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")
+    ):
         tell(line, err=err)
 
 

@@ -14,7 +14,14 @@ from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
-from transduce.conformal.scores import SLACK, Scoring, WeightedRanks, class_p_values, intervals, label_sets
+from transduce.conformal.scores import (
+    SLACK,
+    Scoring,
+    WeightedRanks,
+    class_p_values,
+    intervals,
+    label_sets,
+)
 from transduce.conformal.shares import ClassShares
 from transduce.core import guarantee
 from transduce.core.answer import Answer, Regions
@@ -40,7 +47,9 @@ class CalibratedTable:
     unlabelled: Reply
     labels: AnyArray  # (c,) calibration labels: numbers, or numbers of classes
     classes: AnyArray | None  # (n_classes,) the classes; None for numbers
-    sizes: tuple[int, ...]  # number of labels of every class, held out or not; one number for numbers
+    sizes: tuple[
+        int, ...
+    ]  # number of labels of every class, held out or not; one number for numbers
     by_class: bool  # whether every class is compared with its own calibration rows
     tolerance: float | None  # numbers: by how much an answer may be off
     scoring: Scoring
@@ -66,7 +75,9 @@ class CalibratedTable:
         for own, at in parts:
             ties = self.ties[0][own], self.ties[1][at]
             heavy = weights.calibration[own], weights.unlabelled[at]
-            ranks = WeightedRanks(self.scores[own], *ties, *heavy, weights.factor, self._n_empty(at))
+            ranks = WeightedRanks(
+                self.scores[own], *ties, *heavy, weights.factor, self._n_empty(at)
+            )
             rankings.append((own, at, ranks))
         return rankings
 
@@ -90,7 +101,9 @@ class CalibratedTable:
         """Whether all rows weigh the same and nothing may differ: then the number outside has a known law."""
         weights = self.weights
         same = np.all(weights.calibration == 1.0) and np.all(weights.unlabelled == 1.0)
-        return weights.factor == 1.0 and weights.kind != GROUPS and not self.by_shares and bool(same)
+        return (
+            weights.factor == 1.0 and weights.kind != GROUPS and not self.by_shares and bool(same)
+        )
 
     @property
     def by_shares(self) -> bool:
@@ -109,7 +122,9 @@ class CalibratedTable:
 
     def supports(self, confidence: float) -> bool:
         """Whether the labels are worth enough for a level: estimated weights take ``2 / (1 - confidence)`` of them."""
-        return self.weights.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
+        return (
+            self.weights.kind != ESTIMATED or self.effective >= effective_needed(confidence) - 1e-9
+        )
 
     @property
     def effective(self) -> float:
@@ -122,7 +137,9 @@ class CalibratedTable:
         if self.by_shares:
             assert self.weights.shares is not None
             n = np.bincount(self.labels[self.calibration.given], minlength=len(self.sizes))
-            least = float(np.sum(self.weights.shares / (n + 1.0)))  # the smallest p-value that is possible
+            least = float(
+                np.sum(self.weights.shares / (n + 1.0))
+            )  # the smallest p-value that is possible
             return int(self.unlabelled.given.sum()) if least > 1.0 - confidence + SLACK else 0
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
 
@@ -137,12 +154,17 @@ class CalibratedTable:
         if not self.exchangeable:
             return None
         if self.weights.cells is not None:
-            parts = [self._law_among(confidence, int(own.sum()), at) for own, at, _ in self.rankings]
+            parts = [
+                self._law_among(confidence, int(own.sum()), at) for own, at, _ in self.rankings
+            ]
             return CategoryMiscoverage(tuple(parts))
         codes, every = self.labels[self.calibration.given], self.unlabelled.given
         if not self.by_class:
             return self._law_among(confidence, len(codes), every)
-        laws = [self._law_among(confidence, int(np.sum(codes == y)), every) for y in range(len(self.sizes))]
+        laws = [
+            self._law_among(confidence, int(np.sum(codes == y)), every)
+            for y in range(len(self.sizes))
+        ]
         return ClassMiscoverage(
             n_unlabelled=len(self.unlabelled.values),  # those without an answer are never outside
             n_labelled=() if self.weights.kind == CLASSES else self.sizes,
@@ -162,9 +184,13 @@ class CalibratedTable:
     def answer(self, confidence: float, rows: AnyArray, index: pd.Index | None = None) -> Answer:
         """Return the answers at a level, of which nothing is guaranteed yet."""
         reply = self.unlabelled
-        answer = Answer(rows, named(reply, self.classes), reply.status, Guarantee("none"), index=index)
+        answer = Answer(
+            rows, named(reply, self.classes), reply.status, Guarantee("none"), index=index
+        )
         chances, errors = reply.probabilities, reply.spreads
-        answer = replace(answer, probabilities=chances, standard_errors=errors, classes=self.classes)
+        answer = replace(
+            answer, probabilities=chances, standard_errors=errors, classes=self.classes
+        )
         if self.classes is None:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
@@ -212,14 +238,19 @@ class CalibratedTable:
 
         def columns(values: AnyArray) -> AnyArray:
             return (
-                values[:, None] if self.classes is None else values[:, None] == np.arange(len(self.classes))
+                values[:, None]
+                if self.classes is None
+                else values[:, None] == np.arange(len(self.classes))
             )
 
         def filled(part: Reply) -> Array:
             said = columns(part.values) if part.probabilities is None else part.probabilities
             return np.where(part.given[:, None], said, columns(shown).mean(axis=0))
 
-        truth, names = columns(self.labels).astype(float), ["mean"] if self.classes is None else self.classes
+        truth, names = (
+            columns(self.labels).astype(float),
+            ["mean"] if self.classes is None else self.classes,
+        )
         told = filled(self.unlabelled), filled(self.calibration)
         found = miscoverage.powered_mean(*told, truth, weights, names)
         if self.classes is None:
@@ -229,7 +260,10 @@ class CalibratedTable:
             # Calibration rows are a random part of all rows, so that the interval is exact.
             n_empty = 0 if self.weights.empty is None else int(self.weights.empty.sum())
             size = len(self.labels), len(self.unlabelled.values)
-            ends = [miscoverage.urn_interval(int(n), *size, confidence, n_empty) for n in truth.sum(axis=0)]
+            ends = [
+                miscoverage.urn_interval(int(n), *size, confidence, n_empty)
+                for n in truth.sum(axis=0)
+            ]
             lower, upper = np.array(ends, dtype=float).T / max(size[1], 1)
             found["estimate"] = np.clip(found["estimate"], lower, upper)
         found.insert(1, "lower", lower)
@@ -247,7 +281,9 @@ class CalibratedTable:
 
     # ---- guarantees
 
-    def guarantee(self, confidence: float, certainty: float, second: Reply | None = None) -> Guarantee:
+    def guarantee(
+        self, confidence: float, certainty: float, second: Reply | None = None
+    ) -> Guarantee:
         """Return what is guaranteed of the answers at a level, some of which may come from a second fit."""
         n_unreached = int((~self.unlabelled.given).sum())
         nothing = Guarantee(
@@ -265,7 +301,9 @@ class CalibratedTable:
         if n_unreached == len(self.unlabelled.values):
             return replace(nothing, reasons=("The estimator has no answer at any unlabelled row.",))
         if not self.covered.any():
-            return replace(nothing, reasons=("Every row without a label was drawn to get one: label them.",))
+            return replace(
+                nothing, reasons=("Every row without a label was drawn to get one: label them.",)
+            )
         law, thresholds, outside = self.law(confidence), self._thresholds(confidence), None
         if law is not None:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
@@ -278,7 +316,11 @@ class CalibratedTable:
             sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
         elif self.by_class:
             sure = replace(sure, n_short=thresholds.n_short)
-        if self.pooled and not self.estimated and (self.classes is not None or self.tolerance is not None):
+        if (
+            self.pooled
+            and not self.estimated
+            and (self.classes is not None or self.tolerance is not None)
+        ):
             sure = replace(sure, wrong=self._wrong(second, certainty))
         return self._with_grounds(sure, confidence)
 
@@ -297,7 +339,9 @@ class CalibratedTable:
             assumption = guarantee.BY_CLASS
         return replace(
             sure,
-            kind="approximate" if estimated or (verdict is not None and verdict.shifted) else "exact",
+            kind="approximate"
+            if estimated or (verdict is not None and verdict.shifted)
+            else "exact",
             within="class" if self.by_class else "category" if weights.cells is not None else "",
             assumptions=(assumption, guarantee.SEEN) if self.by_class else (assumption,),
             reasons=reasons,
@@ -313,21 +357,30 @@ class CalibratedTable:
         if self.weights.cells is None:
             return ()
         short = [at.any() and ranks.unbounded(confidence).all() for _, at, ranks in self.rankings]
-        return tuple(self.weights.categories[code] for code in np.unique(self.weights.cells[1])[short])
+        return tuple(
+            self.weights.categories[code] for code in np.unique(self.weights.cells[1])[short]
+        )
 
     @property
     def n_unseen(self) -> int:
         """Calibration labels of classes that no visible row has."""
-        return 0 if self.classes is None else int(np.isinf(self.scores[self.calibration.given]).sum())
+        return (
+            0 if self.classes is None else int(np.isinf(self.scores[self.calibration.given]).sum())
+        )
 
     def _any_class_possible(self, confidence: float) -> bool:
         """Return whether so many calibration labels are of classes without a visible label that none is ruled out."""
-        if self.classes is None or self.weights.kind == CLASSES:  # classes that were chosen by are known
+        if (
+            self.classes is None or self.weights.kind == CLASSES
+        ):  # classes that were chosen by are known
             return False
         if self.pooled:  # there may be billions of rows, and all are alike
             rank = nonconformity_rank(confidence, int(self.calibration.given.sum()) + self.n_empty)
             return self.n_empty < rank <= self.n_unseen + self.n_empty
-        p, some = self._p_unseen(), [at for own, at, _ in self.rankings if np.isinf(self.scores[own]).any()]
+        p, some = (
+            self._p_unseen(),
+            [at for own, at, _ in self.rankings if np.isinf(self.scores[own]).any()],
+        )
         return any(bool(label_sets(p[at], confidence).any()) for at in some)
 
     # ---- wrong answers
@@ -340,7 +393,9 @@ class CalibratedTable:
         rows = self.covered, self.covered & ~changed, self.covered
         return _bound(wrong[self.calibration.given], self.n_empty, rows, certainty)
 
-    def wrong_by_class(self, second: Reply | None, certainty: float) -> tuple[tuple[Any, CountBound], ...]:
+    def wrong_by_class(
+        self, second: Reply | None, certainty: float
+    ) -> tuple[tuple[Any, CountBound], ...]:
         """Return a bound on the wrong answers among the rows that are answered with each class, each by itself."""
         assert self.classes is not None
         first, (wrong, _) = self.unlabelled.values, self._wrong_and_changed(second)
@@ -387,7 +442,9 @@ class CalibratedTable:
             return f"No class has the {needed} labels that {level} takes within it"
         cells = weights.cells is not None and self.supports(confidence)
         if cells or (self.by_class and law is not None and len(self.labels)):
-            kind, least = ("category", needed) if cells else ("class", fewest_calibration(confidence))
+            kind, least = (
+                ("category", needed) if cells else ("class", fewest_calibration(confidence))
+            )
             few = f"No {kind} has the {least} {'' if cells else 'calibration '}labels that {level} takes"
             return f"{few}, since rows that were drawn have no label" if self.n_empty else few
         if law is None and len(self.labels):
@@ -420,7 +477,11 @@ class CalibratedTable:
 
     def _too_few(self, confidence: float, rarest: int | None = None) -> str:
         """Return why the calibration labels, or those of one class, do not support a level, and how many would."""
-        level, least, n_labelled = percent(confidence), fewest_calibration(confidence), sum(self.sizes)
+        level, least, n_labelled = (
+            percent(confidence),
+            fewest_calibration(confidence),
+            sum(self.sizes),
+        )
         if len(self.labels) == 0:
             verb = "is" if n_labelled == 1 else "are"
             few = f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}"
@@ -433,7 +494,11 @@ class CalibratedTable:
         if self.n_empty:
             total = n + self.n_empty
             needed = max(calibration_rank(confidence, total), least)
-            what = f"label {needed - n} more of them" if needed <= total else "draw and label more rows"
+            what = (
+                f"label {needed - n} more of them"
+                if needed <= total
+                else "draw and label more rows"
+            )
             lack = "has no label, and it" if self.n_empty == 1 else "have no label, and each"
             drawn = f"{self.n_empty} of the {total} rows drawn at random{may} {lack} may be far off"
             return f"{drawn}: {level} takes {needed} labels of such rows, so {what}"
@@ -443,7 +508,9 @@ class CalibratedTable:
 
     def shortfall(self, confidence: float) -> str | None:
         """Return a warning where the calibration labels are too few for a level; None where they are not."""
-        everything = "set is all classes" if self.classes is not None else "interval is the whole line"
+        everything = (
+            "set is all classes" if self.classes is not None else "interval is the whole line"
+        )
         law, short = self._thresholds(confidence), self._short_categories(confidence)
         if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
             return self._short_classes(law, confidence)
@@ -459,7 +526,9 @@ class CalibratedTable:
 
     def _short_classes(self, law: ClassMiscoverage, confidence: float) -> str | None:
         """Return a warning where some classes have too few calibration labels; None where none has."""
-        short = [y for y, (c, k) in enumerate(zip(law.n_calibration, law.ranks, strict=True)) if k > c]
+        short = [
+            y for y, (c, k) in enumerate(zip(law.n_calibration, law.ranks, strict=True)) if k > c
+        ]
         if not short:
             return None
         rarest = min(short, key=lambda y: law.n_calibration[y])
@@ -468,11 +537,15 @@ class CalibratedTable:
         return f"{self._too_few(confidence, rarest)}; that class{more} is in every set."
 
 
-def _bound(wrong: Mask, n_empty: int, rows: tuple[Mask, Mask, Mask], certainty: float) -> CountBound:
+def _bound(
+    wrong: Mask, n_empty: int, rows: tuple[Mask, Mask, Mask], certainty: float
+) -> CountBound:
     """Return a bound on the wrong answers at rows that the first fit answers so, both fits do, and the last does."""
     # Calibration rows (c,), some of them wrong, judge the first fit, and so do rows that were drawn and have no label.
     n_first, n_both, n_last = (int(some.sum()) for some in rows)
-    most = miscoverage.urn_bound(int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty)
+    most = miscoverage.urn_bound(
+        int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty
+    )
     return CountBound(certainty, min(most, n_both) + n_last - n_both, n_last)
 
 
@@ -511,7 +584,9 @@ class CalibratedFit:
     @property
     def answering(self) -> FittedEstimator:
         """The fit that values come from."""
-        return self.first if self.second is None or self.second.fitted is None else self.second.fitted
+        return (
+            self.first if self.second is None or self.second.fitted is None else self.second.fitted
+        )
 
     def answer(self, confidence: float) -> Answer:
         """Return the answer at a level, with its guarantee."""
@@ -564,7 +639,11 @@ class CalibratedFit:
         answer: Any = replace(self, table=replace(self.table, weights=weights))._answer(confidence)
         middle: Any
         if answer.regions is None:
-            sizes, everything, middle = answer.label_sets.sum(axis=1), answer.label_sets.shape[1], np.mean
+            sizes, everything, middle = (
+                answer.label_sets.sum(axis=1),
+                answer.label_sets.shape[1],
+                np.mean,
+            )
         else:
             sizes, everything, middle = answer.regions.measure(), np.inf, np.median
         return (float(middle(sizes)) if len(sizes) else np.nan), int((sizes == everything).sum())
@@ -589,7 +668,9 @@ def with_values(
 ) -> Answer:
     """Return an answer with the values of a better one; its intervals or sets are extended to contain them."""
     # A larger interval contains the truth no less often.
-    answer = replace(answer, values=values, status=status, standard_errors=errors, probabilities=chances)
+    answer = replace(
+        answer, values=values, status=status, standard_errors=errors, probabilities=chances
+    )
     if answer.p_values is not None and answer.classes is not None:
         codes = class_codes(values, answer.classes)
         own = np.take_along_axis(answer.p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
@@ -645,14 +726,22 @@ class OutsideCalibration:
         last, none = reply if shares is None else shares.applied(reply), np.zeros(len(reply.values))
         scored = last if shares is not None and shares.given else reply
         weights = replace(self.table.weights, unlabelled=none + 1.0)
-        table = replace(self.table, unlabelled=scored, ties=(self.table.ties[0], none), weights=weights)
+        table = replace(
+            self.table, unlabelled=scored, ties=(self.table.ties[0], none), weights=weights
+        )
         answer = table.answer(confidence, np.arange(len(none)) if rows is None else rows)
         if shares is None:
             return holding_values(answer)
-        return with_values(answer, named(last, table.classes), last.status, None, last.probabilities)
+        return with_values(
+            answer, named(last, table.classes), last.status, None, last.probabilities
+        )
 
     def guarantee(
-        self, confidence: float, n_answered: int, certainty: float = 0.95, tolerance: float | None = None
+        self,
+        confidence: float,
+        n_answered: int,
+        certainty: float = 0.95,
+        tolerance: float | None = None,
     ) -> Guarantee:
         """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
         one = np.zeros(1, dtype=self.table.labels.dtype), np.array(["answered"])
@@ -675,11 +764,15 @@ def calibrate_outside(
     classes = fitted.classes
     n_classes = 0 if classes is None else len(classes)
     first, reply = fitted.predict(inside, once=True), _in_blocks(fitted, X)
-    if shares is not None and shares.given:  # estimated ones are no part of the scores, as in the fit itself
+    if (
+        shares is not None and shares.given
+    ):  # estimated ones are no part of the scores, as in the fit itself
         first, reply = shares.applied(first), shares.applied(reply)
     sizes: tuple[int, ...] = (len(shown) + len(labels),)
     if classes is not None:
-        sizes = tuple(np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist())
+        sizes = tuple(
+            np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist()
+        )
     n_empty = 0 if empty is None or not len(empty) else int(_in_blocks(fitted, empty).given.sum())
     weights = Weights.equal(len(labels), 0, n_empty=n_empty)
     if shares is not None:
@@ -711,5 +804,7 @@ def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:
                 block = np.vstack([block, np.zeros((BLOCK - len(block), X.shape[1]))])
             replies.append(fitted.predict(block, once=True))
     own: dict[str, Any] = {name: [getattr(reply, name) for reply in replies] for name in PARTS}
-    own = {name: np.concatenate(each)[: len(X)] for name, each in own.items() if each[0] is not None}
+    own = {
+        name: np.concatenate(each)[: len(X)] for name, each in own.items() if each[0] is not None
+    }
     return Reply(**own)

@@ -14,7 +14,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm, rankdata
 
-from transduce.conformal.exchangeability import Exchangeability, exchangeability_test, table_features
+from transduce.conformal.exchangeability import (
+    Exchangeability,
+    exchangeability_test,
+    table_features,
+)
 from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
@@ -105,7 +109,9 @@ class Design:
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate, unless a number is asked for; none if they are too few for the level."""
-        return calibration_number(n_labels, confidence, by_class=by_class, factor=float(self.sensitivity))
+        return calibration_number(
+            n_labels, confidence, by_class=by_class, factor=float(self.sensitivity)
+        )
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
@@ -116,11 +122,15 @@ class Design:
         few = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}"
         return f"{few}: it takes {labels_needed(confidence)}."
 
-    def hold_out(self, problem: Problem, number: Any, level: float, by_class: bool, random: Random) -> Mask:
+    def hold_out(
+        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+    ) -> Mask:
         """Return which labels to hold out, (l,), whatever they are; `number` is "auto", a number or a share of them."""
         rows, auto = problem.rows, isinstance(number, str) and number == "auto"
         apart = self._apart(problem)
-        if apart is not None and auto:  # each as many as it takes; none of one that has too few labels
+        if (
+            apart is not None and auto
+        ):  # each as many as it takes; none of one that has too few labels
             held_out = np.zeros(len(rows), dtype=bool)
             for code in np.unique(apart):
                 own = np.flatnonzero(apart == code)
@@ -129,7 +139,11 @@ class Design:
             return held_out
         units = np.arange(len(rows)) if self.together is None else self.together[rows]
         n_units = len(np.unique(units))
-        size = self.n_calibration(n_units, level, by_class=by_class) if auto else read_number(number, n_units)
+        size = (
+            self.n_calibration(n_units, level, by_class=by_class)
+            if auto
+            else read_number(number, n_units)
+        )
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
     def _apart(self, problem: Problem) -> AnyArray | None:
@@ -138,14 +152,22 @@ class Design:
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
         """Return the estimator, its own folds such that they never split a group of these labelled rows."""
-        return estimator if self.together is None else with_group_folds(estimator, self.together[rows], 0)
+        return (
+            estimator
+            if self.together is None
+            else with_group_folds(estimator, self.together[rows], 0)
+        )
 
     # ---- what to compare, and how labels weigh
 
-    def weigh(self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random) -> Weights:
+    def weigh(
+        self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random
+    ) -> Weights:
         """Return how much rows weigh, and how they compare if that is tested. Shapes: held_out (l,), given (c,)."""
         calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-        compared = self._compare(problem, random) if test and self.testable and len(unlabelled) else None
+        compared = (
+            self._compare(problem, random) if test and self.testable and len(unlabelled) else None
+        )
         verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
@@ -275,7 +297,9 @@ class Drawn(Design):
         how = "Draw and label more rows with `transduce draw`, or ask for less confidence"
         return f"{few} {percent(confidence)}: it takes {fewest_calibration(confidence)}. {how}."
 
-    def hold_out(self, problem: Problem, number: Any, level: float, by_class: bool, random: Random) -> Mask:
+    def hold_out(
+        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+    ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             why = "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn"
@@ -328,7 +352,9 @@ class Sampled(Design):
     of_column: ClassVar[bool] = False
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        return Weights.of(odds_without_label(self.probability), calibration, problem.sample.unlabelled, KNOWN)
+        return Weights.of(
+            odds_without_label(self.probability), calibration, problem.sample.unlabelled, KNOWN
+        )
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
@@ -367,7 +393,9 @@ class Grouped(Design):
         super().__post_init__()
         if self.within is not None:
             why = "groups are held out as a whole, categories calibrate one by one"
-            raise ValueError(f"groups and within exclude each other ({why}): leave out one of the two.")
+            raise ValueError(
+                f"groups and within exclude each other ({why}): leave out one of the two."
+            )
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
@@ -382,7 +410,9 @@ class Grouped(Design):
         weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
         others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
         sizes = tuple(np.unique(self.groups[unlabelled[~others]], return_counts=True)[1].tolist())
-        weighed = Weights(weights, np.ones(len(unlabelled)), GROUPS, n_groups=len(np.unique(groups)))
+        weighed = Weights(
+            weights, np.ones(len(unlabelled)), GROUPS, n_groups=len(np.unique(groups))
+        )
         return replace(weighed, n_other=int(others.sum()), sizes=sizes)
 
     def measure(self, rows: AnyArray) -> Array:
@@ -476,7 +506,9 @@ class ByClass(Design):
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
-            raise OptionError("Labels that were chosen by their class are classes, and these are numbers.")
+            raise OptionError(
+                "Labels that were chosen by their class are classes, and these are numbers."
+            )
         self.given(classes)
 
     def given(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
@@ -504,16 +536,22 @@ class ByClass(Design):
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         shares = self.given(problem.classes)
-        return Weights.equal(len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares)
+        return Weights.equal(
+            len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares
+        )
 
 
 def read_shares(shares: Any) -> dict[Any, float]:
     """Return shares of classes, which sum to 1; raise a ValueError that says what to correct."""
     if not isinstance(shares, Mapping) or not shares:
-        raise ValueError(f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {shares!r}.")
+        raise ValueError(
+            f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {shares!r}."
+        )
     for name, share in shares.items():
         if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
-            raise ValueError(f"The share of class {name!r} must be a number from 0 to 1; got {share!r}.")
+            raise ValueError(
+                f"The share of class {name!r} must be a number from 0 to 1; got {share!r}."
+            )
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
     if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-6:  # as far as numbers are rounded
@@ -534,7 +572,9 @@ def read_design(labels: Any, missing: Mask) -> Design:
     """Return how the labels came about, `Chance` by default, with an array in place of each column."""
     design = Chance() if labels is None else labels
     if not isinstance(design, Design):
-        known = "Chance(), Drawn(rows), Sampled(probability), Grouped(groups), ByClass() or Estimated()"
+        known = (
+            "Chance(), Drawn(rows), Sampled(probability), Grouped(groups), ByClass() or Estimated()"
+        )
         raise ValueError(f"labels says how the labels came about: {known}; got {labels!r}.")
     return design.read(missing)
 
@@ -569,7 +609,9 @@ class _Cells:
         if _is_name(value):
             if frame is None:
                 what = f"give an array with a value for each of the {n} rows"
-                raise ValueError(f"{name}={value!r} names a column, and there is no table here: {what}.")
+                raise ValueError(
+                    f"{name}={value!r} names a column, and there is no table here: {what}."
+                )
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
             raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
@@ -591,7 +633,9 @@ class _Cells:
 
 def _is_name(value: Any) -> bool:
     """Return whether a field names a column, and is no array."""
-    return value is not None and np.ndim(value) == 0 and not isinstance(value, Categories | DrawnRows)
+    return (
+        value is not None and np.ndim(value) == 0 and not isinstance(value, Categories | DrawnRows)
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -633,7 +677,9 @@ def _read_codes(cells: _Cells, what: str) -> Categories:
     """Return the number of each row's group or category, and their names, sorted as text."""
     holes = np.flatnonzero(cells.cells.isna())
     if len(holes):
-        raise ValueError(f"{cells} names {what}, and {cells.row(holes[0])} has none: fill that hole first.")
+        raise ValueError(
+            f"{cells} names {what}, and {cells.row(holes[0])} has none: fill that hole first."
+        )
     codes, values = pd.factorize(cells.cells.astype(object), sort=False)
     order = np.argsort([str(value) for value in values], kind="stable")
     return Categories(np.argsort(order)[codes], tuple(repr(_plain(values[k])) for k in order))
@@ -660,7 +706,9 @@ def _read_order(cells: _Cells, missing: Mask) -> Array:
     bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=float, na_value=np.nan)))
     if len(bad):
         what = f"{cells.row(bad[0])} has {cells.at(bad[0])}"
-        raise ValueError(f"{cells} orders the rows, and {what}: it must be a number or a date in each.")
+        raise ValueError(
+            f"{cells} orders the rows, and {what}: it must be a number or a date in each."
+        )
     return numbers.to_numpy(dtype=float)
 
 
@@ -687,9 +735,13 @@ class Weights:
     unlabelled: Array  # (m,) the same
     kind: str = EQUAL  # where they come from
     factor: float = 1.0  # the true odds may be up to this many times larger or smaller
-    cells: tuple[AnyArray, AnyArray] | None = None  # (c,), (m,) categories, within which rows are compared
+    cells: tuple[AnyArray, AnyArray] | None = (
+        None  # (c,), (m,) categories, within which rows are compared
+    )
     categories: tuple[str, ...] = ()  # their names
-    shares: Array | None = None  # (n_classes,) of the classes among the unlabelled rows, if they were given
+    shares: Array | None = (
+        None  # (n_classes,) of the classes among the unlabelled rows, if they were given
+    )
     n_groups: int = 0  # groups that calibrate
     n_other: int = 0  # unlabelled rows of groups that have labels
     sizes: tuple[int, ...] = ()  # unlabelled rows of each group that has none
@@ -697,7 +749,9 @@ class Weights:
     n_empty: int = 0  # such rows of the table that are not among these m
     assumption: str = guarantee.CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
-    compared: Exchangeability | None = None  # how labelled and unlabelled rows compare, if that was tested
+    compared: Exchangeability | None = (
+        None  # how labelled and unlabelled rows compare, if that was tested
+    )
     verdict: guarantee.Verdict | None = None  # the same, in short
     estimated: EstimatedOdds | None = None  # the odds, if they were estimated
 
@@ -733,7 +787,9 @@ def odds_without_label(probability: Array) -> Array:
 # ----------------------------------------------------------------------------------- numbers of labels
 
 
-def calibration_number(n_labels: int, level: float, *, by_class: bool = False, factor: float = 1.0) -> int:
+def calibration_number(
+    n_labels: int, level: float, *, by_class: bool = False, factor: float = 1.0
+) -> int:
     """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level."""
     least = fewest_calibration(level, factor)
     if n_labels - least < max(2, n_labels // 3):
@@ -758,7 +814,9 @@ def read_number(calibration: Any, n_labelled: int) -> int:
     elif ok and 0.0 < float(calibration) < 1.0:
         number = round(float(calibration) * n_labelled)
     else:
-        allowed = "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
+        allowed = (
+            "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
+        )
         raise ValueError(f"calibration must be {allowed}; got {calibration!r}.")
     if not 1 <= number < n_labelled:
         holds = f"calibration={calibration!r} holds out {number} of {n_labelled} labels"
@@ -814,8 +872,12 @@ def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:
     from sklearn.linear_model import LogisticRegression
 
     tried = min(0.5, MOST_TRIED / n_features)
-    forest = RandomForestClassifier(N_TREES, min_samples_leaf=10, max_features=tried, random_state=seed)
-    logistic = [("logistic regression", LogisticRegression(C=C, max_iter=1000)) for C in (0.01, 0.1, 1.0)]
+    forest = RandomForestClassifier(
+        N_TREES, min_samples_leaf=10, max_features=tried, random_state=seed
+    )
+    logistic = [
+        ("logistic regression", LogisticRegression(C=C, max_iter=1000)) for C in (0.01, 0.1, 1.0)
+    ]
     return [*logistic, ("random forest", forest)]
 
 
@@ -827,14 +889,21 @@ def _deal(labelled: Mask, random: Random) -> AnyArray:
     return fold
 
 
-def _cross_fit(model: Any, features: Array, labelled: Mask, fold: AnyArray, random: Random) -> Array:
+def _cross_fit(
+    model: Any, features: Array, labelled: Mask, fold: AnyArray, random: Random
+) -> Array:
     """Return each row's probability of a label by a model of the other folds, where both kinds weigh the same."""
     said = np.empty(len(labelled))
     for k in range(N_FOLDS):
         kinds = [np.flatnonzero((fold != k) & kind) for kind in (labelled, ~labelled)]
-        kinds = [rows if len(rows) <= MOST_ROWS else random.choice(rows, MOST_ROWS, False) for rows in kinds]
+        kinds = [
+            rows if len(rows) <= MOST_ROWS else random.choice(rows, MOST_ROWS, False)
+            for rows in kinds
+        ]
         rows = np.concatenate(kinds)
-        weights = np.concatenate([np.full(len(kind), len(rows) / (2.0 * len(kind))) for kind in kinds])
+        weights = np.concatenate(
+            [np.full(len(kind), len(rows) / (2.0 * len(kind))) for kind in kinds]
+        )
         model.fit(features[rows], labelled[rows], sample_weight=weights)
         said[fold == k] = model.predict_proba(features[fold == k])[:, 1]
     return np.clip(said, SURE, 1.0 - SURE)
@@ -842,4 +911,7 @@ def _cross_fit(model: Any, features: Array, labelled: Mask, fold: AnyArray, rand
 
 def _loss(probability: Array, labelled: Mask) -> float:
     """Return the log-loss, in which both kinds weigh the same."""
-    return -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean()) / 2.0
+    return (
+        -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean())
+        / 2.0
+    )

@@ -27,7 +27,9 @@ RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
 FEW_STEPS = 8  # values of a feature below which a product counts the rows up to each
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
-SIGNIFICANCE = 0.01  # p-values up to this make the verdict "shifted", and "drift": the share found by mistake
+SIGNIFICANCE = (
+    0.01  # p-values up to this make the verdict "shifted", and "drift": the share found by mistake
+)
 FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
 N_ORDERS = 999
 APART_ALONG = 0.1  # p-value of places along the order below which they are not taken for chance
@@ -77,7 +79,9 @@ class Exchangeability:
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
         own = {f"column {j}": str(name) for j, name in enumerate(names)}
-        features = self.features.set_axis([own.get(name, name) for name in self.features.index], axis=0)
+        features = self.features.set_axis(
+            [own.get(name, name) for name in self.features.index], axis=0
+        )
         return replace(self, features=features[~features.index.duplicated()])
 
     @property
@@ -189,7 +193,9 @@ def exchangeability_test(
     )
 
 
-def _permuted(unlabelled: Mask, cells: AnyArray, number: int, random: np.random.RandomState) -> Array:
+def _permuted(
+    unlabelled: Mask, cells: AnyArray, number: int, random: np.random.RandomState
+) -> Array:
     """Return memberships as they are, and permuted within cells so many times, shape (n, number + 1)."""
     members = np.repeat(unlabelled[:, None], number + 1, axis=1).astype(float)
     for cell in np.unique(cells):
@@ -231,7 +237,9 @@ def _halfway_apart(shift: float, n: int, m: int) -> tuple[float, float]:
 def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
     """Return the same of twice the area under the curve, less 1 (Hanley and McNeil's standard error)."""
     area = float(norm.cdf(shift / np.sqrt(2.0)))
-    pairs = (n - 1) * (area / (2.0 - area) - area**2) + (m - 1) * (2.0 * area**2 / (1.0 + area) - area**2)
+    pairs = (n - 1) * (area / (2.0 - area) - area**2) + (m - 1) * (
+        2.0 * area**2 / (1.0 + area) - area**2
+    )
     return 2.0 * area - 1.0, 2.0 * float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
 
 
@@ -241,7 +249,10 @@ def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray
         return np.arange(len(mask))
     one, other = sorted((np.flatnonzero(mask), np.flatnonzero(~mask)), key=len)
     few = min(len(one), most // 2)
-    drawn = [random.choice(one, few, replace=False), random.choice(other, most - few, replace=False)]
+    drawn = [
+        random.choice(one, few, replace=False),
+        random.choice(other, most - few, replace=False),
+    ]
     return np.sort(np.concatenate(drawn))
 
 
@@ -265,7 +276,9 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
     ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     trees = random_trees(ranks, N_TREES, depth=6, fewest=2, seed=random.randint(2**31 - 1))
     places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
-    leaves = sparse.csr_array((np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES)))
+    leaves = sparse.csr_array(
+        (np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES))
+    )
     shared = (leaves @ leaves.T).toarray() / N_TREES
     return [_out_of_fold(K, folds, members) for K in (ranks @ ranks.T / ranks.shape[1], shared)]
 
@@ -281,7 +294,9 @@ def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float =
             own = np.flatnonzero(fold == k)
             mean = (members.sum(axis=0) - members[own].sum(axis=0)) / (len(K) - len(own))
             centred = product[own] - np.outer(G[own].sum(axis=1), mean)
-            scores[own] += members[own] - mean - linalg.solve(G[np.ix_(own, own)], centred, assume_a="pos")
+            scores[own] += (
+                members[own] - mean - linalg.solve(G[np.ix_(own, own)], centred, assume_a="pos")
+            )
     return scores / len(folds)
 
 
@@ -305,23 +320,32 @@ def _distances(ranks: Array, members: Array) -> Array:
 
 def _steps_apart(column: Array, members: Array) -> Array:
     """Return the Kolmogorov-Smirnov distance between members and others in one feature, for every column."""
-    values, counts = np.unique(column, return_counts=True)  # steps that belong to equal values are one
+    values, counts = np.unique(
+        column, return_counts=True
+    )  # steps that belong to equal values are one
     unlabelled, n, below = members[:, 0].sum(), len(members), np.cumsum(counts)
     if len(values) < FEW_STEPS:
         seen = (column <= values[:, None]).astype(float) @ members
     else:
         seen = np.cumsum(members[np.argsort(column, kind="stable")], axis=0)[below - 1]
     apart = n * seen - unlabelled * below[:, None]
-    return np.asarray(np.maximum(apart.max(axis=0), -apart.min(axis=0)) / (unlabelled * (n - unlabelled)))
+    return np.asarray(
+        np.maximum(apart.max(axis=0), -apart.min(axis=0)) / (unlabelled * (n - unlabelled))
+    )
 
 
-def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0) -> Drift:
+def drift_along(
+    order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0
+) -> Drift:
     """Return whether kinds of row lie apart along an order (n,), and whether errors drift along it. Shapes: at (c,)."""
     late, early = order[~labelled], order[labelled]
     later, apart = 0.5, False
     if len(late) and len(early):
         test = mannwhitneyu(late, early)
-        later, apart = float(test.statistic) / (len(late) * len(early)), bool(test.pvalue < APART_ALONG)
+        later, apart = (
+            float(test.statistic) / (len(late) * len(early)),
+            bool(test.pvalue < APART_ALONG),
+        )
     c = len(at)
     if c < FEWEST_ALONG or np.ptp(at) == 0.0:
         return Drift(later, apart, None, False)
@@ -332,7 +356,9 @@ def drift_along(order: Array, labelled: Mask, at: Array, errors: list[Array], se
     correlations = np.abs(orders @ ranked).max(axis=1)  # as they are first, then of permutations
     p_value = float(np.mean(correlations >= correlations[0] - 1e-12))
     sure = norm.ppf(1.0 - SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
-    smallest = float(np.tanh(sure / np.sqrt(c - 3)))  # Fisher's transformation has about this standard error
+    smallest = float(
+        np.tanh(sure / np.sqrt(c - 3))
+    )  # Fisher's transformation has about this standard error
     detectable = smallest if smallest < 0.95 else None
     return Drift(later, apart, p_value, p_value <= SIGNIFICANCE, detectable)
 
@@ -363,9 +389,15 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
         if array.ndim == 1:
             return _word_indicators([str(array[i]) for i in rows])
         array = array[rows].reshape(len(rows), -1)
-        if array.dtype.kind == "f" and np.isfinite(array).all():  # numbers already, as most arrays are
-            return _varying(array.astype(float, copy=False), [f"column {j}" for j in range(array.shape[1])])
-        columns = [(f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])]
+        if (
+            array.dtype.kind == "f" and np.isfinite(array).all()
+        ):  # numbers already, as most arrays are
+            return _varying(
+                array.astype(float, copy=False), [f"column {j}" for j in range(array.shape[1])]
+            )
+        columns = [
+            (f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])
+        ]
     parts = [part for name, column in columns for part in _numbers(name, column)]
     matrix = np.column_stack([values for _, values in parts]) if parts else np.zeros((len(rows), 0))
     return _varying(matrix, [name for name, _ in parts])

@@ -49,7 +49,10 @@ class Miscoverage:
     def __post_init__(self) -> None:
         check_whole("n_unlabelled", self.n_unlabelled, least=0)
         check_whole("n_calibration", self.n_calibration, least=0)
-        if not isinstance(self.rank, int | np.integer) or not 1 <= self.rank <= self.n_calibration + 1:
+        if (
+            not isinstance(self.rank, int | np.integer)
+            or not 1 <= self.rank <= self.n_calibration + 1
+        ):
             most = self.n_calibration + 1
             raise ValueError(f"rank must be a whole number from 1 to {most}; got {self.rank!r}.")
 
@@ -79,9 +82,14 @@ class Miscoverage:
 
     def cdf(self, count: Any) -> Any:
         """Return the probability that at most so many rows are outside; `count` is a number or an array."""
-        counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(np.int64)
+        counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(
+            np.int64
+        )
         # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
-        above, total = self.n_calibration - self.rank, max(self.n_calibration + self.n_unlabelled, 1)
+        above, total = (
+            self.n_calibration - self.rank,
+            max(self.n_calibration + self.n_unlabelled, 1),
+        )
         more = hypergeom.cdf(above, total, self.n_calibration, np.maximum(counts, 0) + 1 + above)
         probability = np.where(counts < 0, 0.0, 1.0 - more)
         return float(probability) if np.ndim(count) == 0 else probability
@@ -89,7 +97,9 @@ class Miscoverage:
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
-        return bisect_left(range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12)
+        return bisect_left(
+            range(self.n_unlabelled), True, key=lambda t: self.cdf(t) >= certainty - 1e-12
+        )
 
 
 @dataclass(frozen=True)
@@ -143,7 +153,9 @@ class ClassMiscoverage:
 
     def most_of_class(self, number: int, certainty: float) -> int:
         """Return a bound on how many unlabelled rows belong to the class at a position, with a certainty."""
-        return urn_bound(self.n_labelled[number], sum(self.n_labelled), self.n_unlabelled, certainty)
+        return urn_bound(
+            self.n_labelled[number], sum(self.n_labelled), self.n_unlabelled, certainty
+        )
 
     def quantile(self, certainty: float = 0.95) -> int:
         """Return a bound on the number outside that holds with this certainty, whatever the classes."""
@@ -169,7 +181,9 @@ class ClassMiscoverage:
         return min(bounds)
 
 
-def confidence_for(share: float, certainty: float, *, n_unlabelled: int, n_calibration: int) -> float:
+def confidence_for(
+    share: float, certainty: float, *, n_unlabelled: int, n_calibration: int
+) -> float:
     """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty."""
     certainty = check_share("certainty", certainty)
     if share != 1:
@@ -257,14 +271,19 @@ class CategoryMiscoverage:
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside."""
         check_share("certainty", certainty)
-        return min(int(np.searchsorted(np.cumsum(self.probabilities), certainty - 1e-12)), self.n_unlabelled)
+        return min(
+            int(np.searchsorted(np.cumsum(self.probabilities), certainty - 1e-12)),
+            self.n_unlabelled,
+        )
 
 
 MOST_CELLS = 20_000_000  # of a table of levels and counts
 Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
 
-def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState) -> AnyArray:
+def draw_urn(
+    n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState
+) -> AnyArray:
     """Draw numbers of unlabelled scores above each calibration score, shape (n_draws, n_calibration)."""
     # Polya's urn: calibration scores cut the line into c + 1 gaps, and an unlabelled score falls into one with a
     # probability proportional to one plus those already there: shares of the gaps are uniform, counts multinomial.
@@ -275,7 +294,12 @@ def draw_urn(n_unlabelled: int, n_calibration: int, n_draws: int, random: np.ran
 
 
 def simultaneous_bounds(
-    certainty: float, *, n_unlabelled: int, n_calibration: int, n_draws: int = 2000, random_state: Any = 0
+    certainty: float,
+    *,
+    n_unlabelled: int,
+    n_calibration: int,
+    n_draws: int = 2000,
+    random_state: Any = 0,
 ) -> AnyArray:
     """Return bounds on the number outside that hold at all levels at once, shape (n_calibration,)."""
     # Every rank gets the largest t with P(at least t outside) >= d, the same d for all. The smallest of these
@@ -296,7 +320,9 @@ def simultaneous_bounds(
     random = check_random_state(random_state)
     unusual = np.empty(n_draws)
     for start in range(0, n_draws, 500):
-        counts = draw_urn(n_unlabelled, n_calibration, min(500, n_draws - start), random)[:, ranks - 1]
+        counts = draw_urn(n_unlabelled, n_calibration, min(500, n_draws - start), random)[
+            :, ranks - 1
+        ]
         unusual[start : start + len(counts)] = tails[np.arange(len(ranks)), counts].min(axis=1)
     allowed = int(np.floor((1.0 - certainty) * (n_draws + 1) + 1e-9))
     limit = np.partition(unusual, allowed - 1)[allowed - 1]
@@ -346,4 +372,6 @@ def powered_mean(
         if c > 1 and m:
             share = float(np.sum(weights**2)) / total**2
             error = residuals.std(axis=0, ddof=1) * np.sqrt(share + 1.0 / m)
-    return pd.DataFrame({"estimate": estimate, "standard_error": error, "plain": plain}, index=columns)
+    return pd.DataFrame(
+        {"estimate": estimate, "standard_error": error, "plain": plain}, index=columns
+    )

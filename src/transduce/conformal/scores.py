@@ -10,7 +10,9 @@ import numpy as np
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.model_selection.ask import Reply
 
-SLACK = 1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
+SLACK = (
+    1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
+)
 EVERYONE = slice(None)  # all calibration rows
 
 # ------------------------------------------------------------------------------------------------- scores
@@ -26,7 +28,9 @@ class Scoring:
     seen: tuple[bool, ...]  # which classes have a visible label; empty for numbers
 
     @classmethod
-    def of(cls, reply: Reply, shown: AnyArray, n_classes: int, nonconformity: str = "auto") -> Scoring:
+    def of(
+        cls, reply: Reply, shown: AnyArray, n_classes: int, nonconformity: str = "auto"
+    ) -> Scoring:
         """Return the scoring that suits the answers at some rows, and the visible labels (or their numbers)."""
         if not len(reply.values):
             return cls(nonconformity, 1.0, 0.0, (True,) * n_classes)
@@ -98,7 +102,9 @@ def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
     names = ", ".join(map(repr, sorted(suited)))
     if nonconformity not in suited:
         one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
-        raise ValueError(f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}.")
+        raise ValueError(
+            f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}."
+        )
     if not possible[nonconformity]:
         there = ", ".join(repr(name) for name in suited if possible[name])
         what = f"{suited[nonconformity]}, which the estimator does not have here"
@@ -116,7 +122,10 @@ def margins(scores: Array) -> Array:
 
 def resolution(*numbers: Array) -> float:
     """Return a unit below which differences between numbers of this size are rounding: 64 units in the last place."""
-    size = max((float(np.max(np.abs(part[np.isfinite(part)]), initial=0.0)) for part in numbers), default=0.0)
+    size = max(
+        (float(np.max(np.abs(part[np.isfinite(part)]), initial=0.0)) for part in numbers),
+        default=0.0,
+    )
     return float(2.0 ** (np.ceil(np.log2(size)) - 46)) if size > 1e-280 else 0.0
 
 
@@ -166,8 +175,12 @@ class WeightedRanks:
         share = 1.0 - confidence + SLACK
         # With k smaller calibration scores the p-value is u / (u + l) > share if the row itself adds more than this.
         least = share / (1.0 - share) * below - above
-        most = np.maximum(np.searchsorted(least, own) - 1, 0)  # of the calibration scores may be smaller
-        limits, ties = (np.append(part[order], np.inf)[most] for part in (self.scores, self.calibration_ties))
+        most = np.maximum(
+            np.searchsorted(least, own) - 1, 0
+        )  # of the calibration scores may be smaller
+        limits, ties = (
+            np.append(part[order], np.inf)[most] for part in (self.scores, self.calibration_ties)
+        )
         return limits, self.unlabelled_ties <= ties
 
     def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
@@ -191,7 +204,9 @@ class WeightedRanks:
         return np.asarray(u > (1.0 - confidence + SLACK) * (below[-1] + u))
 
 
-def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float) -> Array:
+def intervals(
+    ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float
+) -> Array:
     """Return the ends of ``value ± threshold * scale``, (m, 2); the whole line where calibration labels are too few."""
     limits, closed = ranks.thresholds(confidence)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -200,11 +215,15 @@ def intervals(ranks: WeightedRanks, values: Array, scales: Array, confidence: fl
             # Whole at the row that sets the limit; 1/8 of a unit forgives the product's rounding.
             steps = half / unit
             inside = np.where(closed, np.floor(steps + 0.125) + 0.5, np.ceil(steps - 0.125) - 0.5)
-            half = np.where(np.isfinite(steps) & (steps < 2.0**50), np.maximum(inside, 0.0) * unit, half)
+            half = np.where(
+                np.isfinite(steps) & (steps < 2.0**50), np.maximum(inside, 0.0) * unit, half
+            )
         return np.column_stack([values - half, values + half])
 
 
-def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None, shares: Any) -> Array:
+def class_p_values(
+    ranks: WeightedRanks, table: Array, codes: AnyArray | None, shares: Any
+) -> Array:
     """Return p-values of classes (m, n_classes), each among its own calibration rows if codes (c,) are given."""
     # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at random of each class
     # besides its c_k labels: the unlabelled row is one of the c_k + 1 with probability q_k / (c_k + 1) each, whichever
@@ -214,7 +233,9 @@ def class_p_values(ranks: WeightedRanks, table: Array, codes: AnyArray | None, s
         if codes is None or shares is None:
             p[:, y] = ranks.p_values(table[:, y], EVERYONE if codes is None else codes == y)
         else:
-            parts = [share * ranks.p_values(table[:, y], codes == k) for k, share in enumerate(shares)]
+            parts = [
+                share * ranks.p_values(table[:, y], codes == k) for k, share in enumerate(shares)
+            ]
             p[:, y] = np.sum(parts, axis=0)
     return p
 

@@ -36,12 +36,19 @@ def read_goal(
         low, high = float(bounds.get("above", -np.inf)), float(bounds.get("below", np.inf))
         with np.errstate(invalid="ignore"):  # infinite where there is no answer
             within = [np.minimum(reply.values - low, high - reply.values) for reply in replies]
-            looks = [near / table.scoring.measure(reply) for near, reply in zip(within, replies, strict=True)]
+            looks = [
+                near / table.scoring.measure(reply)
+                for near, reply in zip(within, replies, strict=True)
+            ]
         return f"label is {no}", looks, (labels > low) & (labels < high)
     if label is None:
         known, looks = table.calibration.values, [-_unsure(table, reply) for reply in replies]
         if tolerance is not None:
-            return f"answer is off by more than {tolerance:g}", looks, np.abs(labels - known) <= tolerance
+            return (
+                f"answer is off by more than {tolerance:g}",
+                looks,
+                np.abs(labels - known) <= tolerance,
+            )
         return "answer is wrong", looks, labels == known
     assert table.classes is not None
     code = int(class_codes(np.asarray([label]), table.classes)[0])
@@ -51,11 +58,15 @@ def read_goal(
     return f"class is not {label!r}", looks, labels == code
 
 
-def _check_goal(numbers: bool, bounds: dict[str, Any], tolerance: Any, label: Any, correct: Any) -> None:
+def _check_goal(
+    numbers: bool, bounds: dict[str, Any], tolerance: Any, label: Any, correct: Any
+) -> None:
     """Raise a ValueError unless exactly one thing is to be picked, and it suits numbers or classes."""
     checks.check_flag("correct", correct)
     if bool(bounds) + (label is not None) + bool(correct) + (tolerance is not None) != 1:
-        raise ValueError("Say what to pick: above or below (or both), tolerance, label, or correct=True.")
+        raise ValueError(
+            "Say what to pick: above or below (or both), tolerance, label, or correct=True."
+        )
     for name, value in bounds.items():
         checks.check_number(name, value)
     of_numbers = label is None and not correct
@@ -72,10 +83,16 @@ def _check_goal(numbers: bool, bounds: dict[str, Any], tolerance: Any, label: An
 def _unsure(table: CalibratedTable, reply: Reply) -> Array:
     """Return how unsure each answer is, shape (m,)."""
     measure = table.scoring.measure(reply)
-    return measure if table.classes is None else measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
+    return (
+        measure
+        if table.classes is None
+        else measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
+    )
 
 
-def select_rows(table: CalibratedTable, answer: Answer, goal: Goal, false_discovery: Any) -> Selection:
+def select_rows(
+    table: CalibratedTable, answer: Answer, goal: Goal, false_discovery: Any
+) -> Selection:
     """Return the unlabelled rows that are picked, and what is guaranteed of them; p-values are 1 without an answer."""
     bound = checks.check_share("false_discovery", false_discovery)
     mistake, (unlabelled, calibration), good = goal
@@ -86,7 +103,9 @@ def select_rows(table: CalibratedTable, answer: Answer, goal: Goal, false_discov
     met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
     p_values[given] = selection_p_values(unlabelled[given], judged, met)
     picked[given] = pick(p_values[given], bound)
-    values = named(table.unlabelled, table.classes)  # the first fit's: calibration rows judge no other
+    values = named(
+        table.unlabelled, table.classes
+    )  # the first fit's: calibration rows judge no other
     return Selection(
         rows=answer.rows[picked],
         values=values[picked],
@@ -102,7 +121,9 @@ def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:
     """Return what is guaranteed of rows that were picked: a bound on the share of mistakes, and what a mistake is."""
     n_calibration, verdict = int(table.calibration.given.sum()), table.weights.verdict
     if n_calibration == 0:
-        return Guarantee("none", about="selection", reasons=("No label was held out to pick rows by.",))
+        return Guarantee(
+            "none", about="selection", reasons=("No label was held out to pick rows by.",)
+        )
     if not table.pooled:
         why = "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
         return Guarantee("none", about="selection", reasons=(why,), verdict=verdict)
@@ -123,17 +144,24 @@ class Judged:
 
     unsure: Array  # (m,) of the unlabelled rows; infinite where no answer can be judged
     answers: Array  # (m,) at these; the number of a class
-    of_known: tuple[Array, ...]  # each (c,): the same of calibration rows, and by how much these are off
+    of_known: tuple[
+        Array, ...
+    ]  # each (c,): the same of calibration rows, and by how much these are off
 
     @classmethod
     def of(cls, table: CalibratedTable) -> Judged:
         """Return what the calibration labels of a table show; a class is off by 1, a row with no label infinitely."""
-        rows, values = _unsure(table, table.unlabelled), np.asarray(table.unlabelled.values, dtype=float)
+        rows, values = (
+            _unsure(table, table.unlabelled),
+            np.asarray(table.unlabelled.values, dtype=float),
+        )
         known, empty = table.calibration.given, table.unlabelled.given & ~table.covered
         off = np.abs(np.asarray(table.labels - table.calibration.values, dtype=float)[known])
         off = off if table.classes is None else (off > 0).astype(float)
         spread = np.append(_unsure(table, table.calibration)[known], rows[empty])
-        answered = np.append(np.asarray(table.calibration.values, dtype=float)[known], values[empty])
+        answered = np.append(
+            np.asarray(table.calibration.values, dtype=float)[known], values[empty]
+        )
         of_known = (spread, answered, np.append(off, np.full(empty.sum(), np.inf)))
         return cls(np.where(table.covered, rows, np.inf), values, of_known)
 
@@ -142,7 +170,9 @@ class Judged:
         unsure, answers, off = self.of_known
         own, known = (np.abs(self.answers), np.abs(answers)) if relative else (1.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = selection_p_values(-self.unsure / own, -unsure / known, off <= tolerance * known)
+            p_values = selection_p_values(
+                -self.unsure / own, -unsure / known, off <= tolerance * known
+            )
         return np.where(np.isfinite(self.unsure), p_values, 1.0)
 
 
@@ -238,4 +268,6 @@ class Selection:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each row picked, named as the user's rows are."""
-        return pd.DataFrame({"value": self.values}, index=self.rows if self.index is None else self.index)
+        return pd.DataFrame(
+            {"value": self.values}, index=self.rows if self.index is None else self.index
+        )

@@ -83,7 +83,9 @@ class ClassShares:
         ranked = np.sort(said, axis=1)
         status = np.where(ranked[:, -1] - ranked[:, -2] <= 1e-9, "tied", "answered")
         status = np.where(reply.given, status, reply.status)
-        return replace(reply, values=said.argmax(axis=1), status=status, probabilities=said, scores=None)
+        return replace(
+            reply, values=said.argmax(axis=1), status=status, probabilities=said, scores=None
+        )
 
     def at(self, classes: AnyArray) -> ClassShares:
         """Return the same of fewer or more classes; one that no label in the fit has is never answered."""
@@ -125,20 +127,31 @@ class ClassShares:
 
 
 def shares_of_classes(
-    problem: Problem, held_out: Mask, first: Reply, second: Reply | None, given: Array | None, random: Any
+    problem: Problem,
+    held_out: Mask,
+    first: Reply,
+    second: Reply | None,
+    given: Array | None,
+    random: Any,
 ) -> ClassShares:
     """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there."""
     assert problem.classes is not None
     k, n_held = len(problem.classes), int(held_out.sum())
-    counts = np.bincount(problem.codes if second is not None else problem.codes[~held_out], minlength=k)
+    counts = np.bincount(
+        problem.codes if second is not None else problem.codes[~held_out], minlength=k
+    )
     others = first.at(np.arange(n_held, len(first.values)))
     reply, p = others if second is None else second, counts / counts.sum()
     known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
     hidden = class_probabilities(first, p, unit)[:n_held][known], problem.codes[held_out][known]
     if given is not None:
-        return ClassShares(problem.classes, p, given, given=True, power=fit_power(*hidden), unit=unit)
+        return ClassShares(
+            problem.classes, p, given, given=True, power=fit_power(*hidden), unit=unit
+        )
     said = class_probabilities(reply, p, unit)[reply.given]
-    found = replace(estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit)
+    found = replace(
+        estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit
+    )
     if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
         hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
     like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
@@ -154,17 +167,23 @@ def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: f
     if own is not None:  # a blend has done so
         told = own["blend"].dropna()
         wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
-        return np.asarray(wide), problem.codes[np.searchsorted(problem.rows, fitted.order[told.index])]
+        return np.asarray(wide), problem.codes[
+            np.searchsorted(problem.rows, fitted.order[told.index])
+        ]
     folds = read_folds(5, problem, random_state=0, quiet=True)
     said, codes = [np.empty((0, len(p)))], [problem.codes[:0]]
-    for (_, hidden), reply in zip(folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True):
+    for (_, hidden), reply in zip(
+        folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True
+    ):
         if isinstance(reply, Reply):
             said.append(class_probabilities(reply, p, unit)[reply.given])
             codes.append(problem.codes[hidden][reply.given])
     return np.vstack(said), np.concatenate(codes)
 
 
-def estimate_shares(probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None) -> ClassShares:
+def estimate_shares(
+    probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None
+) -> ClassShares:
     """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
     # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with the shares p (Saerens
     # et al. 2002) and calibrated (Alexandari et al. 2020) at labels while they were hidden. Probabilities learned from
@@ -176,7 +195,9 @@ def estimate_shares(probabilities: Array, label_counts: Any, *, hidden: Hidden |
     return ClassShares(np.arange(len(p)), p, shares, power=power)
 
 
-def share_intervals(probabilities: Array, hidden: Hidden, confidence: float, random_state: Any = 0) -> Array:
+def share_intervals(
+    probabilities: Array, hidden: Hidden, confidence: float, random_state: Any = 0
+) -> Array:
     """Return the ends of an interval for each share, from resamples, shape (2, n_classes)."""
     # Hidden labels of a class are like the unlabelled rows of it: the mean of the probabilities over the latter is
     # sum_c q_c M_c, M_c their mean over hidden labels of class c, whatever they are worth. A resample weighs the hidden
@@ -188,11 +209,15 @@ def share_intervals(probabilities: Array, hidden: Hidden, confidence: float, ran
     noise = np.zeros((k, k))
     if len(probabilities) > 1:
         noise = np.cov(probabilities, rowvar=False) / len(probabilities)
-    means = random.multivariate_normal(probabilities.mean(axis=0), noise, N_RESAMPLES, check_valid="ignore")
+    means = random.multivariate_normal(
+        probabilities.mean(axis=0), noise, N_RESAMPLES, check_valid="ignore"
+    )
     draws = []
     for mean in means:
         weights = own * random.exponential(size=len(codes))
-        other = np.where(own.any(axis=1), random.beta(1.0, np.maximum(own.sum(axis=1), 1)), 1.0)[:, None]
+        other = np.where(own.any(axis=1), random.beta(1.0, np.maximum(own.sum(axis=1), 1)), 1.0)[
+            :, None
+        ]
         of_class = weights @ said / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
         of_class = (1.0 - other) * of_class + other * said[random.randint(len(codes), size=k)]
         draws.append(mixture(mean, of_class))
@@ -206,7 +231,9 @@ def mixture(mean: Array, of_class: Array) -> Array:
     return np.asarray(found / found.sum())
 
 
-def compare_shares(probabilities: Array, hidden: Hidden, random_state: Any = 0) -> tuple[ClassShares, float]:
+def compare_shares(
+    probabilities: Array, hidden: Hidden, random_state: Any = 0
+) -> tuple[ClassShares, float]:
     """Return the shares that unlabelled rows seem to have, and a p-value of "they have those of the labels"."""
     # If chance chose the labels, unlabelled rows are like labelled ones whose label was hidden: so many rows as all
     # unlabelled ones count for are drawn from these. The statistic is the largest change of a share.
@@ -214,7 +241,9 @@ def compare_shares(probabilities: Array, hidden: Hidden, random_state: Any = 0) 
     counts, random = np.bincount(codes, minlength=said.shape[1]), check_random_state(random_state)
     found = estimate_shares(probabilities, counts, hidden=hidden)
     like = to_power(said, found.power)
-    size = int(np.ceil(min(len(probabilities) / (1.0 + len(probabilities) / len(codes)), MOST_ROWS)))
+    size = int(
+        np.ceil(min(len(probabilities) / (1.0 + len(probabilities) / len(codes)), MOST_ROWS))
+    )
     off, draws = np.abs(found.shares - found.labels).max(), []
     for _ in range(N_RESAMPLES - 1):
         again = fit_shares(like[random.choice(len(like), size)], found.labels, PULL * found.labels)
@@ -227,7 +256,10 @@ def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
     # sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c is concave, and its second part keeps q from the edge. A
     # few steps of EM come near the maximum and Newton's reach it: EM alone takes thousands where classes overlap.
     active = prior > 0.0
-    own, ratio = prior[active], np.divide(probabilities, p, out=np.zeros(probabilities.shape), where=p > 0.0)
+    own, ratio = (
+        prior[active],
+        np.divide(probabilities, p, out=np.zeros(probabilities.shape), where=p > 0.0),
+    )
     ratio = ratio[ratio.sum(axis=1) > 0.0][:, active]
     total, q = len(ratio) + own.sum(), own / own.sum()
     for _ in range(N_FIRST):

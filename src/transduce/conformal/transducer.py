@@ -32,7 +32,9 @@ from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label
 
 def _inner_has(name: str) -> Any:
     def check(self: ConformalTransducer) -> bool:
-        getattr(getattr(self, "estimator_", self.estimator), name)  # an AttributeError names what is missing
+        getattr(
+            getattr(self, "estimator_", self.estimator), name
+        )  # an AttributeError names what is missing
         return True
 
     return available_if(check)
@@ -146,7 +148,12 @@ class ConformalTransducer(Transducer):
         check_given(self, y)
         known = () if self.classes is None else list(self.classes)
         problem = read_problem(
-            X, y, task=task, estimators=[self.estimator], missing_label=self.missing_label, known=known
+            X,
+            y,
+            task=task,
+            estimators=[self.estimator],
+            missing_label=self.missing_label,
+            known=known,
         )
         rows, random = problem.rows, check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
@@ -155,7 +162,10 @@ class ConformalTransducer(Transducer):
         design.check(problem.classes, by_class)
         if not problem.sample.labelled.all():
             held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
-        inner, again = design.ready(self.estimator, rows[~held_out]), design.ready(self.estimator, rows)
+        inner, again = (
+            design.ready(self.estimator, rows[~held_out]),
+            design.ready(self.estimator, rows),
+        )
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         shares = None
         if isinstance(design, ByClass):
@@ -163,7 +173,9 @@ class ConformalTransducer(Transducer):
             shares = shares_of_classes(problem, held_out, first, second, given, random)
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
-        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design.order, shares)
+        self._fit = CalibratedFit(
+            problem, held_out, first.fitted, second, table, design.order, shares
+        )
         self._publish(confidence)
         verdict = table.weights.verdict
         if verdict is not None and verdict.shifted:
@@ -185,7 +197,12 @@ class ConformalTransducer(Transducer):
         return confidence, "classification" if is_class else "regression"
 
     def _fit_estimator(
-        self, problem: Problem, held_out: Mask, inner: Any, again: Any, random: np.random.RandomState
+        self,
+        problem: Problem,
+        held_out: Mask,
+        inner: Any,
+        again: Any,
+        random: np.random.RandomState,
     ) -> tuple[Reply, Reply | None]:
         """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
         rows, unlabelled = problem.rows, problem.sample.unlabelled
@@ -202,13 +219,21 @@ class ConformalTransducer(Transducer):
                 after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
                 second = ask(again, problem, every, unlabelled, order=order, after=after)
         # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
-        for category, message in [*first.notes, *([] if second is None or second is first else second.notes)]:
+        for category, message in [
+            *first.notes,
+            *([] if second is None or second is first else second.notes),
+        ]:
             if not issubclass(category, TooFewLabelsWarning):
                 warnings.warn(message, category, stacklevel=3)
         return first, second
 
     def _calibrate(
-        self, problem: Problem, design: Design, held_out: Mask, reply: Reply, random: np.random.RandomState
+        self,
+        problem: Problem,
+        design: Design,
+        held_out: Mask,
+        reply: Reply,
+        random: np.random.RandomState,
     ) -> CalibratedTable:
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
@@ -240,7 +265,10 @@ class ConformalTransducer(Transducer):
             self.refitted_ = fit.answering.estimator
         self.calibration_rows_, self.calibration_scores_ = problem.rows[fit.held_out], table.scores
         self.nonconformity_ = table.scoring.nonconformity
-        self.exchangeability_, self.estimated_odds_ = table.weights.compared, table.weights.estimated
+        self.exchangeability_, self.estimated_odds_ = (
+            table.weights.compared,
+            table.weights.estimated,
+        )
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
@@ -252,7 +280,9 @@ class ConformalTransducer(Transducer):
         if fit.shares is None:
             self.mean_ = table.mean(confidence, fit.shown)
         else:
-            self.mean_ = fit.shares.to_frame().drop(columns="labels").rename(columns={"share": "estimate"})
+            self.mean_ = (
+                fit.shares.to_frame().drop(columns="labels").rename(columns={"share": "estimate"})
+            )
         self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
         values, answered = self.answer_.values, self.answer_.status != "unreached"
         if problem.classes is None:
@@ -270,7 +300,11 @@ class ConformalTransducer(Transducer):
     # ------------------------------------------------------------------------------------------- guarantees
 
     def guarantee_at(
-        self, confidence: float | None = None, *, certainty: float = 0.95, tolerance: float | None = None
+        self,
+        confidence: float | None = None,
+        *,
+        certainty: float = 0.95,
+        tolerance: float | None = None,
     ) -> Guarantee:
         """Return what is guaranteed at a level and a tolerance, by default those of the fit.
 
@@ -281,7 +315,9 @@ class ConformalTransducer(Transducer):
         if tolerance is not None:
             amount = _check_tolerance(tolerance, fit.problem.classes is not None)
             fit = replace(fit, table=replace(fit.table, tolerance=amount))
-        level = checks.check_share("confidence", self.confidence if confidence is None else confidence)
+        level = checks.check_share(
+            "confidence", self.confidence if confidence is None else confidence
+        )
         return fit.guarantee(level, checks.check_share("certainty", certainty))
 
     def answer_at(self, confidence: float) -> Answer:
@@ -314,20 +350,28 @@ class ConformalTransducer(Transducer):
             share, certainty, n_unlabelled=law.n_unlabelled, n_calibration=law.n_calibration
         )
 
-    def outside_at_all_levels(self, certainty: float = 0.95, *, random_state: Any = 0) -> pd.DataFrame:
+    def outside_at_all_levels(
+        self, certainty: float = 0.95, *, random_state: Any = 0
+    ) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once, one for each calibration label.
 
         With these the level may be chosen after looking at the intervals. `random_state` seeds a simulation.
         """
         law = self._whole_column("outside_at_all_levels")
         c, m = law.n_calibration, law.n_unlabelled
-        bounds = simultaneous_bounds(certainty, n_unlabelled=m, n_calibration=c, random_state=random_state)
-        return pd.DataFrame({"confidence": np.arange(1, c + 1) / (c + 1), "outside_at_most": bounds})
+        bounds = simultaneous_bounds(
+            certainty, n_unlabelled=m, n_calibration=c, random_state=random_state
+        )
+        return pd.DataFrame(
+            {"confidence": np.arange(1, c + 1) / (c + 1), "outside_at_most": bounds}
+        )
 
     def _law(self) -> Law:
         check_is_fitted(self)
         if self.miscoverage_ is None:
-            raise ValueError("Rows differ in their chance of a label: the guarantee is for each row alone.")
+            raise ValueError(
+                "Rows differ in their chance of a label: the guarantee is for each row alone."
+            )
         return self.miscoverage_
 
     def _whole_column(self, name: str) -> Miscoverage:
@@ -439,7 +483,9 @@ def check_wrapped(estimator: Any) -> bool:
         if "task" in estimator.get_params(deep=False):
             lack = f"{name} does not say whether it answers numbers or classes"
             raise TypeError(f"{lack}: set its task to 'regression' or 'classification'.")
-        raise TypeError(f"{name} is neither a regressor nor a classifier: it has no answer to calibrate.")
+        raise TypeError(
+            f"{name} is neither a regressor nor a classifier: it has no answer to calibrate."
+        )
     return bool(is_classifier(estimator))
 
 

@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy_names(package: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, homes: dict[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose names live in the modules that `homes` names."""
     # A name must not be that of a module of the package: importing the module would take its place.
 

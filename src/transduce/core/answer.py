@@ -145,7 +145,9 @@ class Regions:
             near = int(np.maximum(own[:, 0] - value, value - own[:, 1]).argmin())
             own[near] = min(own[near, 0], value), max(own[near, 1], value)
         pieces = np.insert(pieces, self.offsets[:-1][empty], values[empty][:, None], axis=0)
-        return Regions(arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(self.n_pieces + empty)))
+        return Regions(
+            arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(self.n_pieces + empty))
+        )
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""
@@ -165,19 +167,26 @@ class Regions:
         apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
         first, last = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
         counts = np.bincount(row[first], minlength=len(self))
-        return Regions(np.column_stack([ends[first, 0], ends[last, 1]]), np.append(0, np.cumsum(counts)))
+        return Regions(
+            np.column_stack([ends[first, 0], ends[last, 1]]), np.append(0, np.cumsum(counts))
+        )
 
     def hull(self) -> Array:
         """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty."""
         some, ends = self.n_pieces > 0, arrays.to_numpy(self.pieces)
         hull = np.full((len(self), 2), np.nan)
-        hull[some, 0], hull[some, 1] = ends[self.offsets[:-1][some], 0], ends[self.offsets[1:][some] - 1, 1]
+        hull[some, 0], hull[some, 1] = (
+            ends[self.offsets[:-1][some], 0],
+            ends[self.offsets[1:][some] - 1, 1],
+        )
         return arrays.beside(hull, self.pieces)
 
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
         row, ends = self._by_piece()
-        lengths = np.bincount(row, ends[:, 1] - ends[:, 0], len(self)).astype(float)  # of no piece integers
+        lengths = np.bincount(row, ends[:, 1] - ends[:, 0], len(self)).astype(
+            float
+        )  # of no piece integers
         return arrays.beside(lengths, self.pieces)
 
     def __repr__(self) -> str:
@@ -288,7 +297,9 @@ class Answer:
         if share is not None:
             count = int(np.floor(share * len(confidence) + 1e-9))
             below = float(np.append(np.sort(confidence), np.inf)[count])
-        return replace(self, status=np.where(confidence < float(below or 0.0), "rejected", self.status))
+        return replace(
+            self, status=np.where(confidence < float(below or 0.0), "rejected", self.status)
+        )
 
     def within(self, lower: float, upper: float) -> Answer:
         """Return the answer with values and regions cut to what is possible."""
@@ -305,14 +316,19 @@ class Answer:
             raise ValueError("This answer has neither regions nor sets.")
         codes = class_codes(np.asarray(labels, dtype=object), self.classes)
         own = arrays.to_numpy(self.label_sets)[np.arange(len(codes)), np.maximum(codes, 0)]
-        return np.where(codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen))
+        return np.where(
+            codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen)
+        )
 
     def opened(self, below: float, above: float) -> Answer:
         """Return the answer where labels up to `below`, or from `above` on, are limits: regions are open there."""
         if self.regions is None or not (np.isfinite(below) or np.isfinite(above)):
             return self
         low, high = self.values <= below, self.values >= above
-        beyond = [low & ~high, high & ~low]  # a value that is both, where limits overlap, stays as it is
+        beyond = [
+            low & ~high,
+            high & ~low,
+        ]  # a value that is both, where limits overlap, stays as it is
         values, known = np.select(beyond, [below, above], self.values), self.status == "answered"
         status = np.select([known & one for one in beyond], ["below", "above"], self.status)
         regions = self.regions.opened(below, above).holding(values)
@@ -328,7 +344,9 @@ class Answer:
             sets, more = arrays.to_numpy(self.label_sets), self.unseen
             unseen = np.zeros(len(self), dtype=bool) if more is None else arrays.to_numpy(more)
             pairs = zip(sets, unseen, strict=True)
-            columns["set"] = [(*self.classes[mask].tolist(), *[UNSEEN] * bool(new)) for mask, new in pairs]
+            columns["set"] = [
+                (*self.classes[mask].tolist(), *[UNSEEN] * bool(new)) for mask, new in pairs
+            ]
         for name in ("confidence", "credibility", "standard_errors", "inductive", "loo_residuals"):
             if getattr(self, name) is not None:
                 columns |= _columns(name.removesuffix("s"), getattr(self, name))

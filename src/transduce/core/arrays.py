@@ -80,7 +80,9 @@ def to_numpy(array: Any) -> Any:
     if library == "cupy":
         return array.get()
     if library == "array_api_strict":  # on its imagined devices there is no DLPack
-        return np.asarray(array._array).copy() if hasattr(array, "_array") else np.from_dlpack(array)
+        return (
+            np.asarray(array._array).copy() if hasattr(array, "_array") else np.from_dlpack(array)
+        )
     return np.from_dlpack(array) if library != "numpy" else array
 
 
@@ -140,7 +142,9 @@ def pick(X: Any, mask: Any) -> Any:
     """Return the rows of an array at a mask or at positions, both numpy's."""
     if type(X) is np.ndarray:  # faster than by the mask itself
         return X.take(np.flatnonzero(mask) if np.asarray(mask).dtype == bool else mask, axis=0)
-    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=0) if is_foreign(X) else X[mask]
+    return (
+        namespace(X).take(X, _positions(np.asarray(mask), X), axis=0) if is_foreign(X) else X[mask]
+    )
 
 
 def _positions(mask: Any, like: Any) -> Any:
@@ -160,7 +164,11 @@ def replaced(array: Any, mask: Any, values: Any) -> Any:
 
 def pick_columns(X: Any, mask: Any) -> Any:
     """Return the columns of an array at a mask or at positions, both numpy's."""
-    return namespace(X).take(X, _positions(np.asarray(mask), X), axis=1) if is_foreign(X) else X[:, mask]
+    return (
+        namespace(X).take(X, _positions(np.asarray(mask), X), axis=1)
+        if is_foreign(X)
+        else X[:, mask]
+    )
 
 
 def lexsort(columns: Any) -> Any:

@@ -47,7 +47,9 @@ def check_jobs(value: Any) -> None:
     """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and (not whole or int(value) == 0):
-        raise ValueError(f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}.")
+        raise ValueError(
+            f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}."
+        )
 
 
 def check_number(name: str, value: Any) -> None:
@@ -83,7 +85,9 @@ def check_square(K: Array) -> None:
 
     xp = arrays.namespace(K)
     if not bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T)))):
-        raise ValueError("kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding.")
+        raise ValueError(
+            "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding."
+        )
 
 
 def check_share(name: str, value: Any) -> float:

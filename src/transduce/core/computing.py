@@ -89,7 +89,9 @@ class _Line:
         if 0.0 < share < 1.0 and now - self._shown < 0.1:
             return
         self._shown = now
-        print(f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=sys.stderr, flush=True)
+        print(
+            f"\r{name}: {share:4.0%}", end="\n" if share >= 1.0 else "", file=sys.stderr, flush=True
+        )
 
 
 MOST_KEPT = 2  # results, the latest ones
@@ -124,13 +126,17 @@ def _fingerprint(rows: Any) -> tuple[Any, ...]:
 
 
 SMALL = 1000  # rows of a matrix on which a second thread does not pay
-PAYING = 5.0  # seconds that processes must save: a new one takes two or three to import what it needs
+PAYING = (
+    5.0  # seconds that processes must save: a new one takes two or three to import what it needs
+)
 ONE_THREAD_ROWS = 5000  # rows of a table on which every method is fitted in seconds by one thread
 
 
 @lru_cache(maxsize=1)
 def _thread_pools(n_modules: int) -> ThreadpoolController:
-    return ThreadpoolController()  # looking for libraries takes 50 ms; a new one comes with new modules
+    return (
+        ThreadpoolController()
+    )  # looking for libraries takes 50 ms; a new one comes with new modules
 
 
 # numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
@@ -175,7 +181,9 @@ def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args
         return function(*args)
 
 
-def call_each(calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs: int | None) -> Iterator[Any]:
+def call_each(
+    calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs: int | None
+) -> Iterator[Any]:
     """Yield ``function(*args)`` for every call, with so many threads; in processes once these are seen to pay."""
     from joblib import effective_n_jobs  # not for the help of the command line
     from sklearn.utils.parallel import Parallel, delayed

@@ -11,7 +11,9 @@ from transduce.core.words import counted, option, percent
 
 CHANCE = "chance alone decided which rows have a label"
 DRAWN = "the calibration labels are of rows drawn at random from those without a label"
-DESIGN = "each row was labelled, or not, with the probability given for it, independently of the others"
+DESIGN = (
+    "each row was labelled, or not, with the probability given for it, independently of the others"
+)
 CHANCE_OF_GROUPS = "chance alone decided which groups have labels and, within them, which rows"
 CHANCE_WITHIN = "chance alone decided, within each category, which rows have a label"
 BY_CLASS = "chance alone decided, within each class, which rows have a label"
@@ -19,12 +21,18 @@ SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
 LATER_BY_CLASS = "rows that come later are like the labelled ones of their class"
 LATER_SHARES = f"the given shares of the classes are right, and {LATER_BY_CLASS}"
 STILL = "nothing changes along the order of the rows, except by chance"
-ESTIMATE = "which rows have a label depends on the other columns alone, in the way that was estimated"
+ESTIMATE = (
+    "which rows have a label depends on the other columns alone, in the way that was estimated"
+)
 LIMITED = "no row has a limit beyond those of the labels"
 LATER = "the rows that come later are like the labelled ones, differing from them by chance alone"
-LATER_DRAWN = "the rows that come later are like those drawn at random, differing from them by chance alone"
+LATER_DRAWN = (
+    "the rows that come later are like those drawn at random, differing from them by chance alone"
+)
 SEEN = "every class of the unlabelled rows has a label"
-NO_SECOND_LOOK = "no block of random draws was begun, or left, because of what the draws before had shown"
+NO_SECOND_LOOK = (
+    "no block of random draws was begun, or left, because of what the draws before had shown"
+)
 
 # The one condition that "exact" has, by the assumption that it comes from.
 _CONDITIONS = {
@@ -44,7 +52,9 @@ _CONDITIONS = {
 
 UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 SUSPECTED = 0.1  # p-values below this are signs of a difference
-_OPEN = "An interval that reaches {0:g} is open {1}, and a value there is {0:g}, with the status “{2}”."
+_OPEN = (
+    "An interval that reaches {0:g} is open {1}, and a value there is {0:g}, with the status “{2}”."
+)
 
 _HOLDS = {
     "interval": ("interval", "true value", "the whole line"),
@@ -99,7 +109,9 @@ class Limits:
     """Labels that are limits, such as "<0.5", and the outermost of them: beyond those nothing can be told apart."""
 
     number: int = 0  # labels that are limits
-    below: float = -math.inf  # the largest limit from below: values up to it may be any smaller ones
+    below: float = (
+        -math.inf
+    )  # the largest limit from below: values up to it may be any smaller ones
     above: float = math.inf  # the smallest limit from above
     differ: bool = False  # whether labels have several limits on one side
     named: bool = False  # whether the user has named the outermost limits
@@ -121,7 +133,9 @@ class Limits:
     def __str__(self) -> str:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
         said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
-        labels = "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
+        labels = (
+            "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
+        )
         return " ".join([labels, *said])
 
 
@@ -270,14 +284,21 @@ class Guarantee:
     @property
     def of_later(self) -> Guarantee:
         """The guarantee for rows that come later, which must be like the rows that calibrate."""
-        instead = {CHANCE: LATER, DRAWN: LATER_DRAWN, BY_CLASS: LATER_BY_CLASS, SHARES: LATER_SHARES}
+        instead = {
+            CHANCE: LATER,
+            DRAWN: LATER_DRAWN,
+            BY_CLASS: LATER_BY_CLASS,
+            SHARES: LATER_SHARES,
+        }
         return replace(self, assumptions=tuple(instead.get(one, one) for one in self.assumptions))
 
     def decided_by(self, label: float | None) -> Guarantee:
         """Return the guarantee where one label, if any, decided how the column is read; an exact one is approximate."""
         if label is None:
             return self
-        return replace(self, decisive=label, kind="approximate" if self.kind == "exact" else self.kind)
+        return replace(
+            self, decisive=label, kind="approximate" if self.kind == "exact" else self.kind
+        )
 
     def along(self, drift: Drift | None) -> Guarantee:
         """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
@@ -328,18 +349,25 @@ def _statement(guarantee: Guarantee) -> list[str]:
     if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
     region, truth, everything = _HOLDS[guarantee.about]
-    within = {"class": ", within every class that has a label", "category": ", within every category"}
+    within = {
+        "class": ", within every class that has a label",
+        "category": ", within every category",
+    }
     where = within.get(guarantee.within, "")
     least = "at least" if guarantee.kind == "exact" else "about"
     holds = f"{truth} with probability {least} {percent(guarantee.confidence)}{where}"
-    of_whom = "a row drawn at random from a new group" if guarantee.n_groups else "a row picked at random"
+    of_whom = (
+        "a row drawn at random from a new group" if guarantee.n_groups else "a row picked at random"
+    )
     said = [f"The {region} of {of_whom} holds its {holds}."]
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
         said.append(f"The {rows} of groups that have labels, and not covered by this.")
     if guarantee.of_rows is not None and guarantee.uneven:
         often = f"up to {math.ceil(100 * guarantee.of_rows - 1e-9):.0f} % on average if the largest groups are hard"
-        said.append(f"Groups differ in size and each counts once: of all rows more may be outside, {often}.")
+        said.append(
+            f"Groups differ in size and each counts once: of all rows more may be outside, {often}."
+        )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
         has, is_ = ("has", "is") if guarantee.n_empty == 1 else ("have", "are")
@@ -381,7 +409,9 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
     if guarantee.n_unbounded:
         such = "rows like it are" if guarantee.n_unbounded == 1 else "rows like them are"
         why = f"{such} so rarely labelled that these labels rule nothing out there"
-        said.append(f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}.")
+        said.append(
+            f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}."
+        )
     if guarantee.n_unreached:
         rows = counted(guarantee.n_unreached, "more row")
         said.append(f"At {rows} there is no answer: the {region} there is {everything}.")
@@ -389,7 +419,9 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
 
 
 def _certainly(bound: CountBound) -> str:
-    return f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,}"
+    return (
+        f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,}"
+    )
 
 
 def _outside_sentence(about: str, truth: str, bound: CountBound) -> str:
@@ -414,7 +446,9 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said += [_about_empty(guarantee)] if guarantee.n_empty else []
         elif guarantee.n_groups:
             groups = f"all those of {counted(guarantee.n_groups, 'group')}"
-            said.append(f"{labels}, {groups}, were held out at random to calibrate; each group counts once.")
+            said.append(
+                f"{labels}, {groups}, were held out at random to calibrate; each group counts once."
+            )
         elif guarantee.n_calibration:
             later = LATER in guarantee.assumptions
             blind = f"the fit could not tell these rows from the {'later' if later else 'unlabelled'} ones"
@@ -423,18 +457,26 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             worth = f"worth {guarantee.effective:.0f} labels of equal weight"
             said.append(f"They are weighted by the odds that such a row has no label, and {worth}.")
         if guarantee.assumptions:
-            said.append(f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}.")
+            said.append(
+                f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}."
+            )
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
             same = "All labels have the same limits"
             seen = "Limits differ from label to label" if guarantee.limits.differ else same
-            said.append(f"{seen}; if a row may have one further out, name it with {option('limit')}.")
+            said.append(
+                f"{seen}; if a row may have one further out, name it with {option('limit')}."
+            )
         if guarantee.factor > 1.0:
             by = f"by a factor of up to {guarantee.factor:g} either way"
-            said.append(f"It holds even if the odds of a label also depend on the value itself, {by}.")
+            said.append(
+                f"It holds even if the odds of a label also depend on the value itself, {by}."
+            )
     if guarantee.decisive is not None:
         one = f"One label, {guarantee.decisive:g}, decided that these are numbers and not classes"
         said.append(f"{one}: if you know what they are, name the {option('task')}.")
-    said += [str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None]
+    said += [
+        str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None
+    ]
     if guarantee.remedy:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
         exact = "Labels of rows drawn at random would make it exact, whatever the other labels are"
@@ -450,7 +492,12 @@ def _about_empty(guarantee: Guarantee) -> str:
     said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
     cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
-    if guarantee.about in _HOLDS and not guarantee.within and guarantee.factor == 1.0 and level < 1.0:
+    if (
+        guarantee.about in _HOLDS
+        and not guarantee.within
+        and guarantee.factor == 1.0
+        and level < 1.0
+    ):
         cost += f", at the price of {guarantee.about}s as large as those at {100 * level:.1f} %"
     return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
 
@@ -480,7 +527,9 @@ class Drift:
     def _errors(self) -> str:
         """Return whether errors drift."""
         if self.p_value is None:
-            return "Whether errors drift along it could not be tested with so few calibration labels."
+            return (
+                "Whether errors drift along it could not be tested with so few calibration labels."
+            )
         p = f"p = {self.p_value:.2g}"
         if self.found:
             return f"Errors at calibration rows drift along it ({p}): what comes later is not like what came before."

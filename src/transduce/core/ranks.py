@@ -57,8 +57,15 @@ def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: in
 
     ranks, y = ranks.astype(np.float32), np.random.RandomState(seed).uniform(size=len(ranks))
     random, trees = np.random.RandomState(seed), []
-    settings = {"max_features": 1, "max_depth": depth, "min_samples_leaf": fewest, "random_state": random}
-    with config_context(skip_parameter_validation=True):  # which would take three times as long as the trees
+    settings = {
+        "max_features": 1,
+        "max_depth": depth,
+        "min_samples_leaf": fewest,
+        "random_state": random,
+    }
+    with config_context(
+        skip_parameter_validation=True
+    ):  # which would take three times as long as the trees
         for one in random.randint(np.iinfo(np.int32).max, size=number):
             random.seed(one)
             trees.append(ExtraTreeRegressor(**settings).fit(ranks, y, check_input=False).tree_)

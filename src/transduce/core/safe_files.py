@@ -23,7 +23,9 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: name a file in it.")
     if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is not a plain file: choose another name, or - for standard output.")
+        raise FileExistsError(
+            f"{path} is not a plain file: choose another name, or - for standard output."
+        )
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists already: choose another name, or replace it with {option('force', True)}."
@@ -31,7 +33,9 @@ def check_free(path: str | Path, *, force: bool = False) -> None:
     if not path.parent.exists():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
     if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"Nothing can be written into the folder {path.parent}: choose another one.")
+        raise PermissionError(
+            f"Nothing can be written into the folder {path.parent}: choose another one."
+        )
 
 
 @contextmanager
@@ -47,7 +51,9 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[BinaryIO]:
     _remove_torn(target)
     name = None
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".part"
+        )
         with os.fdopen(handle, "wb") as file:
             take(file, f"{name} is in use.")
             yield file

@@ -46,7 +46,13 @@ class PartlyLabelled:
 
     @classmethod
     def from_arrays(
-        cls, X: Array, y: Any, *, missing_label: object = None, index: Any = None, columns: bool = False
+        cls,
+        X: Array,
+        y: Any,
+        *,
+        missing_label: object = None,
+        index: Any = None,
+        columns: bool = False,
     ) -> PartlyLabelled:
         """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
 
@@ -55,13 +61,17 @@ class PartlyLabelled:
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:
             said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
-            raise ValueError(f"{said}: give one label for each row, NaN or None where the answer is wanted.")
+            raise ValueError(
+                f"{said}: give one label for each row, NaN or None where the answer is wanted."
+            )
         missing = missing_mask(values, missing_label)
         labelled = ~missing if missing.ndim == 1 else ~np.asarray(missing.all(axis=1))
         if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
             row = int(np.argmax(missing.any(axis=1) == labelled))
             said = f"Row {row} has some of its labels but not all"
-            raise ValueError(f"{said}: a row needs all of them or none. Fit the columns one by one.")
+            raise ValueError(
+                f"{said}: a row needs all of them or none. Fit the columns one by one."
+            )
         index = y.index if isinstance(y, pd.Series | pd.DataFrame) else index
         return cls(X, values, labelled, y, index if isinstance(index, pd.Index) else None)
 
@@ -78,7 +88,11 @@ class PartlyLabelled:
             return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
         numbers = values.dtype.kind == "f"  # then all labels are; objects leave the type of y alone
-        filled = np.where(labelled, self.y, np.nan).astype(float, copy=False) if numbers else self.y.copy()
+        filled = (
+            np.where(labelled, self.y, np.nan).astype(float, copy=False)
+            if numbers
+            else self.y.copy()
+        )
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)
 
@@ -92,7 +106,9 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         y[mask] = None
     array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if array.dtype.kind == "f" and _is_not_float(y):
-        array = np.array(list(y), dtype=object)  # integers and categories with gaps stay what they are
+        array = np.array(
+            list(y), dtype=object
+        )  # integers and categories with gaps stay what they are
     if array.dtype.kind not in "biufc":
         # Not by way of the text array: there a NaN among texts has become the text "nan".
         array = np.array(y, dtype=object) if isinstance(y, list | tuple) else array.astype(object)
@@ -101,7 +117,9 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"y should be a 1d array, one label for each row; got the shape {array.shape}.")
+        raise ValueError(
+            f"y should be a 1d array, one label for each row; got the shape {array.shape}."
+        )
     return array
 
 
@@ -165,7 +183,11 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
         return "classification"
     if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
         return "classification"
-    return "classification" if any(np.isin(numbers, pair).all() for pair in YES_OR_NO) else "regression"
+    return (
+        "classification"
+        if any(np.isin(numbers, pair).all() for pair in YES_OR_NO)
+        else "regression"
+    )
 
 
 def decisive_label(numbers: Array) -> float | None:

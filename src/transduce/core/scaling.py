@@ -12,7 +12,9 @@ from scipy.special import log_softmax
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array, Mask
 
-FEWEST_FOR_POWER = 20  # with fewer labels benchmarks/blend_calibration.py finds the shares better as they are
+FEWEST_FOR_POWER = (
+    20  # with fewer labels benchmarks/blend_calibration.py finds the shares better as they are
+)
 POWER_PRIOR = 4.0
 # Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
 DRAWN_PRIOR = 0.25
@@ -94,7 +96,9 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
         return 1.0
     # A mean of probabilities is more cautious than its members where they agree for different reasons, so that the
     # power is often above 1. A share below half a label counts as half a label.
-    return _best_factor(np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior)
+    return _best_factor(
+        np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior
+    )
 
 
 def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:

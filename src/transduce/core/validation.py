@@ -24,10 +24,15 @@ FEW_CLASSES = 20  # so few are quicker compared one after the other than looked 
 _INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False) -> Any:
+def read_rows(
+    estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False
+) -> Any:
     """Return features (n, d) as a finite float array, or raise a ValueError that says what to correct."""
     if arrays.is_foreign(X) and not device:
-        only, library = f"{type(estimator).__name__} computes on the processor only", arrays.library_of(X)
+        only, library = (
+            f"{type(estimator).__name__} computes on the processor only",
+            arrays.library_of(X),
+        )
         raise ValueError(f"{only}: pass X as a numpy array, not as one of {library}.")
     if arrays.is_foreign(X):
         return validate_data(estimator, _read_foreign(X), reset=reset, skip_check_array=True)
@@ -40,7 +45,9 @@ def read_rows(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, devi
         how = "turn them into numbers first, for example days since a fixed day"
         raise ValueError(f"X must be numbers, but {dates} holds dates: {how}.")
     try:
-        return validate_data(estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False)
+        return validate_data(
+            estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False
+        )
     except (TypeError, ValueError) as error:
         reason = _explain(X, getattr(estimator, "kernel", None) == "precomputed")
         if reason:
@@ -70,11 +77,15 @@ def _read_foreign(X: Any) -> Any:
     arrays.check_dispatch(X)
     xp = arrays.namespace(X)
     if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: give one line for each row.")
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: give one line for each row."
+        )
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError("Complex data not supported: features must be real numbers.")
     if 0 in X.shape:
-        raise ValueError(f"X has the shape {tuple(X.shape)}: give at least one row and one feature.")
+        raise ValueError(
+            f"X has the shape {tuple(X.shape)}: give at least one row and one feature."
+        )
     rows = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(rows))):
         what = "NaN" if bool(xp.any(xp.isnan(rows))) else "infinity"
@@ -95,14 +106,20 @@ def _explain(X: Any, precomputed: bool) -> str | None:
         if where and precomputed:
             return f"Input X contains {what}: a kernel matrix must be finite."
         if where:
-            how = "for example with sklearn.impute.SimpleImputer" if what == "NaN" else "or make them missing"
+            how = (
+                "for example with sklearn.impute.SimpleImputer"
+                if what == "NaN"
+                else "or make them missing"
+            )
             return f"Input X contains {what} in {where}: fill or drop these values first, {how}."
     return None
 
 
 def _is_infinite(column: Any) -> Mask:
     """Return where numbers are infinite; a missing one is not."""
-    values = pd.to_numeric(pd.Series(np.asarray(column).ravel()), errors="coerce").to_numpy(dtype=float)
+    values = pd.to_numeric(pd.Series(np.asarray(column).ravel()), errors="coerce").to_numpy(
+        dtype=float
+    )
     return np.isinf(values)
 
 
@@ -116,7 +133,9 @@ def read_candidates(y: Any, n: int) -> Array:
     y = arrays.to_numpy(y)
     labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
     if labels.shape != (n,):
-        raise ValueError(f"Give one candidate label for each of the {n} rows; got shape {labels.shape}.")
+        raise ValueError(
+            f"Give one candidate label for each of the {n} rows; got shape {labels.shape}."
+        )
     return labels
 
 
@@ -126,7 +145,9 @@ def _is_text(column: Any) -> bool:
     if values.dtype.kind in "biufc":
         return False
     try:
-        np.asarray([value for value in values.ravel().tolist() if isinstance(value, str)], dtype=float)
+        np.asarray(
+            [value for value in values.ravel().tolist() if isinstance(value, str)], dtype=float
+        )
     except ValueError:
         return True
     return False
@@ -167,7 +188,9 @@ def check_given(estimator: Any, y: Any) -> None:
     estimator._forget()
     if y is None:
         said = f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        raise ValueError(f"{said}: give one label for each row, NaN or None where the answer is wanted.")
+        raise ValueError(
+            f"{said}: give one label for each row, NaN or None where the answer is wanted."
+        )
 
 
 def read_labels(
@@ -177,7 +200,9 @@ def read_labels(
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
         said = "A column-vector y was passed when a 1d array was expected. Pass its only column instead."
         warnings.warn(said, DataConversionWarning, stacklevel=4)
-    sample = PartlyLabelled.from_arrays(rows, y, missing_label=missing_label, index=index, columns=columns)
+    sample = PartlyLabelled.from_arrays(
+        rows, y, missing_label=missing_label, index=index, columns=columns
+    )
     if _is_shuffled(index, getattr(y, "index", None)):
         how = "align them first, for example with y.loc[X.index]"
         raise ValueError(f"X and y hold the same rows in a different order: {how}.")
@@ -209,9 +234,13 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
         raise ValueError(f"{what}: convert them, or use a classifier.") from None
     largest = np.abs(numbers_).max()
     if not np.isfinite(largest):
-        raise ValueError(f"{_INFINITE}: replace it by a number, or by NaN if the answer is wanted there.")
+        raise ValueError(
+            f"{_INFINITE}: replace it by a number, or by NaN if the answer is wanted there."
+        )
     if largest > 1e300:
-        raise ValueError("The labels are too large for double precision: divide them by a constant first.")
+        raise ValueError(
+            "The labels are too large for double precision: divide them by a constant first."
+        )
     return numbers_
 
 
@@ -237,7 +266,9 @@ def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[A
         is_text = [isinstance(label, str) for label in labels]
         if any(is_text) and not all(is_text):
             raise ValueError("y mixes text with other labels: make all class labels of one type.")
-        labels = np.array(labels.tolist())  # numbers among objects become numbers, text becomes text
+        labels = np.array(
+            labels.tolist()
+        )  # numbers among objects become numbers, text becomes text
     if labels.dtype.kind not in "biufU":
         said = f"Class labels must be text, numbers or booleans, but y holds {labels[0]!r}"
         raise ValueError(f"{said}: convert them, for example with astype(str).")
@@ -270,7 +301,9 @@ class Transducer(BaseEstimator):
 
     def _forget(self) -> None:
         """Drop all that was fitted, so that a fit that fails leaves nothing half-fitted."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+        for name in [
+            name for name in vars(self) if name.endswith("_") and not name.startswith("_")
+        ]:
             del self.__dict__[name]
 
     def _missing_label(self) -> Any:
@@ -292,7 +325,9 @@ class Transducer(BaseEstimator):
         answers = self.predict(rows)
         if self.answer_.classes is None:
             return float(r2_score(labels.astype(float), answers, sample_weight=sample_weight))
-        return float(accuracy_score(np.array(labels.tolist()), answers, sample_weight=sample_weight))
+        return float(
+            accuracy_score(np.array(labels.tolist()), answers, sample_weight=sample_weight)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

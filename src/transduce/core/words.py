@@ -17,7 +17,11 @@ SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabel
 FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
 FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 # How the labels came about is one option in Python, and a flag for each way elsewhere.
-DESIGNS = {"random_labels": "Drawn(...)", "sampling_probability": "Sampled(...)", "groups": "Grouped(...)"}
+DESIGNS = {
+    "random_labels": "Drawn(...)",
+    "sampling_probability": "Sampled(...)",
+    "groups": "Grouped(...)",
+}
 DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}
 
 
@@ -47,7 +51,9 @@ def in_shell(name: str, value: Any) -> str:
     if value is None or value is True:
         return flag(name)
     text = shlex.quote(str(value))
-    text = f"'{text}'" if text.endswith((".", ",", ":")) else text  # apart from the sentence around it
+    text = (
+        f"'{text}'" if text.endswith((".", ",", ":")) else text
+    )  # apart from the sentence around it
     return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"
 
 

@@ -31,7 +31,9 @@ def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     >>> table.shape, int(table["price"].isna().sum()), int(price.isna().sum())
     ((400, 9), 250, 0)
     """
-    with resources.files("transduce.datasets").joinpath("houses.csv").open(encoding="utf-8") as file:
+    with (
+        resources.files("transduce.datasets").joinpath("houses.csv").open(encoding="utf-8") as file
+    ):
         table = pd.read_csv(file)
     price = table[TARGET].astype(float)
     table[TARGET] = price.where(np.random.default_rng(0).permutation(len(table)) < N_KNOWN)

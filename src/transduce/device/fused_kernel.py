@@ -102,7 +102,9 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
     return out
 
 
-def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None) -> Any:
+def candidates(
+    Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None
+) -> Any:
     """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`."""
     places = max(16, 1 << (n_wanted - 1).bit_length())
     ids = torch.empty((n_queries, places), dtype=torch.int32, device=Q.device)
@@ -112,14 +114,28 @@ def candidates(Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None,
     n_blocks = X.shape[0] // STEP if lists is None else lists.shape[1]
     lists, lengths = (Q, Q) if lists is None else (lists, lengths)
     run = best_products[(-(-n_queries // HEIGHT),)]
-    run(Q, X, ids, scores, lists, lengths, n_queries, n_blocks, **sizes, num_warps=WARPS, num_stages=STAGES)
+    run(
+        Q,
+        X,
+        ids,
+        scores,
+        lists,
+        lengths,
+        n_queries,
+        n_blocks,
+        **sizes,
+        num_warps=WARPS,
+        num_stages=STAGES,
+    )
     return ids
 
 
 def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False) -> Neighbors:
     """Return the `k` rows (n, d) with the largest score ``x_i' x_j - offset_j`` for each row, itself left out."""
     n = X.shape[0]
-    order = torch.randperm(n, device=X.device, generator=torch.Generator(device=X.device).manual_seed(seed))
+    order = torch.randperm(
+        n, device=X.device, generator=torch.Generator(device=X.device).manual_seed(seed)
+    )
     rows = halves(X[order], None if offsets is None else offsets[order], fine=fine, as_rows=True)
     queries = halves(X, offsets, fine=fine, as_rows=False)
     nearest = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
@@ -135,7 +151,9 @@ def compare_again(X: Any, offsets: Any, nearest: Any, k: int) -> Neighbors:
     scores = torch.empty((n, k), dtype=X.dtype, device=X.device)
     size = max(1, 2**28 // (n_found * X.shape[1]))
     for start in range(0, n, size):
-        some, _ = nearest[start : start + size].sort(dim=1)  # of equal scores the first row comes first
+        some, _ = nearest[start : start + size].sort(
+            dim=1
+        )  # of equal scores the first row comes first
         own = torch.arange(start, start + len(some), device=X.device)
         exact = torch.bmm(X[some], X[own][:, :, None])[:, :, 0]
         if offsets is not None:
@@ -190,20 +208,26 @@ def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]
     n_slots = int(blocks.sum()) * STEP
     rows_at = torch.full((n_slots,), -1, dtype=torch.int64, device=device)
     rows_at[slot] = order
-    near = (centres @ centres.T - 0.5 * (centres * centres).sum(dim=1)).argsort(dim=1, descending=True)
+    near = (centres @ centres.T - 0.5 * (centres * centres).sum(dim=1)).argsort(
+        dim=1, descending=True
+    )
     lists, lengths = _block_lists(near[:, : _visits_needed(cell, near, *known)], blocks, first)
     padded = torch.where(rows_at >= 0, rows_at, 0)
     filled = rows_at >= 0
     Q, R = (_in_slots(X, offsets, padded, filled, as_rows) for as_rows in (False, True))
     owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
-    nearest = candidates(Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous())
+    nearest = candidates(
+        Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous()
+    )
     nearest = torch.where(nearest >= 0, rows_at[nearest.clamp(min=0).long()], -1)
     return compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)
 
 
 def _in_slots(X: Any, offsets: Any, padded: Any, filled: Any, as_rows: bool) -> Any:
     """Return halves of the rows in their slots; what fills up a block reaches no query."""
-    packed = halves(X[padded], None if offsets is None else offsets[padded], fine=False, as_rows=as_rows)
+    packed = halves(
+        X[padded], None if offsets is None else offsets[padded], fine=False, as_rows=as_rows
+    )
     if as_rows:
         packed[: len(filled), -1] = (~filled).to(packed.dtype) * -6e4
     return packed

@@ -43,7 +43,9 @@ def similarities(neighbors: Neighbors, scale: float | None) -> Any:
 def median_scale(neighbors: Neighbors) -> float:
     """Return the median distance to the last neighbour; scores are minus distances."""
     xp = arrays.namespace(neighbors.scores)
-    last = xp.max(xp.where(neighbors.ids >= 0, -neighbors.scores, xp.zeros_like(neighbors.scores)), axis=1)
+    last = xp.max(
+        xp.where(neighbors.ids >= 0, -neighbors.scores, xp.zeros_like(neighbors.scores)), axis=1
+    )
     ordered, n = xp.sort(last), last.shape[0]
     return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0 or float(xp.mean(last)) or 1.0
 
@@ -52,7 +54,9 @@ def one_way(ids: Any, weights: Any, random: Random) -> tuple[Any, Any, int]:
     """Return ids and weights (n, k) of the neighbours, those of a row summing to 1, and how many rows had none."""
     # Rows without any are tied to random ones.
     xp, (n, k) = arrays.namespace(weights), ids.shape
-    weights = arrays.as_double(xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights)))
+    weights = arrays.as_double(
+        xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights))
+    )
     alone = np.flatnonzero(arrays.to_numpy(xp.sum(weights, axis=1) == 0.0))
     for row in map(int, alone) if n > 1 else []:
         others = sample_without_replacement(n - 1, k, random_state=random)
@@ -92,7 +96,9 @@ def sum_by_group(values: Any, groups: Any, n: int) -> Any:
 def group_bounds(groups: Any, n: int) -> AnyArray:
     """Return where each of `n` groups begins and ends (n + 1,) once the rows of each stand together, on the host."""
     ones = arrays.zeros(groups.shape, groups) + 1.0
-    return np.concatenate([[0], np.cumsum(arrays.to_numpy(sum_by_group(ones, groups, n)))]).astype(int)
+    return np.concatenate([[0], np.cumsum(arrays.to_numpy(sum_by_group(ones, groups, n)))]).astype(
+        int
+    )
 
 
 class SparseRows:
@@ -116,7 +122,9 @@ class SparseRows:
                 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
                 warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
                 ends, places = self.indptr.to(kind), self.indices.to(kind)
-                return torch.sparse_csr_tensor(ends, places, self.data, self.shape, check_invariants=False)
+                return torch.sparse_csr_tensor(
+                    ends, places, self.data, self.shape, check_invariants=False
+                )
         if library == "cupy":
             from cupyx.scipy.sparse import csr_matrix
 
@@ -152,13 +160,19 @@ MOST_CYCLES = 40
 # How much more a filter is to gain than is needed: the cut comes from vectors that are not there yet.
 SAFETY = 8.0
 MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
-FIRST_GROWTH = 1e6  # the same by the first one, from random vectors: what single precision tells apart
+FIRST_GROWTH = (
+    1e6  # the same by the first one, from random vectors: what single precision tells apart
+)
 NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
-SHARE_ABOVE = 1.6  # eigenvalues above the first cut, as a share of the columns: their number is estimated
+SHARE_ABOVE = (
+    1.6  # eigenvalues above the first cut, as a share of the columns: their number is estimated
+)
 FINEST = 5e-6  # residuals that single precision reaches
 
 DENSE_ROWS = 3000  # components up to this size are solved as dense matrices
-DOUBLE_ROWS = 20_000  # those up to this size are filtered in double precision, larger ones in single
+DOUBLE_ROWS = (
+    20_000  # those up to this size are filtered in double precision, larger ones in single
+)
 CHUNK = 2**20  # rows of a block in double precision at a time
 
 Pairs = tuple[Array, Any, Array]
@@ -210,7 +224,12 @@ def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts
 
 
 def _each_component(
-    graph: DeviceGraph, d: int, random: Random, parts_of: tuple[int, Any], degrees: Any, report: Report
+    graph: DeviceGraph,
+    d: int,
+    random: Random,
+    parts_of: tuple[int, Any],
+    degrees: Any,
+    report: Report,
 ) -> SpectrumParts:
     """Solve component by component, on the matrix with the rows of each together."""
     xp, n, (count, components) = arrays.namespace(degrees), graph.matrix.shape[0], parts_of
@@ -225,11 +244,19 @@ def _each_component(
     for component in np.flatnonzero(np.diff(bounds) > 1):
         start, stop = int(bounds[component]), int(bounds[component + 1])
         part = slice(int(entries[component]), int(entries[component + 1]))
-        rows, columns, data = matrix.rows[part] - start, matrix.indices[part] - start, matrix.data[part]
+        rows, columns, data = (
+            matrix.rows[part] - start,
+            matrix.indices[part] - start,
+            matrix.data[part],
+        )
         S = normalised(SparseRows(rows, columns, data, (stop - start,) * 2), ordered[start:stop])
-        solved = smallest_pairs(S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None)
+        solved = smallest_pairs(
+            S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None
+        )
         vectors[start:stop, : len(solved[0])] = xp.astype(solved[1], xp.float64)
-        found += [(*pair, component, j) for j, pair in enumerate(zip(solved[0], solved[2], strict=True))]
+        found += [
+            (*pair, component, j) for j, pair in enumerate(zip(solved[0], solved[2], strict=True))
+        ]
         report(stop / n)
     values, residuals, owners, columns = np.array(sorted(found, key=itemgetter(0))).reshape(-1, 4).T
     owners, columns = owners.astype(int), columns.astype(int)
@@ -295,7 +322,9 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
     return arrays.beside(np.random.default_rng(seed).standard_normal((n, width)), like, precision)
 
 
-def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report) -> Pairs:
+def leading_pairs(
+    S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report
+) -> Pairs:
     """Return the same as `spectral_graph.spectrum.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
     matrix = SparseRows(S.rows, S.indices, xp.astype(S.data, block.dtype), S.shape)
@@ -313,12 +342,16 @@ def leading_pairs(S: SparseRows, block: Any, k: int, tol: float, known: Any, rep
         if worst <= limit:
             return values[:k], arrays.copy(block[:, :k]), residuals[:k]
         if limit < finest:
-            raise NotConvergedError(f"the eigenvalues are too close to 0 for this precision ({limit:.0e})")
+            raise NotConvergedError(
+                f"the eigenvalues are too close to 0 for this precision ({limit:.0e})"
+            )
         farthest = max(farthest, np.log(worst / limit))
         report(1.0 - np.log(worst / limit) / farthest)
         plan.go_on(values, k, worst, limit)
     n_left = int((residuals[:k] > limit).sum())
-    raise NotConvergedError(f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles")
+    raise NotConvergedError(
+        f"{n_left} of {k} eigenvectors did not converge in {MOST_CYCLES} cycles"
+    )
 
 
 def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:
@@ -330,7 +363,9 @@ def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: floa
     return now
 
 
-def eigenvalue_counts(product: Callable[[Any], Any], vector: Any) -> tuple[float, Callable[[float], float]]:
+def eigenvalue_counts(
+    product: Callable[[Any], Any], vector: Any
+) -> tuple[float, Callable[[float], float]]:
     """Return a number that no eigenvalue is below, and the function that says which one so many are above."""
     # As far as a few Lanczos steps from a random unit vector (n,) can tell. All eigenvectors have about the same part
     # in it, so that each Ritz value stands for as many eigenvalues as its own part says.
@@ -398,7 +433,9 @@ def rayleigh_ritz(matrix: SparseRows, block: Any) -> Pairs:
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
     image = matrix @ block
     mixed, own = grams(block, image)
-    with few_threads(0):  # on the host, where the threads of many small problems wait for each other
+    with few_threads(
+        0
+    ):  # on the host, where the threads of many small problems wait for each other
         if scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8:
             block = xp.linalg.qr(block)[0]  # columns nearly dependent: make them orthogonal first
             image = matrix @ block

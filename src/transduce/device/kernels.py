@@ -73,7 +73,9 @@ class Kernel:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
         if self.name not in ON_DEVICE:
             said = f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}"
-            raise ValueError(f"{said}: use one of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays.")
+            raise ValueError(
+                f"{said}: use one of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
+            )
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
         check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)
@@ -82,11 +84,16 @@ class Kernel:
         """Return kernels of numpy arrays that scikit-learn has alone, and those of the user's function."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
-        if self.name in ("chi2", "additive_chi2") and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0:
+        if (
+            self.name in ("chi2", "additive_chi2")
+            and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0
+        ):
             how = "pass standardize=False, or use another kernel"
             raise ValueError(f"kernel={self.name!r} needs features that are not negative: {how}.")
         if not callable(self.name):
-            return pairwise_kernels(X, Z, metric=self.name, filter_params=True, gamma=1.0 / self.width)
+            return pairwise_kernels(
+                X, Z, metric=self.name, filter_params=True, gamma=1.0 / self.width
+            )
         try:
             return pairwise_kernels(X, Z, metric=self.name)
         except (TypeError, ValueError) as error:
@@ -109,7 +116,9 @@ class Kernel:
             one, other = X[:10], X[-10:]
             forth, back = self.matrix(one, other), self.matrix(other, one).T
             if not np.allclose(forth, back, rtol=1e-8, equal_nan=True):
-                raise ValueError("The kernel is not symmetric: kernel(u, v) must equal kernel(v, u).")
+                raise ValueError(
+                    "The kernel is not symmetric: kernel(u, v) must equal kernel(v, u)."
+                )
 
     def diagonal(self, X: Array) -> Array:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
@@ -164,7 +173,9 @@ def _distances(X: Any, Z: Any, metric: str) -> Any:
     xp, distances = arrays.namespace(X), arrays.zeros((X.shape[0], Z.shape[0]), X)
     for part in arrays.blocks(X.shape[0], max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))):
         steps = X[part, :][:, None, :] - Z[None, :, :]
-        distances[part, :] = xp.sum(xp.abs(steps) if metric == "cityblock" else xp.square(steps), axis=-1)
+        distances[part, :] = xp.sum(
+            xp.abs(steps) if metric == "cityblock" else xp.square(steps), axis=-1
+        )
     return distances
 
 

@@ -92,4 +92,6 @@ def slopes(M: Any, K: Any, columns: Any) -> Array:
     """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; M is used up."""
     M *= K
     products, X = M @ columns, columns[:, :-1]
-    return arrays.to_numpy(products[:, -1] @ X**2 - arrays.namespace(X).sum(X * products[:, :-1], axis=0))
+    return arrays.to_numpy(
+        products[:, -1] @ X**2 - arrays.namespace(X).sum(X * products[:, :-1], axis=0)
+    )

@@ -119,7 +119,11 @@ def length(x: Any) -> float:
 
 
 def conjugate_gradients(
-    operate: Callable[[Any], Any], precondition: Callable[[Any], Any], right: Any, x: Any, tolerance: float
+    operate: Callable[[Any], Any],
+    precondition: Callable[[Any], Any],
+    right: Any,
+    x: Any,
+    tolerance: float,
 ) -> Any:
     """Return the solution of a positive definite system from a first guess, by at most 200 steps."""
     if not arrays.is_foreign(right):
@@ -147,7 +151,9 @@ def inverse_diagonal(factor: Array) -> Array:
         return arrays.column_squares(_triangle_inverse(factor))
     inverse, info = lapack.dtrtri(factor, lower=1)
     if info:
-        raise np.linalg.LinAlgError("a triangular factor with a zero on its diagonal has no inverse")
+        raise np.linalg.LinAlgError(
+            "a triangular factor with a zero on its diagonal has no inverse"
+        )
     return arrays.column_squares(inverse)
 
 
@@ -158,7 +164,9 @@ def _triangle_inverse(factor: Any) -> Any:
     if n <= LEAF:
         return triangular_solve(factor, xp.eye(n, dtype=factor.dtype, **arrays.on_device(factor)))
     k, inverse = n // 2, arrays.zeros(factor.shape, factor)
-    inverse[:k, :k], inverse[k:, k:] = (_triangle_inverse(part) for part in (factor[:k, :k], factor[k:, k:]))
+    inverse[:k, :k], inverse[k:, k:] = (
+        _triangle_inverse(part) for part in (factor[:k, :k], factor[k:, k:])
+    )
     inverse[k:, :k] = -(inverse[k:, k:] @ (factor[k:, :k] @ inverse[:k, :k]))
     return inverse
 

@@ -102,8 +102,13 @@ def _walk(xp: Any, starts: Any, ends: Any, from_left: Any, rank: int) -> Regions
     places = xp.concat([starts, ends], axis=1)
     step = xp.concat([xp.ones_like(starts), -xp.ones_like(ends)], axis=1)
     step = xp.where(xp.isinf(places), xp.zeros_like(step), step)
-    order = xp.argsort(places, axis=1, stable=True)  # at equal places one set begins before the other ends
-    places, step = xp.take_along_axis(places, order, axis=1), xp.take_along_axis(step, order, axis=1)
+    order = xp.argsort(
+        places, axis=1, stable=True
+    )  # at equal places one set begins before the other ends
+    places, step = (
+        xp.take_along_axis(places, order, axis=1),
+        xp.take_along_axis(step, order, axis=1),
+    )
     step = xp.astype(step, xp.int64)
     after = count[:, None] + arrays.cumulative_sum(step, axis=1)
     begins, stops = (step > 0) & (after == rank), (step < 0) & (after == rank - 1)
@@ -130,7 +135,9 @@ def _compare(residuals: Any, own: Any, slack: float) -> tuple[Any, Any]:
     return above, ~above & (excess >= -rounding)
 
 
-def counts_by_class(rho: Any, beta: Any, inside: Any, prediction: Any, slack: float) -> tuple[Any, Any]:
+def counts_by_class(
+    rho: Any, beta: Any, inside: Any, prediction: Any, slack: float
+) -> tuple[Any, Any]:
     """Return the same for every class `inside` (l, c), of all labelled rows and of that class: two arrays (m, c)."""
     xp = arrays.namespace(rho)
     own = prediction @ xp.astype(inside, prediction.dtype).T

@@ -25,7 +25,9 @@ class Neighbors(NamedTuple):
     """The nearest other rows of each row, best first."""
 
     ids: AnyArray  # (n, k) which rows they are; -1 where a row has fewer
-    scores: AnyArray  # (n, k) how near they are; the larger the nearer, and -inf where a row has fewer
+    scores: (
+        AnyArray  # (n, k) how near they are; the larger the nearer, and -inf where a row has fewer
+    )
 
 
 def unit_rows(X: Any) -> Any:
@@ -46,7 +48,9 @@ def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
     for part in arrays.blocks(Q.shape[0], size):
         block = Q[part, :] @ X.T
         block = block if offsets is None else block - offsets[None, :]
-        block = xp.where(columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block)
+        block = xp.where(
+            columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block
+        )
         best, where = top_k(block, k)
         found.append(in_order(where, best))
     return Neighbors(*(xp.concat(parts, axis=0) for parts in zip(*found, strict=True)))
@@ -88,7 +92,10 @@ def nearest_on_device(Q: Any, X: Any, k: int, metric: Any) -> Neighbors:
 def distances_to(Q: Any, X: Any, ids: Any) -> Any:
     """Return the Euclidean distance of every query to its neighbours, infinite where there is none."""
     xp = arrays.namespace(X)
-    parts, size = [], max(1, int(memory.work_bytes(X, 2.0**28) // (32 * max(ids.shape[1] * X.shape[1], 1))))
+    parts, size = (
+        [],
+        max(1, int(memory.work_bytes(X, 2.0**28) // (32 * max(ids.shape[1] * X.shape[1], 1)))),
+    )
     for part in arrays.blocks(Q.shape[0], size):
         near = xp.where(ids[part, :] >= 0, ids[part, :], xp.zeros_like(ids[part, :]))
         rows = xp.reshape(xp.take(X, xp.reshape(near, (-1,)), axis=0), (*near.shape, X.shape[1]))
@@ -119,9 +126,15 @@ def search(X: Any, k: int, settings: Any, random: Any, report: Any) -> tuple[Nei
         from transduce.device import fused_kernel as fused
 
         sample = arrays.beside(np.sort(random.choice(n, min(N_SAMPLE, n), replace=False)), X)
-        seed, true = int(random.randint(2**31 - 1)), search_blocks(rows[sample], sample, rows, offsets, k)
+        seed, true = (
+            int(random.randint(2**31 - 1)),
+            search_blocks(rows[sample], sample, rows, offsets, k),
+        )
         if settings.method == "approximate" and n >= 4 * k:
-            found, method = fused.search_cells(rows, offsets, k, seed, (sample, true.ids)), "approximate"
+            found, method = (
+                fused.search_cells(rows, offsets, k, seed, (sample, true.ids)),
+                "approximate",
+            )
         else:
             found = fused.search_fused(rows, offsets, k, seed)
             if recall(found, true, sample) < GOOD_RECALL:

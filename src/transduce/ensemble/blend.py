@@ -16,7 +16,13 @@ from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Asking, Budget, Earlier
-from transduce.model_selection.ask import Problem, name_members, own_missing_label, read_problem, read_table
+from transduce.model_selection.ask import (
+    Problem,
+    name_members,
+    own_missing_label,
+    read_problem,
+    read_table,
+)
 from transduce.model_selection.methods import default_members
 
 KINDS = {"classifier": "classification", "regressor": "regression"}
@@ -180,7 +186,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
         mean, spread = self._extend(X)
         if self.answer_.classes is not None:
             if return_std:
-                raise ValueError("return_std is for numbers; predict_proba says how sure a class is.")
+                raise ValueError(
+                    "return_std is for numbers; predict_proba says how sure a class is."
+                )
             return self.classes_[mean.argmax(axis=1)]
         if not return_std:
             return mean
@@ -205,21 +213,33 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     def _named(self) -> list[Any]:
         """Return the members by name if they were given so, in a list or a dict."""
-        members = list(self.estimators.items()) if isinstance(self.estimators, dict) else self._pairs()
+        members = (
+            list(self.estimators.items()) if isinstance(self.estimators, dict) else self._pairs()
+        )
         return [pair for pair in members if hasattr(pair[1], "get_params")]
 
     def _pairs(self) -> list[Any]:
         """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
         members = self.estimators if isinstance(self.estimators, list) else []
-        return members if all(isinstance(pair, tuple) and len(pair) == 2 for pair in members) else []
+        return (
+            members if all(isinstance(pair, tuple) and len(pair) == 2 for pair in members) else []
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings, and with `deep` those of members given as a list of (name, estimator)."""
-        return self._get_params("estimators") if deep and self._pairs() else super().get_params(deep=False)
+        return (
+            self._get_params("estimators")
+            if deep and self._pairs()
+            else super().get_params(deep=False)
+        )
 
     def set_params(self, **params: Any) -> Any:
         """Set settings, ``name__setting`` for those of members given as a list of (name, estimator)."""
-        return self._set_params("estimators", **params) if self._pairs() else super().set_params(**params)
+        return (
+            self._set_params("estimators", **params)
+            if self._pairs()
+            else super().set_params(**params)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

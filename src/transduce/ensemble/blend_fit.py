@@ -28,8 +28,21 @@ from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.ask import FittedEstimator, Problem, Reply, ask, is_transducer, last_step
-from transduce.model_selection.cross_validation import Fold, ask_folds, in_a_sentence, like, read_folds
+from transduce.model_selection.ask import (
+    FittedEstimator,
+    Problem,
+    Reply,
+    ask,
+    is_transducer,
+    last_step,
+)
+from transduce.model_selection.cross_validation import (
+    Fold,
+    ask_folds,
+    in_a_sentence,
+    like,
+    read_folds,
+)
 
 
 def unit_factor(scores: Array) -> float:
@@ -64,7 +77,9 @@ def stack(replies: Iterable[Reply], factors: Iterable[float], classes: Any) -> t
     shares = []
     for reply, factor in zip(replies, factors, strict=True):
         own = reply.probabilities
-        shares.append(softmax(factor * reply.class_scores(len(classes)), axis=1) if own is None else own)
+        shares.append(
+            softmax(factor * reply.class_scores(len(classes)), axis=1) if own is None else own
+        )
     return np.stack(shares), given
 
 
@@ -143,7 +158,9 @@ def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
     share = np.where(given, weights[:, None], 0.0)
     share = np.where(share.sum(axis=0) > 0.0, share, given)
     total = share.sum(axis=0)
-    share = np.divide(share, total, out=np.full_like(share, np.nan), where=total > 0.0).reshape(shape)
+    share = np.divide(share, total, out=np.full_like(share, np.nan), where=total > 0.0).reshape(
+        shape
+    )
     answers = np.where(given.reshape(shape), answers, 0.0)
     mean = np.sum(share * answers, axis=0)
     return mean, np.sqrt(np.sum(share * (answers - mean) ** 2, axis=0))
@@ -190,7 +207,9 @@ class ErrorSize:
 
     def at(self, values: Array, spreads: Array) -> Array:
         """Return standard errors at rows with these values and spreads of the members."""
-        logs = np.sum(self._features(values, spreads) * self.coefficients, axis=1)  # the same for every batch
+        logs = np.sum(
+            self._features(values, spreads) * self.coefficients, axis=1
+        )  # the same for every batch
         return self.factor * np.exp(logs)
 
     def _features(self, values: Array, spreads: Array) -> Array:
@@ -311,7 +330,10 @@ def _relabelled(fitted: FittedEstimator, problem: Problem, folds: list[Fold]) ->
     """Return the answers of the same graph cut with the visible labels of each fold; None if one sees one class."""
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again, replies = copy(last_step(fitted.estimator)), []  # on the graph and the spectrum of the fitted one
+    again, replies = (
+        copy(last_step(fitted.estimator)),
+        [],
+    )  # on the graph and the spectrum of the fitted one
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:
@@ -370,7 +392,9 @@ class BlendFit:
         """Return mean and spread of the members' predictions at other rows; a member without weight is not asked."""
         n = _num_samples(X)
         replies = [
-            member.predict(member.own(X), spreads=False, once=True) if weight > 0.0 else member.unreached(n)
+            member.predict(member.own(X), spreads=False, once=True)
+            if weight > 0.0
+            else member.unreached(n)
             for member, weight in zip(self.members.values(), self.weights, strict=True)
         ]
         return self.blend(replies)[:2]
@@ -387,13 +411,25 @@ class BlendFit:
         sample, classes = self.problem.sample, self.problem.classes
         mean, spread, reached = self.blend(self.replies.values())
         status: Any = "answered"
-        own: dict[str, Any] = {"values": mean, "standard_errors": self.standard_errors(mean, spread)}
+        own: dict[str, Any] = {
+            "values": mean,
+            "standard_errors": self.standard_errors(mean, spread),
+        }
         if classes is not None:
             ranked, winner = np.sort(mean, axis=1), mean.argmax(axis=1)
-            own = {"values": classes[winner], "standard_errors": spread[np.arange(len(spread)), winner]}
-            own |= {"confidence": ranked[:, -1] - ranked[:, -2], "probabilities": mean, "classes": classes}
+            own = {
+                "values": classes[winner],
+                "standard_errors": spread[np.arange(len(spread)), winner],
+            }
+            own |= {
+                "confidence": ranked[:, -1] - ranked[:, -2],
+                "probabilities": mean,
+                "classes": classes,
+            }
             status = np.where(own["confidence"] <= 1e-9, "tied", "answered")
-        notes = {name: [message for _, message in reply.notes] for name, reply in self.replies.items()}
+        notes = {
+            name: [message for _, message in reply.notes] for name, reply in self.replies.items()
+        }
         diagnostics = {
             "left out": left_out | self.late,
             "calibration": self.factors,
@@ -409,7 +445,9 @@ class BlendFit:
             diagnostics=diagnostics,
             **own,
         )
-        return answer, sample.complete(mean if classes is None else answer.values.astype(object), reached)
+        return answer, sample.complete(
+            mean if classes is None else answer.values.astype(object), reached
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,13 +513,19 @@ class Asking:
         else:
             folds, hidden = self.out_of_fold(replies, random)
             replies = {name: replies[name] for name in hidden}
-            factors = {name: calibrate(problem, folds, replies[name], own) for name, own in hidden.items()}
+            factors = {
+                name: calibrate(problem, folds, replies[name], own) for name, own in hidden.items()
+            }
             if self.estimated and folds:
                 known = OutOfFold.of(problem, folds, hidden, factors)
         kept = np.array([given[name] for name in replies])
         if kept.sum() == 0.0:
-            raise ValueError("The members left have weight 0: give weights to those that do not fail.")
-        fitted = BlendFit(problem, replies, factors, kept / kept.sum(), late=self.late, hidden=known)
+            raise ValueError(
+                "The members left have weight 0: give weights to those that do not fail."
+            )
+        fitted = BlendFit(
+            problem, replies, factors, kept / kept.sum(), late=self.late, hidden=known
+        )
         if known is None:
             return fitted
         weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
@@ -494,7 +538,11 @@ class Asking:
         results: dict[str, Reply | Exception] = {}
 
         def job(name: str) -> Any:
-            after = None if self.earlier is None else self.earlier.member(name, len(self.problem.labels))
+            after = (
+                None
+                if self.earlier is None
+                else self.earlier.member(name, len(self.problem.labels))
+            )
             call = members[name], self.problem, self.budget, after
             return delayed(call_with_threads)(threads, _attempt, *call)
 
@@ -502,18 +550,28 @@ class Asking:
             for name, result in zip(members, parallel(map(job, members)), strict=True):
                 results[name] = result
                 report(len(results) / len(members))
-        if all(isinstance(result, TimeoutError) for result in results.values()):  # better late than no answer
-            first = next((name for name in members if not is_transducer(members[name])), next(iter(members)))
-            results[first] = call_with_threads(threads, _attempt, members[first], self.problem, Budget())
+        if all(
+            isinstance(result, TimeoutError) for result in results.values()
+        ):  # better late than no answer
+            first = next(
+                (name for name in members if not is_transducer(members[name])), next(iter(members))
+            )
+            results[first] = call_with_threads(
+                threads, _attempt, members[first], self.problem, Budget()
+            )
         failures = self._failures(results, "")
         return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
 
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
         """Return the failures, and warn of them unless time is to blame; all failed is an error."""
-        failures = {name: result for name, result in results.items() if isinstance(result, Exception)}
+        failures = {
+            name: result for name, result in results.items() if isinstance(result, Exception)
+        }
         if len(failures) == len(results):
             name, first = next(iter(failures.items()))
-            raise like(first, f"Every member failed{when}. {name}: {in_a_sentence(first)}") from first
+            raise like(
+                first, f"Every member failed{when}. {name}: {in_a_sentence(first)}"
+            ) from first
         for name, why in failures.items():
             if isinstance(why, TimeoutError):
                 self.late[name] = str(why)
@@ -529,8 +587,12 @@ class Asking:
 
         There are no folds if they are of no use, or if there was no time for them.
         """
-        sure = [self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()]
-        needed = [name for name, known in zip(replies, sure, strict=True) if self.estimated or not known]
+        sure = [
+            self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()
+        ]
+        needed = [
+            name for name, known in zip(replies, sure, strict=True) if self.estimated or not known
+        ]
         results: dict[str, Any] = {}
         if len(self.problem.labels) < MIN_LABELS or not needed:
             return [], dict.fromkeys(replies)
@@ -541,7 +603,9 @@ class Asking:
                 with time_limit(self.budget.left()):
                     results[name] = self._in_folds(self.members[name], replies[name], folds)
             except OutOfTimeError:
-                late = f"its answers at hidden labels were not there when {self.budget.said} was over"
+                late = (
+                    f"its answers at hidden labels were not there when {self.budget.said} was over"
+                )
                 results[name] = TimeoutError(late)
         if all(isinstance(result, TimeoutError) for result in results.values()):
             return [], dict.fromkeys(replies)
@@ -603,7 +667,9 @@ def _has_probabilities(reply: Reply) -> bool:
     return reply.probabilities is not None or hasattr(reply.fitted.estimator, "predict_proba")
 
 
-def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None) -> float:
+def calibrate(
+    problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None
+) -> float:
     """Return the factor of a member's scores: by its out-of-fold scores, or without labels if it has none."""
     if problem.classes is None or _has_probabilities(reply):
         return 1.0
@@ -616,7 +682,9 @@ def calibrate(problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Re
 def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
     """Return the weight of each member by name, equal ones unless an array is given, or raise a ValueError."""
     try:
-        numbers = np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
+        numbers = (
+            np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
+        )
     except (TypeError, ValueError):
         numbers = np.empty(0)
     proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0

@@ -60,7 +60,9 @@ class Told:
 
     values: AnyArray  # (n,) at all rows: numbers, or classes; NaN or None where there is no answer
     source: str  # who answered
-    judged: pd.DataFrame | None  # ``true`` and ``answered`` at rows that chance chose; None if it chose none
+    judged: (
+        pd.DataFrame | None
+    )  # ``true`` and ``answered`` at rows that chance chose; None if it chose none
     guarantee: Guarantee
     origins: str  # how the labels came about, as a sentence
     to_do: str  # what to do next, as a sentence
@@ -78,7 +80,9 @@ class HiddenLabels:
     scores: dict[str, float] = field(default_factory=dict)  # of each method
     folds: pd.DataFrame = field(default_factory=NO_FOLDS.copy)  # ``true`` and ``answered``
     power: float = 1.0  # makes shares of classes probabilities
-    said: pd.DataFrame | None = None  # probabilities of classes as they were stated, by row of the table
+    said: pd.DataFrame | None = (
+        None  # probabilities of classes as they were stated, by row of the table
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +112,9 @@ class Diagnosis:
             if hidden is None:
                 return HiddenLabels()
             rows = fit.order[hidden.index]
-            stated = {one: hidden[one].set_axis(rows, axis=0) for one in [*model.weights_.index, name]}
+            stated = {
+                one: hidden[one].set_axis(rows, axis=0) for one in [*model.weights_.index, name]
+            }
         else:
             answers = _hide_labels(model, fit, FOLDS, self.options.random_state)[1]
             name, values, rows = self.options.method_name, answers.values, answers.rows
@@ -119,12 +125,16 @@ class Diagnosis:
         answered = {one: _answered(part) for one, part in shown.items()}
         if values is not None and fit.shares is None:
             answered[name] = values
-        folds = pd.DataFrame({"true": fit.target.labels[rows], "answered": answered[name]}, index=rows)
+        folds = pd.DataFrame(
+            {"true": fit.target.labels[rows], "answered": answered[name]}, index=rows
+        )
         power, said = 1.0, stated[name] if stated[name].ndim == 2 else None
         if said is not None:
             folds["probability"] = shown[name].to_numpy().max(axis=1)
             power = self._power(folds, said)
-        members = {one: folds.assign(answered=own) for one, own in answered.items() if one != "blend"}
+        members = {
+            one: folds.assign(answered=own) for one, own in answered.items() if one != "blend"
+        }
         scores = {one: score(task, self._weighed(own)) for one, own in members.items()}
         return HiddenLabels(scores, self._weighed(folds), power, said)
 
@@ -135,7 +145,9 @@ class Diagnosis:
             return 1.0  # which has been raised to its own, that of all labels
         codes = class_codes(folds["true"].to_numpy(), said.columns.to_numpy())
         given = np.isfinite(folds["probability"].to_numpy()) & (codes >= 0) & some
-        return fit_power(said.to_numpy()[given], codes[given], POWER_PRIOR if some.all() else DRAWN_PRIOR)
+        return fit_power(
+            said.to_numpy()[given], codes[given], POWER_PRIOR if some.all() else DRAWN_PRIOR
+        )
 
     def _weighed(self, folds: pd.DataFrame) -> pd.DataFrame:
         """Return answers at labels of rows that stand for the unlabelled ones; with their weights, if these differ."""
@@ -157,7 +169,9 @@ class Diagnosis:
         if not self._drawn:
             return "weighted for the unlabelled rows"
         n = self.fit.model.guarantee_.n_empty
-        without = f" ({counted(n, 'more was', 'more were')} drawn, without a label, and may be harder)"
+        without = (
+            f" ({counted(n, 'more was', 'more were')} drawn, without a label, and may be harder)"
+        )
         return f"of rows drawn at random{without if n else ''}"
 
     @property
@@ -194,7 +208,9 @@ class Diagnosis:
         elif isinstance(model, TransductiveBlend):
             known = model.answer_.diagnostics
             weights, seconds, left_out = dict(model.weights_), known["seconds"], known["left out"]
-        lines = [(name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights]
+        lines = [
+            (name, weights[name], scores.get(name, np.nan), seconds[name], "") for name in weights
+        ]
         left_out |= {} if self.told is not None else fit.plan.left_out
         lines += [(name, np.nan, np.nan, np.nan, why) for name, why in left_out.items()]
         members = pd.DataFrame(lines, columns=["name", "weight", "score", "seconds", "note"])
@@ -210,28 +226,43 @@ class Diagnosis:
         stated, design = self.fit.answer.probabilities, getattr(self.fit.model, "labels", None)
         other = design is not None and not isinstance(design, Chance | Estimated)
         chosen = self.told is not None or self.fit.shares is not None or other
-        if self.fit.target.task == "regression" or chosen or stated is None or self._quality.said is None:
+        if (
+            self.fit.target.task == "regression"
+            or chosen
+            or stated is None
+            or self._quality.said is None
+        ):
             return []
         known = self._quality.said.dropna()
         names = known.columns.to_numpy()
         codes = class_codes(self.fit.target.labels[known.index], names)
         stated = stated[np.isfinite(stated).all(axis=1)]
-        if stated.shape[1] != len(names) or len(stated) < len(names) or len(codes) < FEWEST_COMPARED:
+        if (
+            stated.shape[1] != len(names)
+            or len(stated) < len(names)
+            or len(codes) < FEWEST_COMPARED
+        ):
             return []
-        found, p_value = compare_shares(stated, (known.to_numpy(), codes), self.options.random_state)
+        found, p_value = compare_shares(
+            stated, (known.to_numpy(), codes), self.options.random_state
+        )
         if p_value > NOTICED:
             return []
         k = int(np.argmax(np.abs(found.shares - found.labels)))
         most = f"{100 * found.labels[k]:.0f} % of the labels are {str(names[k])!r}"
         seem = f"among the unlabelled rows about {100 * found.shares[k]:.0f} % seem to be"
-        return [f"{most}; {seem}. If labels were gathered by class, say so with {option('labels_by_class')}."]
+        return [
+            f"{most}; {seem}. If labels were gathered by class, say so with {option('labels_by_class')}."
+        ]
 
     @cached_property
     def chance(self) -> RightChance:
         """How probable classes are; of numbers nothing is said."""
         if self.fit.target.task == "regression":
             return RightChance()
-        if self.fit.shares is not None:  # what is stated is calibrated, and for the right shares, already
+        if (
+            self.fit.shares is not None
+        ):  # what is stated is calibrated, and for the right shares, already
             return RightChance(self.fit.target.n_labels)
         n_labels = int((self._weights > 0.0).sum())
         if self.unmeasured:
@@ -244,7 +275,9 @@ class Diagnosis:
         fit = self.fit
         if self.told is not None:
             return None
-        return self._try("How much columns matter", lambda: relevance(fit.values_model, fit.features), None)
+        return self._try(
+            "How much columns matter", lambda: relevance(fit.values_model, fit.features), None
+        )
 
     @cached_property
     def map(self) -> pd.DataFrame | None:
@@ -313,7 +346,10 @@ def relevance(model: Any, features: Features) -> pd.Series | None:
             spread = arrays.to_numpy(member.feature_spread_)
             return _by_column(arrays.to_numpy(member.relevance_) * spread, features.origins)
     for member in found:
-        for origins in (features.origins, features.encoder.columns):  # a user's estimator may see the columns
+        for origins in (
+            features.origins,
+            features.encoder.columns,
+        ):  # a user's estimator may see the columns
             if len(getattr(member, "feature_importances_", ())) == len(origins):
                 return _by_column(member.feature_importances_, origins)
     return None
@@ -353,7 +389,9 @@ REPEATS = 2
 class NextLabels:
     """What to label next."""
 
-    rows: tuple[int, ...]  # positions in the table of the rows whose labels would help most, the best first
+    rows: tuple[
+        int, ...
+    ]  # positions in the table of the rows whose labels would help most, the best first
     smaller: float | None
     about: str  # what gets smaller: "intervals" or "errors"
 
@@ -366,7 +404,9 @@ class NextLabels:
         if self.rows:
             *names, last = [f"{row + 1:,}" for row in self.rows]
             which = f"Rows {', '.join(names)} and {last}" if names else f"Row {last}"
-            said.append(f"{which} would help most if {'they were' if names else 'it was'} labelled.")
+            said.append(
+                f"{which} would help most if {'they were' if names else 'it was'} labelled."
+            )
         if self.smaller is not None:
             share = f"{100 * self.smaller:.0f} %"
             much = "hardly" if share == "0 %" else f"about {share}"
@@ -392,7 +432,9 @@ def pick_rows(matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array) 
         if picked and gain[best] <= 0.0:
             break
         picked.append(int(rows[best]))
-        nearest = np.minimum(nearest, pairwise_distances(matrix[rows], matrix[rows[best]][None])[:, 0])
+        nearest = np.minimum(
+            nearest, pairwise_distances(matrix[rows], matrix[rows[best]][None])[:, 0]
+        )
         nearest[best] = -1.0
     return picked
 
@@ -441,8 +483,12 @@ def _gain(fit: TableFit, seed: int) -> float | None:
 def _quick(model: Any, target: Target, seconds: float) -> Any:
     """Return the method, or the member of a blend with the largest weight whose fits are quick; None if none is."""
     # Counts tell which are quick, and not the clock: those that are fitted to labelled rows only, and to few enough.
-    if not isinstance(model, TransductiveBlend):  # of a user's own, nothing but its seconds is known
-        return clone(model) if not isinstance(model, OwnModel) or seconds <= 2 * MOST_SECONDS else None
+    if not isinstance(
+        model, TransductiveBlend
+    ):  # of a user's own, nothing but its seconds is known
+        return (
+            clone(model) if not isinstance(model, OwnModel) or seconds <= 2 * MOST_SECONDS else None
+        )
     n_classes = len(set(target.known)) if target.task == "classification" else 0
     case = Case(target.task, len(target.labels), target.n_labels, n_classes=n_classes)
     for name in model.weights_.sort_values(ascending=False, kind="stable").index:
@@ -450,7 +496,11 @@ def _quick(model: Any, target: Target, seconds: float) -> Any:
         quick = name in MEMBERS and MEMBERS[name].fit_seconds(case) <= MOST_SECONDS
         if model.weights_[name] > 0.0 and not is_transducer(member) and quick:
             found = clone(member)
-            return found.set_params(n_estimators=FEW_TREES) if hasattr(found, "n_estimators") else found
+            return (
+                found.set_params(n_estimators=FEW_TREES)
+                if hasattr(found, "n_estimators")
+                else found
+            )
     return None
 
 
@@ -473,9 +523,13 @@ class RightChance:
     # log-odds of the answers, fitted to hidden labels, was too sure: at 0.95 and more it said 98.7 % with 40 labels,
     # and 96.0 % were right; now it says 97.2 %, and 97.6 % are (`benchmarks/blend_calibration.py`).
     n_labels: int = 0
-    share: float = np.nan  # of right answers at hidden labels, if known, where no probability is stated
+    share: float = (
+        np.nan
+    )  # of right answers at hidden labels, if known, where no probability is stated
     power: float = 1.0
-    silent: bool = False  # whether too few labels tell: then it is not said how probable an answer is
+    silent: bool = (
+        False  # whether too few labels tell: then it is not said how probable an answer is
+    )
 
     @classmethod
     def of(cls, folds: pd.DataFrame, n_labels: int, power: float = 1.0) -> RightChance:

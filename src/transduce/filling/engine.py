@@ -66,7 +66,9 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
     ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
-    return (fill_targets if isinstance(target, list) else fill_table)(table, target, Options.read(given))
+    return (fill_targets if isinstance(target, list) else fill_table)(
+        table, target, Options.read(given)
+    )
 
 
 def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:
@@ -79,13 +81,19 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
     for name in targets:
         others = [other for other in targets if other != name]
         elsewhere = set(tasks.values()) - {tasks[name]}
-        unsuited = {one: DEFAULTS[one] for one, about in OPTIONS.items() if about.kind.task in elsewhere}
+        unsuited = {
+            one: DEFAULTS[one] for one, about in OPTIONS.items() if about.kind.task in elsewhere
+        }
         own = replace(options, ignore=[*options.ignore, *others], **unsuited)
         result = results[name] = fill_table(table, name, own)
         if others:
             verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
-            said = f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
-            results[name] = replace(result, fit=replace(result.fit, notes=[*result.fit.notes, said]))
+            said = (
+                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
+            )
+            results[name] = replace(
+                result, fit=replace(result.fit, notes=[*result.fit.notes, said])
+            )
     return FillResults(results, options)
 
 
@@ -137,7 +145,9 @@ def fit_fill(
     read = Options.read(options, questions=True)
     source = FrameSource.read(table, target, read)
     read.check_sampled()
-    fitted = fill_sample(replace(source, prefer=prefer or source.prefer), target, read, limits).fitted
+    fitted = fill_sample(
+        replace(source, prefer=prefer or source.prefer), target, read, limits
+    ).fitted
     assert fitted is not None
     return fitted
 
@@ -155,7 +165,9 @@ def fill_told(
         features = vectorize(frame, target, random_state=options.random_state, folder=folder)
         plan = Plan(None, {}, 0.0, [])
         X = features.matrix
-        fit = TableFit(frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, [])
+        fit = TableFit(
+            frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, []
+        )
         result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options))
     else:
         result = replace(calibrated, source=source, labels=labels, unasked=answer)
@@ -182,7 +194,9 @@ def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> A
         ends = np.tile([-np.inf, np.inf], (len(rows), 1))
         if own is not None and own.regions is not None:
             ends[at] = own.regions.hull()[places]
-        return with_values(replace(answer, regions=Regions.from_intervals(ends)), values, status, None, None)
+        return with_values(
+            replace(answer, regions=Regions.from_intervals(ends)), values, status, None, None
+        )
     known = [] if own is None or own.classes is None else own.classes.tolist()
     classes = np.array(sorted({*labels.known.tolist(), *values[~none].tolist(), *known}))
     p, sets = np.ones((len(rows), len(classes))), np.ones((len(rows), len(classes)), dtype=bool)
@@ -199,9 +213,14 @@ def fit_rows(
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
-    seed = [name for name in (f"{target.name}_random_seed",) if name in frame.columns]  # of `transduce draw`
+    seed = [
+        name for name in (f"{target.name}_random_seed",) if name in frame.columns
+    ]  # of `transduce draw`
     about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
-    about |= {"ignore": [*options.ignore, *options.design.not_features, *seed], "prefer": rows.prefer}
+    about |= {
+        "ignore": [*options.ignore, *options.design.not_features, *seed],
+        "prefer": rows.prefer,
+    }
     about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
     if features.matrix.shape[1] == 0:
@@ -212,7 +231,9 @@ def fit_rows(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit = _fit(rows, features, plan, options, compared)
-    known = getattr(getattr(fit.model, "exchangeability_", None), "verdict", None)  # the guarantee says it
+    known = getattr(
+        getattr(fit.model, "exchangeability_", None), "verdict", None
+    )  # the guarantee says it
     said = [str(one.message) for one in caught if not issubclass(one.category, TooFewLabelsWarning)]
     said = [one for one in dict.fromkeys(said) if known is None or one != str(known)]
     noted = [*target.notes, *features.notes, *_about_features(features)]
@@ -220,7 +241,11 @@ def fit_rows(
 
 
 def _planned(
-    rows: FrameSource, features: Features, options: Options, n_outside: int, classes: tuple[Any, ...]
+    rows: FrameSource,
+    features: Features,
+    options: Options,
+    n_outside: int,
+    classes: tuple[Any, ...],
 ) -> tuple[Plan, Exchangeability | None]:
     """Return what is to be fitted, and how rows compare; if they differ, labels are held out where they are enough."""
     target, matrix = rows.labels, features.matrix
@@ -243,7 +268,11 @@ def _planned(
 
 
 def _fit(
-    rows: FrameSource, features: Features, plan: Plan, options: Options, compared: Exchangeability | None
+    rows: FrameSource,
+    features: Features,
+    plan: Plan,
+    options: Options,
+    compared: Exchangeability | None,
 ) -> TableFit:
     """Fit the model and what the values come from."""
     frame, target = rows.frame, rows.labels
@@ -278,7 +307,10 @@ def _values(
         reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
         own = answer_of(reply, problem, Guarantee("none"))
     assert reply.fitted is not None
-    random, none = np.random.RandomState(options.random_state), np.zeros(len(problem.labels), dtype=bool)
+    random, none = (
+        np.random.RandomState(options.random_state),
+        np.zeros(len(problem.labels), dtype=bool),
+    )
     answer, shares = model.answer_, None
     if isinstance(options.design, ByClass):
         given = options.design.given(problem.classes)
@@ -286,7 +318,9 @@ def _values(
         last = shares.applied(reply)
         values, probabilities = named(last, problem.classes), last.probabilities
         own = replace(own, values=values, status=last.status, probabilities=probabilities)
-        answer = replace(answer, unseen=None, p_unseen=None)  # classes that were chosen by are known
+        answer = replace(
+            answer, unseen=None, p_unseen=None
+        )  # classes that were chosen by are known
     answer = with_values(answer, own.values, own.status, own.standard_errors, own.probabilities)
     return answer, reply.fitted.estimator, every, shares
 
@@ -299,7 +333,9 @@ def _about_features(features: Features) -> list[str]:
         pairs = zip(dropped["name"], dropped["kind"], strict=True)
         notes.append(f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}.")
     n = distinct = len(features.matrix)
-    if "number" in set(columns["kind"]):  # then rows are rarely copies unless a table was entered twice
+    if "number" in set(
+        columns["kind"]
+    ):  # then rows are rarely copies unless a table was entered twice
         distinct = len(np.unique(features.matrix.round(9), axis=0))
     if distinct <= 0.7 * n:
         how = f"keep one of each, or name them with {option('groups')}"
@@ -324,7 +360,9 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     return not few
 
 
-def fill_sample(source: Source, target: Any, options: Options, seen: Limits | None = None) -> FillResult:
+def fill_sample(
+    source: Source, target: Any, options: Options, seen: Limits | None = None
+) -> FillResult:
     """Fit to a sample of a table, calibrate the fit for other rows, and show the sample; `seen` are all limits."""
     with stage("reading"):
         scans = source.scan(target, options)
@@ -337,8 +375,13 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     spelling = replace(shown.spelling, words=source.words)
     shown = replace(shown, limits=Limits() if seen is None else seen, spelling=spelling)
     settled = options.for_labels(shown, kept)
-    n_rows, n_outside = roles.n_labelled + roles.n_unlabelled, roles.n_unlabelled - len(roles.sampled)
-    enough = calibration_number(shown.n_labels, float(options.confidence), by_class=options.by_class)
+    n_rows, n_outside = (
+        roles.n_labelled + roles.n_unlabelled,
+        roles.n_unlabelled - len(roles.sampled),
+    )
+    enough = calibration_number(
+        shown.n_labels, float(options.confidence), by_class=options.by_class
+    )
     holds_out = enough or isinstance(options.design, Drawn)
     every = isinstance(options.design, ByClass) and options.design.shares is not None
     classes: tuple[Any, ...] = ()
@@ -350,7 +393,9 @@ def fill_sample(source: Source, target: Any, options: Options, seen: Limits | No
     fit = fit_rows(rows, held_out, n_outside, classes)
     diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, options)
-    nobody = fitted.unasked(fit.frame[:0])  # knows all classes, those with no label in the fit among them
+    nobody = fitted.unasked(
+        fit.frame[:0]
+    )  # knows all classes, those with no label in the fit among them
     answer = join_answers([fit.answer, nobody], by_class=options.by_class)
     totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
     result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis)
@@ -387,7 +432,15 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
     regions = [part.regions for part in parts if part.regions is not None]
-    of_rows = ("values", "status", "confidence", "credibility", "standard_errors", "unseen", "p_unseen")
+    of_rows = (
+        "values",
+        "status",
+        "confidence",
+        "credibility",
+        "standard_errors",
+        "unseen",
+        "p_unseen",
+    )
     of_classes = ("p_values", "probabilities", "label_sets")
     own = {name: [getattr(part, name) for part in parts] for name in (*of_rows, *of_classes)}
     return Answer(
@@ -396,7 +449,11 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
         regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
         classes=classes,
         diagnostics=parts[0].diagnostics,
-        **{k: np.concatenate(each)[order] for k, each in own.items() if all(one is not None for one in each)},
+        **{
+            k: np.concatenate(each)[order]
+            for k, each in own.items()
+            if all(one is not None for one in each)
+        },
     )
 
 

@@ -74,7 +74,9 @@ class _FileSource(PartSource):
 
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
-        todo = [(part, item) for part, item in zip(self.parts, items, strict=True) if item is not None]
+        todo = [
+            (part, item) for part, item in zip(self.parts, items, strict=True) if item is not None
+        ]
         results: list[Any] = [None] * len(items)
         shared = (work, self.files, self.batch_rows)
         with stage(doing) as report:
@@ -113,7 +115,9 @@ def _write(
                 mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
                 some = sampled[0][mine] - start, sampled[1].iloc[mine]
             new = sources.columns_of_part(fitted, frame, some)
-            writer.write(batch, new if files.kind == "parquet" else rounded(new, target, task, known))
+            writer.write(
+                batch, new if files.kind == "parquet" else rounded(new, target, task, known)
+            )
             counts.update(new[f"{target}_status"].value_counts().to_dict())
             start += len(frame)
         writer.close()
@@ -123,12 +127,17 @@ def _write(
 
 def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str, Any]:
     """Return what is in the folder: of which table and options, from which model, and the parts that are complete."""
-    path, new = folder / MANIFEST, {"format": 1, "state": "incomplete", "of": of, "model": "", "parts": {}}
+    path, new = (
+        folder / MANIFEST,
+        {"format": 1, "state": "incomplete", "of": of, "model": "", "parts": {}},
+    )
     if not path.exists():
         others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
         if others and not force:
             said = f"{folder} holds other files, such as {others[0]}"
-            raise FileExistsError(f"{said}: name an empty or a new folder, or use {option('force', True)}.")
+            raise FileExistsError(
+                f"{said}: name an empty or a new folder, or use {option('force', True)}."
+            )
         return new
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -251,9 +260,14 @@ def _answer(sample: FillResult, source: _FileSource, manifest: dict[str, Any]) -
         manifest |= {"model": model, "parts": {}}
     _save_manifest(folder, manifest)
     parts = manifest["parts"]
-    kept = {part["number"]: part["rows"] for name, part in parts.items() if (folder / name).exists()}
+    kept = {
+        part["number"]: part["rows"] for name, part in parts.items() if (folder / name).exists()
+    }
     todo = [part for part in files.parts if kept.get(part.number) != part.n_rows]
-    rows, sampled = files.n_rows - sum(part.n_rows for part in todo), sources.sampled_columns(sample, roles)
+    rows, sampled = (
+        files.n_rows - sum(part.n_rows for part in todo),
+        sources.sampled_columns(sample, roles),
+    )
     with stage("answers") as report:
         report(rows / files.n_rows)
         items = [(part, sampled.get(part.number)) for part in todo]
@@ -282,7 +296,12 @@ def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
     status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
     rows = sum(part["rows"] for part in parts)
     words = {word: status.get(word, 0) for word in STATUSES}
-    return {"rows": rows, "labelled": status["given"], "unlabelled": rows - status["given"], **words}
+    return {
+        "rows": rows,
+        "labelled": status["given"],
+        "unlabelled": rows - status["given"],
+        **words,
+    }
 
 
 @contextmanager
@@ -310,4 +329,6 @@ def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
     if memory < 2e8:
         raise OptionError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
-    return int(np.clip(memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0)), 1000, 100_000))
+    return int(
+        np.clip(memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0)), 1000, 100_000)
+    )

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from transduce.core.guarantee import Limits
     from transduce.tables.columns import Target
 
-ANSWER, LABELS, GUARANTEE = "The column and the answer", "How the labels came about", "The guarantee"
+ANSWER, LABELS, GUARANTEE = (
+    "The column and the answer",
+    "How the labels came about",
+    "The guarantee",
+)
 COLUMNS, OUTPUT, LARGE, COMPUTING = "Columns", "Output", "Large tables", "Computing"
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 # What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
@@ -81,7 +85,9 @@ HELP = {
         "pictures": "The folder below which files of pictures are: that of the table by default, of a frame the "
         "working one.",
     },
-    LARGE: {"sample": "How many rows without a label the fit sees; it answers all others one by one."},
+    LARGE: {
+        "sample": "How many rows without a label the fit sees; it answers all others one by one."
+    },
     COMPUTING: {
         "budget_seconds": "Leave slow methods out of the blend to finish within this time.",
         "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
@@ -90,7 +96,11 @@ HELP = {
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}
-NEED_ALL_ROWS = ("reject", "label_next", "device")  # what no fit to a sample of the rows can make use of
+NEED_ALL_ROWS = (
+    "reject",
+    "label_next",
+    "device",
+)  # what no fit to a sample of the rows can make use of
 
 
 @dataclass(frozen=True)
@@ -116,10 +126,14 @@ def read_method(method: Any) -> list[Any]:
             continue
         if isinstance(part, str) and ":" not in part:
             known = ", ".join(map(repr, METHODS))
-            raise ValueError(f"There is no method {part!r}: choose one of {known}, or give an estimator.")
+            raise ValueError(
+                f"There is no method {part!r}: choose one of {known}, or give an estimator."
+            )
         from transduce.model_selection import own_models
 
-        parts.append(own_models.imported(part) if isinstance(part, str) else own_models.checked(part))
+        parts.append(
+            own_models.imported(part) if isinstance(part, str) else own_models.checked(part)
+        )
     if not parts:
         raise ValueError("method is empty: name a method, or give an estimator.")
     return parts
@@ -159,7 +173,10 @@ FLAG_OF_CLASSES = replace(FLAG, task="classification")
 NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
 AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
 SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
-SECONDS, FACTOR = Kind(float, "SECONDS", checks.check_positive), Kind(float, "FACTOR", checks.check_factor)
+SECONDS, FACTOR = (
+    Kind(float, "SECONDS", checks.check_positive),
+    Kind(float, "FACTOR", checks.check_factor),
+)
 ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
 SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
@@ -183,10 +200,18 @@ class Option:
     def described(self, default: Any) -> str:
         """Return type and default as a docstring says them."""
         if self.kind.choices:
-            return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace("'", '"')
-        word = {list: "sequence of str", object: "Design"}.get(self.kind.type, self.kind.type.__name__)
+            return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace(
+                "'", '"'
+            )
+        word = {list: "sequence of str", object: "Design"}.get(
+            self.kind.type, self.kind.type.__name__
+        )
         word = self.kind.words or word
-        return f"{word}, optional" if default is None or default == [] else f"{word}, default={default!r}"
+        return (
+            f"{word}, optional"
+            if default is None or default == []
+            else f"{word}, default={default!r}"
+        )
 
 
 def _option(default: Any, kind: Kind) -> Any:
@@ -237,7 +262,9 @@ class Options:
         """Return options as they were given, or raise an error that says what to correct."""
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
-                hint = f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                hint = (
+                    f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                )
                 if name in LABEL_FLAGS:
                     hint = ": say how the labels came about, as in labels=Drawn('column')"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
@@ -256,7 +283,11 @@ class Options:
             unset = value is None if DEFAULTS[name] is None else value == []
             if one.kind.check is not None and not unset:
                 one.kind.check(name, value)
-        if self.minimum is not None and self.maximum is not None and not self.minimum < self.maximum:
+        if (
+            self.minimum is not None
+            and self.maximum is not None
+            and not self.minimum < self.maximum
+        ):
             low, high = option("minimum", self.minimum), option("maximum", self.maximum)
             raise OptionError(f"{low} is not below {high}.")
 
@@ -296,7 +327,9 @@ class Options:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise OptionError(f"{target!r} is the target: {cannot}.")
         if both := [name for name in self.text if name in self.number]:
-            raise OptionError(f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two.")
+            raise OptionError(
+                f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two."
+            )
         lacks = ""
         if design.calibrates and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
@@ -319,7 +352,9 @@ class Options:
             return
         if target.spelling.moments is not None:
             name = option("minimum" if self.minimum is not None else "maximum")
-            raise OptionError(f"{name} is for numbers, and these labels are {target.spelling.moments.what}.")
+            raise OptionError(
+                f"{name} is for numbers, and these labels are {target.spelling.moments.what}."
+            )
         low, high = self.limits
         for label in target.known.astype(float):
             if not low <= label <= high:
@@ -363,23 +398,31 @@ class Options:
         """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""
         for method in (METHODS[part] for part in self.parts if isinstance(part, str)):
             if task not in method.tasks:
-                good = ", ".join(repr(other.name) for other in METHODS.values() if task in other.tasks)
+                good = ", ".join(
+                    repr(other.name) for other in METHODS.values() if task in other.tasks
+                )
                 said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
-                raise OptionError(f"{said}, and these labels are {KINDS[task]}: choose one of {good}.")
+                raise OptionError(
+                    f"{said}, and these labels are {KINDS[task]}: choose one of {good}."
+                )
         if self.own:
             from transduce.model_selection import own_models
 
             for part in self.own:
                 own_models.check_task(part, task)
         elif self.features != "encoded":
-            raise OptionError(f"{option('features', self.features)} is for an estimator of your own.")
+            raise OptionError(
+                f"{option('features', self.features)} is for an estimator of your own."
+            )
         there = [name for name, method in METHODS.items() if method.on_devices]
         if self.device is not None and not any(part in there for part in self.parts):
             said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
             raise OptionError(f"{said}: name one of them.")
         if self.own and self.guarantee == "row":
             said = f"{option('guarantee', 'row')} comes from the confidence machine"
-            raise OptionError(f"{said}, not from an estimator of your own: leave out one of the two.")
+            raise OptionError(
+                f"{said}, not from an estimator of your own: leave out one of the two."
+            )
         return replace(self, task=task, guarantee="column" if self.own else self.guarantee)
 
     def check_sampled(self) -> None:
@@ -448,7 +491,9 @@ class Options:
         words = ["transduce", "fill", table, "--target", str(target)]
         for name, value in {**flags, **more}.items():
             for one in value if isinstance(value, list) else [value]:
-                beside = [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
+                beside = (
+                    [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
+                )
                 words += [flag(name)] if one is True else beside
         return shlex.join(words)
 
@@ -463,7 +508,8 @@ def _changed(record: Any) -> dict[str, Any]:
     return {
         name: value
         for name, default in _defaults(record).items()
-        if (value := getattr(record, name)) is not default and (hasattr(value, "dtype") or value != default)
+        if (value := getattr(record, name)) is not default
+        and (hasattr(value, "dtype") or value != default)
     }
 
 
@@ -570,7 +616,9 @@ def flags_of(design: Design) -> dict[str, Any]:
     return {name: flags[name] for name in LABEL_FLAGS if name in flags}
 
 
-_SHARE = re.compile(r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL)  # a name ends where = and a number follow
+_SHARE = re.compile(
+    r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL
+)  # a name ends where = and a number follow
 
 
 def read_spelled(text: str) -> dict[str, float]:
@@ -584,7 +632,9 @@ def read_spelled(text: str) -> dict[str, float]:
     except (ValueError, TypeError, AttributeError):
         pass
     example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
-    raise ValueError(f"{option('class_shares')} gives each class once, as in {example}; got {text!r}.")
+    raise ValueError(
+        f"{option('class_shares')} gives each class once, as in {example}; got {text!r}."
+    )
 
 
 def _spelled_design(design: Design) -> str:

@@ -18,8 +18,12 @@ from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case
 from transduce.model_selection.own_models import OwnModel, called
 
 FOLDS = 5
-BUDGET_SHARE = 0.8  # of the time budget, for the blends; the rest is for features, tests and the report
-ANSWER_SHARE = 0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
+BUDGET_SHARE = (
+    0.8  # of the time budget, for the blends; the rest is for features, tests and the report
+)
+ANSWER_SHARE = (
+    0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
+)
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
 POINTS = 500  # of the Gaussian process with more labels than MOST_EXACT, or where exact answers would take too long
 # Below so many labels "auto" guarantees for each row, with no label held out. Measured by benchmarks/width.py: such
@@ -44,7 +48,12 @@ class Plan:
 
 
 def make_plan(
-    case: Case, options: Options, design: Design, *, n_outside: int = 0, classes: tuple[Any, ...] = ()
+    case: Case,
+    options: Options,
+    design: Design,
+    *,
+    n_outside: int = 0,
+    classes: tuple[Any, ...] = (),
 ) -> Plan:
     """Choose what to fit, for `n_outside` more rows and `classes`, by task and size: labels would spoil guarantees."""
     parts, n_calibration = options.parts, _held_out(case, options, design)
@@ -53,7 +62,9 @@ def make_plan(
     blended = len(parts) > 1 or parts[0] in BLENDS
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
-        inner, left_out, seconds, notes = _blend(case, options, n_outside, 2 if n_calibration else 1)
+        inner, left_out, seconds, notes = _blend(
+            case, options, n_outside, 2 if n_calibration else 1
+        )
     else:
         left_out, notes = {}, []
         inner, seconds = _one(parts[0], case, options)
@@ -66,9 +77,14 @@ def make_plan(
         note += "does that, and holds labels out for it."
         return Plan(_machine(case.task, options, design), left_out, seconds, [note, *notes], inner)
     notes.append(_about_guarantee(what, case.n_labels, n_calibration, design))
-    how: dict[str, Any] = {"confidence": float(options.confidence), "random_state": options.random_state}
+    how: dict[str, Any] = {
+        "confidence": float(options.confidence),
+        "random_state": options.random_state,
+    }
     how |= {"label_conditional": options.label_conditional, "classes": classes or None}
-    return Plan(ConformalTransducer(inner, labels=design, refit=True, **how), left_out, seconds, notes)
+    return Plan(
+        ConformalTransducer(inner, labels=design, refit=True, **how), left_out, seconds, notes
+    )
 
 
 def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
@@ -77,7 +93,9 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
-        return f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
+        return (
+            f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
+        )
     saw = f"that saw {n_labels - n_calibration} of them, since the other {n_calibration} were held out to calibrate it"
     return f"{about}: values come from {n_labels} labels, {what} from a fit {saw}."
 
@@ -106,10 +124,17 @@ def _held_out(case: Case, options: Options, design: Design) -> int:
 
 def _machine(task: str, options: Options, design: Design) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
-    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
+    from transduce.methods.confidence_machine import (
+        RidgeConfidenceClassifier,
+        RidgeConfidenceMachine,
+    )
 
     level = float(options.confidence)
-    common: dict[str, Any] = {"settings": "leave-one-out", "standardize": False, "confidence": level}
+    common: dict[str, Any] = {
+        "settings": "leave-one-out",
+        "standardize": False,
+        "confidence": level,
+    }
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
     by_class = options.label_conditional or isinstance(design, ByClass)
@@ -131,7 +156,9 @@ def _blend(
     by_name = [part for part in options.parts if isinstance(part, str)]
     members, unsuited = default_members(case) if set(BLENDS) & set(by_name) else ({}, {})
     # The Gaussian process answers rows outside of the fit from all labels, or from some points if that is quicker.
-    one_by_one = n_outside * MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
+    one_by_one = n_outside * MEMBERS["gaussian_process"].answer_seconds(
+        Case("regression", 0, n_labels)
+    )
     quick = n_labels <= MOST_EXACT and one_by_one <= ANSWER_SHARE * budget
     exact = n_labels <= POINTS or quick
     answering = case if exact else replace(case, n_labels=POINTS)
@@ -141,7 +168,9 @@ def _blend(
     slow = {name: seconds for name, seconds in answers.items() if seconds > most}
     slow = slow if len(slow) < len(members) else {}
     left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
-    more = {METHODS[name].member: METHODS[name].suited(case) for name in by_name if name not in BLENDS}
+    more = {
+        METHODS[name].member: METHODS[name].suited(case) for name in by_name if name not in BLENDS
+    }
     for part in options.own:
         more[unused_name(called(part), more)] = _one(part, case, options)[0]
     changed = bool(slow or more)
@@ -149,17 +178,26 @@ def _blend(
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
         changed = True
     # Weights take about as long again as fits.
-    costs = {n: 2 * fits * MEMBERS[n].fit_seconds(case) + answers[n] for n in members if n not in slow}
+    costs = {
+        n: 2 * fits * MEMBERS[n].fit_seconds(case) + answers[n] for n in members if n not in slow
+    }
     while sum(costs.values()) > budget and len(costs) + len(more) > 1 and costs:
         slowest = max(costs, key=lambda name: costs[name])
-        left_out[slowest] = f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
+        left_out[slowest] = (
+            f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
+        )
         changed = True
     clock = BUDGET_SHARE * budget / fits
     computing = {name: getattr(options, name) for name in ("n_jobs", "device", "random_state")}
     blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs} | more)
-    return blend, left_out, sum(costs.values()), _about_slow(slow, n_outside, budget) if slow else []
+    return (
+        blend,
+        left_out,
+        sum(costs.values()),
+        _about_slow(slow, n_outside, budget) if slow else [],
+    )
 
 
 def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[str]:
@@ -167,4 +205,6 @@ def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[s
     names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
     needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
     long = f"longer than {ANSWER_SHARE * budget:,.0f} s to answer {n_outside:,} rows with it"
-    return [f"Left out, since one core would take {long}: {names}. With {needed} all methods take part."]
+    return [
+        f"Left out, since one core would take {long}: {names}. With {needed} all methods take part."
+    ]

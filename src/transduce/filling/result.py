@@ -12,12 +12,25 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import ClassShares, ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal import (
+    ClassShares,
+    ConformalTransducer,
+    Exchangeability,
+    exchangeability_test,
+)
 from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
-from transduce.core.guarantee import BY_CLASS, CHANCE, SEEN, CountBound, Guarantee, Verdict, too_few_labels
+from transduce.core.guarantee import (
+    BY_CLASS,
+    CHANCE,
+    SEEN,
+    CountBound,
+    Guarantee,
+    Verdict,
+    too_few_labels,
+)
 from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray, Array
@@ -85,10 +98,16 @@ class TableFit:
             found = found.doubted(self.compared.verdict)
         found = found.decided_by(self.target.decisive)
         least = fewest_calibration(confidence)
-        return too_few_labels(found, self.target.n_labels, least) if self.target.n_labels < least else found
+        return (
+            too_few_labels(found, self.target.n_labels, least)
+            if self.target.n_labels < least
+            else found
+        )
 
 
-def estimator_rows(encoder: Encoder, frame: pd.DataFrame, options: Options, known: Any = None) -> Any:
+def estimator_rows(
+    encoder: Encoder, frame: pd.DataFrame, options: Options, known: Any = None
+) -> Any:
     """Return what estimators are given of rows, whose features may be known."""
     frame = without(frame, options.missing)
     matrix = encoder.transform(frame) if known is None else known
@@ -119,7 +138,9 @@ class FittedFill:
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
 
     @classmethod
-    def of(cls, fit: TableFit, chance: RightChance, held: FrameSource, options: Options) -> FittedFill:
+    def of(
+        cls, fit: TableFit, chance: RightChance, held: FrameSource, options: Options
+    ) -> FittedFill:
         """Return what a fit to a sample makes possible, calibrated by rows that were kept from it."""
         known, kept, classes = fit.target.known, held.labels.known, None
         shown = known
@@ -138,7 +159,9 @@ class FittedFill:
             empty=kept_rows[held.labels.missing],
         )
         weights = replace(outside.table.weights, assumption=options.design.assumption)
-        outside = replace(outside, table=replace(outside.table, by_class=options.by_class, weights=weights))
+        outside = replace(
+            outside, table=replace(outside.table, by_class=options.by_class, weights=weights)
+        )
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
         return cls(known, fit.target, encoder, outside, chance, options, some, verdict)
@@ -174,8 +197,12 @@ class FittedFill:
         """Return answers as the new columns of some rows; of the same types, whatever the rows."""
         level, shares = float(self.options.confidence), self.options.probabilities
         right = None if self.reading.task == "regression" else self.chance.right(answer)
-        new = new_columns(labels, answer, level, index, right=right, probabilities=shares, known=self.labels)
-        plain = [name for name, kind in new.dtypes.items() if kind.kind == "O" and kind != "category"]
+        new = new_columns(
+            labels, answer, level, index, right=right, probabilities=shares, known=self.labels
+        )
+        plain = [
+            name for name, kind in new.dtypes.items() if kind.kind == "O" and kind != "category"
+        ]
         kinds = dict.fromkeys(plain, "string")
         moments, name = self.reading.spelling.moments, self.reading.name
         if moments is not None and moments.cells in ("date", "time"):  # objects are not for files
@@ -199,7 +226,9 @@ class FittedFill:
         features = self.encoder.transform(without(later, self.options.missing))
         known = np.arange(len(self.held) + len(later)) < len(self.held)
         compared = exchangeability_test(np.concatenate([self.held, features]), known)
-        return replace(compared.named([scale.column for scale in self.encoder.scales]), other="later")
+        return replace(
+            compared.named([scale.column for scale in self.encoder.scales]), other="later"
+        )
 
     def guarantee_of_later(
         self,
@@ -237,7 +266,9 @@ class FittedFill:
         sure = float(options.certainty) if certainty is None else certainty
         found = outside.guarantee(float(options.confidence), n_answered, sure, options.tolerance)
         found = replace(found, n_unreached=n_unreached)
-        return found.limited(options.limits_with(self.reading.limits)).decided_by(self.reading.decisive)
+        return found.limited(options.limits_with(self.reading.limits)).decided_by(
+            self.reading.decisive
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,9 +298,16 @@ class FillResult:
     unasked: Answer  # at these rows, before anything is asked of it
     diagnosis: Diagnosis
     fitted: FittedFill | None = None  # what answers rows that the fit did not see
-    rows: AnyArray | None = None  # where in the table the rows of the fit are, if not all take part in it
-    outside: tuple[int, int] = (0, 0)  # rows that the fit did not see with an answer, and without one
-    totals: dict[str, int] | None = None  # counts of the whole table, where this shows a sample of it
+    rows: AnyArray | None = (
+        None  # where in the table the rows of the fit are, if not all take part in it
+    )
+    outside: tuple[int, int] = (
+        0,
+        0,
+    )  # rows that the fit did not see with an answer, and without one
+    totals: dict[str, int] | None = (
+        None  # counts of the whole table, where this shows a sample of it
+    )
 
     @described(QUESTIONS)
     def ask(self, **questions: Unpack[Questions]) -> FillResult:
@@ -296,7 +334,9 @@ class FillResult:
         """
         return self.ask(**questions).frame
 
-    def guarantee_at(self, *, certainty: float | None = None, tolerance: float | None = None) -> Guarantee:
+    def guarantee_at(
+        self, *, certainty: float | None = None, tolerance: float | None = None
+    ) -> Guarantee:
         """Return what is guaranteed of the answers.
 
         Parameters
@@ -314,7 +354,9 @@ class FillResult:
     def guarantee(self) -> Guarantee:
         """What is guaranteed of all answers."""
         plain = self._guarantee
-        return plain if plain.limits else plain.limited(self.options.limits_with(self.labels.limits))
+        return (
+            plain if plain.limits else plain.limited(self.options.limits_with(self.labels.limits))
+        )
 
     @property
     def _guarantee(self) -> Guarantee:
@@ -350,7 +392,9 @@ class FillResult:
     @cached_property
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw."""
-        answer = self.options.possible(replace(self.unasked, guarantee=self.guarantee), self.labels.limits)
+        answer = self.options.possible(
+            replace(self.unasked, guarantee=self.guarantee), self.labels.limits
+        )
         if answer.probabilities is not None:
             answer = self.diagnosis.chance.of_classes(answer, self.confidence)
         if self.options.reject is None:
@@ -378,7 +422,9 @@ class FillResult:
         else:
             right = None if self.task == "regression" else self.diagnosis.chance.right(self.answer)
             level, shares = float(self.options.confidence), self.options.probabilities
-            new = new_columns(self.labels, self.answer, level, index, right=right, probabilities=shares)
+            new = new_columns(
+                self.labels, self.answer, level, index, right=right, probabilities=shares
+            )
         if self.options.label_next:
             rows = () if self.advice is None else self.advice.rows
             numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
@@ -451,7 +497,9 @@ class FillResult:
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if the odds of a label depend on the value by factors; None if no label calibrates."""
         model, certainty = self.fit.model, self.certainty
-        other = self.told is not None or self.class_shares is not None  # within a class the label is the same
+        other = (
+            self.told is not None or self.class_shares is not None
+        )  # within a class the label is the same
         if other or not isinstance(model, ConformalTransducer):
             return None
         if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
@@ -477,7 +525,11 @@ class FillResult:
         folds = self.diagnosis.out_of_fold
         if self.totals is not None:  # rows of a sample have no places in the table
             return folds.reset_index(drop=True)
-        return folds if self.rows is None else folds.set_axis(pd.Index(self.rows[folds.index], name="row"))
+        return (
+            folds
+            if self.rows is None
+            else folds.set_axis(pd.Index(self.rows[folds.index], name="row"))
+        )
 
     @property
     def relevance(self) -> pd.Series | None:
@@ -499,7 +551,9 @@ class FillResult:
         """What to label next; None where this shows a sample, whose rows have no places in the table."""
         if self.totals is not None:
             return None
-        advice = self.diagnosis.next_labels(self.options.possible(self.fit.answer, self.labels.limits))
+        advice = self.diagnosis.next_labels(
+            self.options.possible(self.fit.answer, self.labels.limits)
+        )
         return advice if self.rows is None else advice.of(self.rows)
 
     @property
@@ -550,7 +604,9 @@ class FillResult:
         in_file = short == "-" or kind_of(short)[0] in KINDS.values()
         if in_file and (isinstance(self.options.method, str) or not self.options.own):
             return self.options.as_command(short, self.target, task, **self.source.flags)
-        return self.options.as_call(self.target, task, short if in_file else "", **self.source.flags)
+        return self.options.as_call(
+            self.target, task, short if in_file else "", **self.source.flags
+        )
 
     def __repr__(self) -> str:
         totals = self.totals or {"unlabelled": len(self.unasked), "rows": len(self.shown)}
@@ -635,7 +691,9 @@ class FillResults(Mapping[Any, FillResult]):
         suits = {name: OPTIONS[name].kind.task if name in OPTIONS else "" for name in questions}
         results, tasks = {}, {result.task for result in self.values()}
         for target, result in self.items():
-            own: Any = {k: one for k, one in questions.items() if suits[k] not in tasks - {result.task}}
+            own: Any = {
+                k: one for k, one in questions.items() if suits[k] not in tasks - {result.task}
+            }
             results[target] = result.ask(**own)
         return replace(self, results=results)
 
@@ -657,5 +715,7 @@ def _written(text: str, path: str | Path | None, force: bool) -> str:
 def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> CountBound | None:
     if one is None or other is None:
         return None
-    expected = None if one.expected is None or other.expected is None else one.expected + other.expected
+    expected = (
+        None if one.expected is None or other.expected is None else one.expected + other.expected
+    )
     return CountBound(certainty, one.at_most + other.at_most, one.of + other.of, expected)

@@ -63,10 +63,17 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     source = FrameSource.read(table, target, read)
     read.check_sampled()
     if not all(isinstance(name, str) for name in source.frame.columns):
-        raise ValueError("A table is saved with its columns' names as text: rename those that are not.")
+        raise ValueError(
+            "A table is saved with its columns' names as text: rename those that are not."
+        )
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    about = {"format": _FORMAT, "version": version("transduce"), "prefer": source.prefer, "target": target}
+    about = {
+        "format": _FORMAT,
+        "version": version("transduce"),
+        "prefer": source.prefer,
+        "target": target,
+    }
     about["limits"] = asdict(source.labels.limits)
     method = read.parts if len(read.parts) > 1 else read.parts[0]
     settled = read.for_task(source.labels.task)
@@ -79,7 +86,9 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         if source.labels.spelling.classes:  # as they are written
             frame = frame.assign(**{target: source.labels.labels[rows]})
         folder = read.pictures or source.pictures
-        copies = {name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)}
+        copies = {
+            name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)
+        }
         parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
         archive.writestr(_TABLE, buffer.getvalue())
 

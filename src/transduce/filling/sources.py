@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 50_000  # more are not fitted to
 Work = Callable[[Any, Any], Any]
-SampledColumns = tuple[AnyArray, pd.DataFrame]  # rows of a part that the fit saw, and their new columns
+SampledColumns = tuple[
+    AnyArray, pd.DataFrame
+]  # rows of a part that the fit saw, and their new columns
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,19 +69,35 @@ class FrameSource(_Source):
         if not isinstance(table, Table):
             return cls(given, frame, labels)
         labels = replace(labels, notes=[*labels.notes, *table.notes])
-        about: dict[str, Any] = {"name": table.name, "prefer": table.prefer, "pictures": table.folder}
-        return cls(given, frame, labels, flags={} if table.sheet is None else {"sheet": table.sheet}, **about)
+        about: dict[str, Any] = {
+            "name": table.name,
+            "prefer": table.prefer,
+            "pictures": table.folder,
+        }
+        return cls(
+            given,
+            frame,
+            labels,
+            flags={} if table.sheet is None else {"sheet": table.sheet},
+            **about,
+        )
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of the table."""
-        return [scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)]
+        return [
+            scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)
+        ]
 
     def at(self, rows: AnyArray) -> FrameSource:
         """Return some of the rows."""
-        labels = replace(self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows])
+        labels = replace(
+            self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows]
+        )
         return replace(self, frame=self.frame.iloc[rows], labels=labels)
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[FrameSource, FrameSource]:
+    def take(
+        self, roles: RowDraw, target: Any, options: Options
+    ) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
         inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
         return self.at(inside), self.at(roles.calibration[:, 1])
@@ -115,7 +133,9 @@ def as_pandas(table: Any) -> pd.DataFrame:
             frame.insert(table.columns.index(name), name, column)
         return frame
     kind = type(table).__name__
-    raise TypeError(f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`.")
+    raise TypeError(
+        f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`."
+    )
 
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
@@ -147,19 +167,29 @@ class PartSource(_Source):
         """Return what a draw needs to know of each part."""
         return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
 
-    def take(self, roles: RowDraw, target: Any, options: Options) -> tuple[FrameSource, FrameSource]:
+    def take(
+        self, roles: RowDraw, target: Any, options: Options
+    ) -> tuple[FrameSource, FrameSource]:
         """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
         drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
         by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
         frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
         every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
-        places = np.argsort(np.lexsort((drawn[:, 1], drawn[:, 0])))  # parts and their rows came in order
+        places = np.argsort(
+            np.lexsort((drawn[:, 1], drawn[:, 0]))
+        )  # parts and their rows came in order
         frame = every.iloc[places].reset_index(drop=True)
         known = without(frame, options.missing).copy()
-        if all(isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None):
-            known[target] = known[target].astype("category")  # categories that differ by part were lost
+        if all(
+            isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None
+        ):
+            known[target] = known[target].astype(
+                "category"
+            )  # categories that differ by part were lost
         known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
-        labels = read_target(known, target, task=options.task, cells=ColumnCells(prefer=self.prefer))
+        labels = read_target(
+            known, target, task=options.task, cells=ColumnCells(prefer=self.prefer)
+        )
         check_names(frame, labels, options.probabilities)
         n = len(drawn) - len(roles.calibration)
         rows = FrameSource(frame, frame, labels, prefer=self.prefer, pictures=self.pictures)
@@ -173,8 +203,12 @@ Source = FrameSource | PartSource
 def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
     """Return what a draw needs to know of a part."""
     target, options, words = about
-    np.empty(2**21)  # freed at once: Linux then keeps what smaller arrays free, and takes half the time
-    scans = [PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))]  # of a part without rows
+    np.empty(
+        2**21
+    )  # freed at once: Linux then keeps what smaller arrays free, and takes half the time
+    scans = [
+        PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))
+    ]  # of a part without rows
     for frame in frames:
         known = without(frame, options.missing)
         scans.append(scan_rows(known, missing_labels(known[target], words=words), target, options))
@@ -199,11 +233,15 @@ def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
     """Return the new columns of the sampled rows of each part, as the fit answered them."""
     new = result.new.iloc[len(roles.visible) :].reset_index(drop=True)
-    parts = {n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()}
+    parts = {
+        n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()
+    }
     return {n: (roles.sampled[rows, 1], new.iloc[rows]) for n, rows in parts.items()}
 
 
-def columns_of_part(fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None) -> pd.DataFrame:
+def columns_of_part(
+    fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None
+) -> pd.DataFrame:
     """Return the new columns of a part: the sampled rows as the fit answered them, all others one by one."""
     new = fitted.new_columns(frame)
     if sampled is not None:
@@ -217,7 +255,9 @@ def columns_of_part(fitted: FittedFill, frame: pd.DataFrame, sampled: SampledCol
 
 def is_dask(table: Any) -> bool:
     """Return whether this is a Dask frame."""
-    return type(table).__module__.startswith(("dask.", "dask_expr.")) and hasattr(table, "map_partitions")
+    return type(table).__module__.startswith(("dask.", "dask_expr.")) and hasattr(
+        table, "map_partitions"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +271,9 @@ class DaskSource(PartSource):
         from dask import compute, delayed
 
         pairs = zip(items, self.parts, strict=True)
-        done = iter(compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None]))
+        done = iter(
+            compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None])
+        )
         return [None if item is None else next(done) for item in items]
 
     def with_columns(self, result: FillResult, table: Any = None) -> Any:
@@ -303,13 +345,19 @@ class DaskRunner:
         """How many processes share the memory of this machine: the workers of a local cluster, else 1."""
         from distributed import LocalCluster
 
-        return max(1, len(self.client.nthreads())) if isinstance(self.client.cluster, LocalCluster) else 1
+        return (
+            max(1, len(self.client.nthreads()))
+            if isinstance(self.client.cluster, LocalCluster)
+            else 1
+        )
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
         from distributed import as_completed
 
-        sent = self.client.submit(lambda: shared, pure=False)  # made again if the worker that holds it dies
+        sent = self.client.submit(
+            lambda: shared, pure=False
+        )  # made again if the worker that holds it dies
         futures = [self.client.submit(work, sent, item, pure=False) for item in items]
         try:
             for future in as_completed(futures):
@@ -397,7 +445,9 @@ def _cell_hashes(column: pd.Series) -> AnyArray:
     plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if plain and not types.is_complex_dtype(column):
         numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
-        return np.asarray(pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64)
+        return np.asarray(
+            pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64
+        )
     vectors = read_vectors(column)
     if vectors is not None:
         return vectors.hashes()
@@ -427,7 +477,9 @@ class PartScan:
     missing: Mask  # (n,) where the label is missing
     hashes: AnyArray  # (n,) one for each row
     drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
-    limits: Mapping[str, int] = field(default_factory=dict)  # labels that are limits, how often each occurs
+    limits: Mapping[str, int] = field(
+        default_factory=dict
+    )  # labels that are limits, how often each occurs
 
 
 @dataclass(frozen=True, eq=False)
@@ -457,11 +509,15 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
     if roles.n_unlabelled == 0:
         raise ValueError(f"No cell of column {target!r} is empty, so there is nothing to fill.")
     if roles.n_labelled == 0:
-        raise ValueError(f"All cells of column {target!r} are empty: some must have a label to learn from.")
+        raise ValueError(
+            f"All cells of column {target!r} are empty: some must have a label to learn from."
+        )
     return roles
 
 
-def draw_roles(parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int) -> RowDraw:
+def draw_roles(
+    parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int
+) -> RowDraw:
     """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
     # Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit
     # sees all others: what became of a row plays no part in its role.

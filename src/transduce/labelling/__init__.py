@@ -11,5 +11,12 @@ from transduce.labelling.certificates import (
 from transduce.labelling.session import Exported, Session, SessionSettings
 from transduce.labelling.state import Proposal
 
-__all__ = ["Audit", "Draws", "RecallCertificate", "WrongCertificate", "certify_answers", "certify_recall"]
+__all__ = [
+    "Audit",
+    "Draws",
+    "RecallCertificate",
+    "WrongCertificate",
+    "certify_answers",
+    "certify_recall",
+]
 __all__ += ["Exported", "Proposal", "Session", "SessionSettings"]

@@ -130,7 +130,9 @@ def total_at_most(audit: Audit, level: float) -> int:
     """Return the largest total that no look so far has rejected."""
     totals, draws = range(audit.found + 1, audit.most + 1), audit.draws
     # The rejected totals are the large ones.
-    return audit.found + bisect_left(totals, True, key=lambda r: first_rejection(draws, r, level) is not None)
+    return audit.found + bisect_left(
+        totals, True, key=lambda r: first_rejection(draws, r, level) is not None
+    )
 
 
 def first_total_below(found: int, recall: float) -> int:
@@ -168,7 +170,9 @@ def _log_misses(pool: int, missing: int, count: int) -> Array:
 
 def share_of_level(number: int) -> float:
     """Return the part of the level that the certificate of this number may use: all of them together use it up."""
-    return 1.0 / (ZETA_3 * number**3)  # answers can be frozen again and again; the first time uses 83 %
+    return 1.0 / (
+        ZETA_3 * number**3
+    )  # answers can be frozen again and again; the first time uses 83 %
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,9 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
-    return RecallCertificate(audit.found, most, unlabelled, len(audit.draws), recall, certainty, needed)
+    return RecallCertificate(
+        audit.found, most, unlabelled, len(audit.draws), recall, certainty, needed
+    )
 
 
 @dataclass(frozen=True)
@@ -301,7 +307,9 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
-    return WrongCertificate(audit.found, wrong, remaining, len(audit.draws), share, certainty, needed)
+    return WrongCertificate(
+        audit.found, wrong, remaining, len(audit.draws), share, certainty, needed
+    )
 
 
 def _allowed(remaining: int, share: float) -> int:
@@ -393,7 +401,9 @@ def intervals(state: State) -> Intervals:
         worst = plan.aside + sum(row not in state.labels for row in rows)
         finite = sum(row in state.labels for row in calibrate)
         missing = max(calibration_rank(plan.level, finite + worst) - finite, 0)
-    return Intervals(plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing)
+    return Intervals(
+        plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing
+    )
 
 
 def rounded_down(share: float) -> str:
@@ -416,7 +426,10 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
     missed, least = certificate.missed_at_most, rounded_down(certificate.recall_at_least)
     bound = f"With {sure} certainty at most {counted(missed, 'more row')} of this class {_is(missed)} left"
     if certificate.reached:
-        return f"You can stop: at least {least} are found.", f"{found}. {bound}: {goal} was the goal."
+        return (
+            f"You can stop: at least {least} are found.",
+            f"{found}. {bound}: {goal} was the goal.",
+        )
     if certificate.draws_needed is None:
         skipped = "Random draws that you skipped may be the missing rows."
         return "Judge the skipped draws first.", f"{found}. {skipped}"
@@ -426,7 +439,10 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
         return f"At least {least} are found.", f"{found}. {bound}. {ahead}"
     if certificate.found == 0:
         found, ahead = f"No row of class “{wanted}” is found yet", ""
-    return "Nothing is certain yet.", f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}"
+    return (
+        "Nothing is certain yet.",
+        f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}",
+    )
 
 
 MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
@@ -468,7 +484,10 @@ def about_intervals(intervals: Intervals) -> str:
     if intervals.planned == 0:
         alone = "The first random draws calibrate by themselves, with no assumption at all"
         return f"{alone}: audit when you like."
-    planned, skipped = counted(intervals.planned, "random draw"), intervals.drawn - intervals.answered
+    planned, skipped = (
+        counted(intervals.planned, "random draw"),
+        intervals.drawn - intervals.answered,
+    )
     count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
     if intervals.complete:
         done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
@@ -479,7 +498,11 @@ def about_intervals(intervals: Intervals) -> str:
     if intervals.spoilt:
         return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
     if intervals.missing:
-        few = f"judge {intervals.missing:,} of them" if intervals.missing <= skipped else "begin a new block"
+        few = (
+            f"judge {intervals.missing:,} of them"
+            if intervals.missing <= skipped
+            else "begin a new block"
+        )
         return f"{count} as badly answered, which is too many: {few}.{kept}"
     skipped -= intervals.waiting
     aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""

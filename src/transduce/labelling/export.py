@@ -49,7 +49,11 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     result: FillResult | None = None
     try:
         result = fill_labels(session, answers)
-        verdict, grounds, said = result.guarantee.statement, result.guarantee.grounds, str(result.guarantee)
+        verdict, grounds, said = (
+            result.guarantee.statement,
+            result.guarantee.grounds,
+            str(result.guarantee),
+        )
     except ValueError as error:
         verdict, grounds = "The table could not be filled.", str(error)
         said = f"The table could not be filled: {error}"
@@ -82,7 +86,9 @@ def judged_draws(session: Session) -> pd.DataFrame | None:
         return None
     answers = state.freezes[-1].values if state.freezes else hidden
     if answers is None:  # a fifth of the draws is hidden in turn
-        model = Model(session.prepared, session.task, session.settings.confidence, state.header.seed)
+        model = Model(
+            session.prepared, session.task, session.settings.confidence, state.header.seed
+        )
         codes, shares = state.codes(), None if state.numbers else state.class_shares()
         answers = np.full(session.table.n_rows, np.nan if state.numbers else -1)
         for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
@@ -130,8 +136,18 @@ def fill_labels(session: Session, answers: Answers) -> FillResult:
             guarantee = block.guarantee(session, calibrated.guarantee)
             notes.append(block.note(session))
         except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
-            guarantee = replace(guarantee, reasons=(f"The random draws cannot calibrate them: {error}",))
-    about = (answers.source, judged_draws(session), guarantee, _origins(state), _to_do(session), again, notes)
+            guarantee = replace(
+                guarantee, reasons=(f"The random draws cannot calibrate them: {error}",)
+            )
+    about = (
+        answers.source,
+        judged_draws(session),
+        guarantee,
+        _origins(state),
+        _to_do(session),
+        again,
+        notes,
+    )
     told = Told(session.named(answers.values), *about)
     frame = _with_labels(session, state.labelled)
     result = fill_told(frame, table.target, told, calibrated, **_options(session, level))
@@ -149,14 +165,18 @@ def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
     table = session.table
     kind = float if session.task == "numbers" else object
     column = pd.Series([labels.get(row) for row in range(table.n_rows)], dtype=kind).to_numpy()
-    return table.frame.drop(columns=[table.target], errors="ignore").assign(**{table.target: column})
+    return table.frame.drop(columns=[table.target], errors="ignore").assign(
+        **{table.target: column}
+    )
 
 
 def _origins(state: State) -> str:
     """Return how the labels came about, as a sentence."""
     drawn = sum(row in state.labels for row in state.drawn)
     kinds = Counter("table" for row in state.given if row not in state.labels)
-    kinds.update(one.mode for one in state.decisions.values() if one.label is not None and not one.random)
+    kinds.update(
+        one.mode for one in state.decisions.values() if one.label is not None and not one.random
+    )
     parts = [f"{counted(drawn, 'random draw')}" if drawn else ""]
     parts += [f"{kinds[kind]:,} {words}" for kind, words in FOUND_BY.items() if kinds[kind]]
     return f"{counted(len(state.labelled), 'label')}: {', '.join(filter(None, parts))}."
@@ -169,9 +189,7 @@ def _to_do(session: Session) -> str:
     if found.ready:
         return "Go on with the session where answers are not sure enough, and export again."
     if found.missing:
-        return (
-            f"Judge {found.missing:,} of the random draws that you skipped: then they calibrate the answers."
-        )
+        return f"Judge {found.missing:,} of the random draws that you skipped: then they calibrate the answers."
     size, made = state.block_size(session.settings.confidence), 0
     if state.plan is not None and not state.block_is_due:
         size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
@@ -196,7 +214,10 @@ def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None
     if block is None:
         return dict(labels), None
     known = {*block.taught, *block.rows}
-    return {row: label for row, label in labels.items() if row in known}, [*block.rows, *block.aside]
+    return {row: label for row, label in labels.items() if row in known}, [
+        *block.rows,
+        *block.aside,
+    ]
 
 
 def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
@@ -206,7 +227,9 @@ def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
     return (frame, Estimated()) if drawn is None else _with_draws(session, frame, drawn)
 
 
-def _with_draws(session: Session, frame: pd.DataFrame, drawn: list[int]) -> tuple[pd.DataFrame, Drawn]:
+def _with_draws(
+    session: Session, frame: pd.DataFrame, drawn: list[int]
+) -> tuple[pd.DataFrame, Drawn]:
     """Return a table with a further column that marks the rows drawn, and the design that names it."""
     marks = f"{session.table.target}_random"
     return frame.assign(**{marks: np.isin(np.arange(len(frame)), drawn)}), Drawn(marks)
@@ -219,8 +242,12 @@ class CalibrationBlock:
     level: float  # of the intervals or sets
     taught: Mapping[int, Label]  # labels that teach
     rows: list[int]  # drawn rows that calibrate
-    aside: list[int]  # rows drawn before these that got no label: they count as the worst possible, too
-    unlabelled: Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
+    aside: list[
+        int
+    ]  # rows drawn before these that got no label: they count as the worst possible, too
+    unlabelled: (
+        Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
+    )
 
     @classmethod
     def of(cls, session: Session) -> CalibrationBlock | None:

@@ -22,7 +22,15 @@ from transduce.core.types import AnyArray
 Label = str | int | float | bool | None
 VERSION = 1
 KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
-DECISION = ("kind", "row", "label", "mode", "random", "unlabelled", "hits")  # in every line about a row
+DECISION = (
+    "kind",
+    "row",
+    "label",
+    "mode",
+    "random",
+    "unlabelled",
+    "hits",
+)  # in every line about a row
 START = b'{"kind": "start"'  # how every journal begins
 
 
@@ -104,10 +112,14 @@ class Journal:
             try:
                 self._take(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
-                if number == len(lines) and isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+                if number == len(lines) and isinstance(
+                    error, json.JSONDecodeError | UnicodeDecodeError
+                ):
                     torn = line
                     break
-                raise ValueError(f"{self.path} cannot be read in line {number}: {error}.") from error
+                raise ValueError(
+                    f"{self.path} cannot be read in line {number}: {error}."
+                ) from error
             good += len(line) + 1
         if torn:
             lost = f"{Path(self._file.name).name} was torn and has been dropped ({len(torn)} bytes)"
@@ -142,7 +154,9 @@ class Journal:
         assert self.header is not None
         always = DECISION if event.row >= 0 else ("kind",)
         usual = asdict(Event(event.kind)).items()
-        line = dict(item for item in asdict(event).items() if item[0] in always or item not in usual)
+        line = dict(
+            item for item in asdict(event).items() if item[0] in always or item not in usual
+        )
         self._write({**line, "table": self.header.digest[:16], "seed": self.header.seed})
         self.events.append(event)
 
@@ -175,7 +189,9 @@ class Journal:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
                 return
-        raise OSError(f"{self.path} was moved or deleted meanwhile: nothing can be saved. Start again.")
+        raise OSError(
+            f"{self.path} was moved or deleted meanwhile: nothing can be saved. Start again."
+        )
 
     def abandon(self) -> None:
         """Close the file, and delete it if it was created now: nothing was decided yet."""

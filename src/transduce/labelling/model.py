@@ -144,18 +144,26 @@ def draw_map(features: GraphFeatures, seed: int = 0) -> RowMap:
     rows = np.arange(n) if n <= MOST_ON_MAP else np.sort(rng.choice(n, MOST_ON_MAP, replace=False))
     points = _coordinates(features, rows)
     if len(rows) < 4 or points.shape[1] < 2:
-        places = np.column_stack([(np.arange(len(rows)) + 0.5) / max(len(rows), 1), np.full(len(rows), 0.5)])
+        places = np.column_stack(
+            [(np.arange(len(rows)) + 0.5) / max(len(rows), 1), np.full(len(rows), 0.5)]
+        )
         return RowMap(rows, places, features)
-    parts = features.component[rows].astype(float)[:, None] * 3.0  # components apart from each other
+    parts = (
+        features.component[rows].astype(float)[:, None] * 3.0
+    )  # components apart from each other
     apart = np.hstack([points, parts])
-    graph = neighbor_graph(apart, n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed).tocoo()
+    graph = neighbor_graph(
+        apart, n_neighbors=MAP_NEIGHBORS, metric="euclidean", random_state=seed
+    ).tocoo()
     return RowMap(rows, _arranged(points, graph.row, graph.col, rng), features)
 
 
 def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Generator) -> Array:
     """Return places in the unit square: neighbours pull each other together, random pairs push each other apart."""
     n, start = len(points), points[:, :2] / np.maximum(points[:, :2].std(axis=0), 1e-12)
-    places = (np.clip(start, -3.0, 3.0) * 2.5 + 0.1 * rng.standard_normal((n, 2))).astype(np.float32)
+    places = (np.clip(start, -3.0, 3.0) * 2.5 + 0.1 * rng.standard_normal((n, 2))).astype(
+        np.float32
+    )
     for epoch in range(EPOCHS):
         step = np.float32(1.0 - epoch / EPOCHS)
         chosen = rng.random(len(tails), dtype=np.float32) < 0.25
@@ -168,7 +176,9 @@ def _arranged(points: Array, tails: AnyArray, heads: AnyArray, rng: np.random.Ge
             squares = np.square(gap).sum(axis=1, keepdims=True)
             places += step * np.clip(gap / ((0.05 + squares) * (1.0 + squares)), -1.0, 1.0)
     low, high = (np.quantile(places, share, axis=0) for share in (0.005, 0.995))
-    return np.clip(0.03 + 0.94 * ((places - low) / np.maximum(high - low, 1e-9)), 0.0, 1.0).astype(float)
+    return np.clip(0.03 + 0.94 * ((places - low) / np.maximum(high - low, 1e-9)), 0.0, 1.0).astype(
+        float
+    )
 
 
 def _summed(rows: AnyArray, moves: Array, n: int) -> AnyArray:
@@ -181,7 +191,9 @@ def _summed(rows: AnyArray, moves: Array, n: int) -> AnyArray:
 class Prepared:
     """All that no label changes."""
 
-    matrix: Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
+    matrix: (
+        Array  # (n, d) features, on the scale that `transduce.tables.features.vectorize` gives them
+    )
     unit: MaybeSparse  # (n, p) words and other features, each row of norm 1
     spectrum: Spectrum  # of the neighbour graph
     graph: GraphFeatures  # the same, as features
@@ -219,7 +231,9 @@ def prepare_matrix(
             graphs.append(near(_reduced(plain, seed), n_neighbors=N_NEIGHBORS, metric="euclidean"))
         graph = graphs[0] if len(graphs) == 1 else NeighborGraph(graphs[0] + graphs[1])
         rough = ROUGH if len(matrix) > EXACT_TEXTS else None
-        spectrum = graph_spectrum(graph, n_components=N_COMPONENTS, tolerance=rough, random_state=seed)
+        spectrum = graph_spectrum(
+            graph, n_components=N_COMPONENTS, tolerance=rough, random_state=seed
+        )
         features = GraphFeatures(spectrum)
         with stage("map"):
             places = draw_map(features, seed)
@@ -254,7 +268,9 @@ def _unit(words: sp.csr_array | None, plain: Array) -> MaybeSparse:
         return others
     if not plain.shape[1]:
         return words
-    return sp.csr_array(sp.hstack([words * np.float32(np.sqrt(0.5)), sp.csr_array(others * np.sqrt(0.5))]))
+    return sp.csr_array(
+        sp.hstack([words * np.float32(np.sqrt(0.5)), sp.csr_array(others * np.sqrt(0.5))])
+    )
 
 
 # ------------------------------------------------------------------------------------ choosing and answering rows
@@ -266,8 +282,13 @@ class Model:
     def __init__(self, prepared: Prepared, task: str, confidence: float, seed: int) -> None:
         self.prepared, self.second = prepared, SecondOpinion(prepared.matrix)
         numbers = task == "numbers"
-        self._opinion = NumberOpinion(prepared, confidence, seed) if numbers else ClassOpinion(prepared)
-        self._ranking, self._teaching = ClassRanking(prepared.unit, prepared.graph), Teaching(prepared.graph)
+        self._opinion = (
+            NumberOpinion(prepared, confidence, seed) if numbers else ClassOpinion(prepared)
+        )
+        self._ranking, self._teaching = (
+            ClassRanking(prepared.unit, prepared.graph),
+            Teaching(prepared.graph),
+        )
 
     # ------------------------------------------------------------------------------------------ answering rows
 
@@ -279,7 +300,11 @@ class Model:
     def think(self, state: State, *, by_class: bool) -> bool:
         """Ask for a second opinion on classes where it is worth it; return whether one is being worked on."""
         codes = state.codes()
-        worth = not state.numbers and len(codes) >= FEWEST_LABELS and len(self.prepared.matrix) <= MOST_ROWS
+        worth = (
+            not state.numbers
+            and len(codes) >= FEWEST_LABELS
+            and len(self.prepared.matrix) <= MOST_ROWS
+        )
         if self.second.busy or not worth or self.second.answer(state.version) is not None:
             return self.second.busy
         rows, labels = np.array([*codes], dtype=np.int64), np.array([*codes.values()])
@@ -297,7 +322,9 @@ class Model:
             return replace(self.learn(free, set(others), None, []), mode="find")
         return Proposal(_best(self._ranking.scores(hits, others), free), "find", "likeliest")
 
-    def learn(self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]) -> Proposal:
+    def learn(
+        self, free: Mask, labelled: set[int], answers: Answers | None, recent: list[int]
+    ) -> Proposal:
         """Return the row, of those free (n,), whose label would teach most: most where answers are open."""
         self._teaching.update(labelled)
         gains, variance = self._teaching.gains(), np.maximum(self._teaching.variance, 0.0)
@@ -308,9 +335,13 @@ class Model:
             spread = np.sqrt(variance)
             scores, reason = gains * spread / (margins + spread + 1e-12), "teaches"
         row = self._unlike(scores, free, recent)
-        return Proposal(row, "learn", reason, float(gains[row]) / max(float(variance.mean()), 1e-12))
+        return Proposal(
+            row, "learn", reason, float(gains[row]) / max(float(variance.mean()), 1e-12)
+        )
 
-    def widest(self, free: Mask, answers: Answers, labelled: set[int], recent: list[int]) -> Proposal:
+    def widest(
+        self, free: Mask, answers: Answers, labelled: set[int], recent: list[int]
+    ) -> Proposal:
         """Return the row with the widest interval, of numbers; the most diverse one while there is none."""
         widths = -answers.certain
         known = np.isfinite(widths) & free
@@ -329,7 +360,9 @@ class Model:
         order = order[np.argsort(-scores[order], kind="stable")]
         cosines = self.prepared.unit[order] @ self.prepared.unit[np.array(recent[-RECENT:])].T
         likeness = cosines.toarray() if sp.issparse(cosines) else np.asarray(cosines)
-        return int(order[np.argmax(likeness.max(axis=1) < COPY)])  # the first, too, if all are alike
+        return int(
+            order[np.argmax(likeness.max(axis=1) < COPY)]
+        )  # the first, too, if all are alike
 
 
 def _best(scores: Array, free: Mask) -> int:
@@ -413,7 +446,9 @@ class ClassRanking:
         start = np.array([self._last.get(int(row), (0.0, 0.0)) for row in rows]).T
         first = _solved(plain, signs, start[0])
         second = _solved(tied, signs, start[1])
-        self._last = dict(zip(rows.tolist(), zip(first.tolist(), second.tolist(), strict=True), strict=True))
+        self._last = dict(
+            zip(rows.tolist(), zip(first.tolist(), second.tolist(), strict=True), strict=True)
+        )
         both = (first + second).astype(np.float32)
         linear = np.asarray(self._unit @ (own.T @ both)).ravel().astype(float)
         spread = {int(places[part[0]]): (near[part].T @ second[part]) * prior for part in parts}
@@ -435,7 +470,9 @@ class ClassOpinion:
     def __init__(self, prepared: Prepared) -> None:
         self._spectrum, self._unit = prepared.spectrum, prepared.unit
 
-    def answer(self, codes: Codes, shares: Array | None = None, *, everywhere: bool = True) -> Answers:
+    def answer(
+        self, codes: Codes, shares: Array | None = None, *, everywhere: bool = True
+    ) -> Answers:
         """Return the answers that follow from labels, always at all rows. Shapes: shares (n_classes,)."""
         n = len(self._spectrum.components)
         values, certain = np.full(n, -1, dtype=np.int16), np.full(n, np.nan)
@@ -451,7 +488,9 @@ class ClassOpinion:
         values[rows] = labels
         return Answers(values, certain, source)
 
-    def _by_graph(self, rows: AnyArray, labels: AnyArray, shares: Array | None) -> tuple[AnyArray, Array]:
+    def _by_graph(
+        self, rows: AnyArray, labels: AnyArray, shares: Array | None
+    ) -> tuple[AnyArray, Array]:
         """Return classes and margins at all rows, -1 and NaN where no label reaches, as `relabel` computes them."""
         kept = self._in_large_parts(rows)
         if len(set(labels[kept].tolist())) > 1:
@@ -461,7 +500,10 @@ class ClassOpinion:
         held = slice(None) if len(classes) > 2 else slice(1, 2)
         members = labels[:, None] == classes[held]
         sides = np.where(members, counts[held], len(rows) - counts[held])
-        costs, weight = len(rows) / (2.0 * sides), default_label_weight(len(self._spectrum.components))
+        costs, weight = (
+            len(rows) / (2.0 * sides),
+            default_label_weight(len(self._spectrum.components)),
+        )
         known = KnownLabels(rows, members, costs, prior[held], weight)
         cut = cut_graph(self._spectrum, known, N_COMPONENTS)
         best, certain = winners(cut.scores, cut.thresholds)
@@ -492,7 +534,9 @@ def winners(scores: Array, thresholds: Array) -> tuple[AnyArray, Array]:
     return best, lead
 
 
-def _far_answers(unit: MaybeSparse, rows: AnyArray, codes: AnyArray, far: AnyArray) -> tuple[AnyArray, Array]:
+def _far_answers(
+    unit: MaybeSparse, rows: AnyArray, codes: AnyArray, far: AnyArray
+) -> tuple[AnyArray, Array]:
     """Return classes and margins at rows that the graph does not tie to a label: ridge regression on their features."""
     rows, codes = rows[-MOST_TAUGHT:], codes[-MOST_TAUGHT:]
     classes, places = np.unique(codes, return_inverse=True)
@@ -515,11 +559,15 @@ class NumberOpinion:
         n, rng = len(self._matrix), np.random.default_rng([seed, 1])
         some = self._matrix[rng.choice(n, min(n, 1000), replace=False)]
         distances = pairwise_distances(some)[np.triu_indices(len(some), 1)]
-        self._width = float(np.median(distances[distances > 0.0])) if np.any(distances > 0.0) else 1.0
+        self._width = (
+            float(np.median(distances[distances > 0.0])) if np.any(distances > 0.0) else 1.0
+        )
         self._sample = np.sort(rng.choice(n, min(n, MOST_REGIONS), replace=False))
         self._values = np.full(n, np.nan)
 
-    def answer(self, codes: Codes, shares: Array | None = None, *, everywhere: bool = False) -> Answers:
+    def answer(
+        self, codes: Codes, shares: Array | None = None, *, everywhere: bool = False
+    ) -> Answers:
         """Return the answers that follow from labels; those of very many rows only `everywhere`."""
         n, rows = len(self._matrix), np.array([*codes], dtype=np.int64)
         y = np.array([*codes.values()], dtype=float)
@@ -527,8 +575,13 @@ class NumberOpinion:
         source = f"nobody: {FEWEST_NUMBERS} labels are needed"
         if len(rows) >= FEWEST_NUMBERS:
             others = np.setdiff1d(self._sample, rows)
-            used, labelled = np.concatenate([rows, others]), np.append(y, np.full(len(others), np.nan))
-            level = min(self._confidence, (len(rows) - 1) / (len(rows) + 1))  # that so few labels can support
+            used, labelled = (
+                np.concatenate([rows, others]),
+                np.append(y, np.full(len(others), np.nan)),
+            )
+            level = min(
+                self._confidence, (len(rows) - 1) / (len(rows) + 1)
+            )  # that so few labels can support
             model = RidgeConfidenceMachine(width=self._width, confidence=level, standardize=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -553,7 +606,9 @@ class Question:
     version: int  # of the labels
     rows: AnyArray  # (l,) labelled rows
     labels: AnyArray  # (l,) their places in the list of classes
-    shares: Array | None = None  # (n_classes,) of the classes in rows without a label; None: estimate them
+    shares: Array | None = (
+        None  # (n_classes,) of the classes in rows without a label; None: estimate them
+    )
 
 
 class SecondOpinion:
@@ -578,13 +633,17 @@ class SecondOpinion:
                 self._process, messages = _start_opinions(), (self._matrix, question)
             except OSError:  # the system has no room for a process: the first opinion stays
                 return False
-        self._asking = threading.Thread(target=self._converse, args=(self._process, *messages), daemon=True)
+        self._asking = threading.Thread(
+            target=self._converse, args=(self._process, *messages), daemon=True
+        )
         self._asking.start()
         return True
 
     def answer(self, version: int) -> Answers | None:
         """Return the answers for these labels if they are ready."""
-        return self._answers[1] if self._answers is not None and self._answers[0] == version else None
+        return (
+            self._answers[1] if self._answers is not None and self._answers[0] == version else None
+        )
 
     @property
     def shares(self) -> Array | None:
@@ -648,16 +707,24 @@ def _second_opinion(matrix: Array, known: Question) -> Answers:
     values[known.rows] = known.labels
     codes = np.full(len(matrix), None, dtype=object)
     codes[known.rows] = known.labels.astype(int)
-    blend = TransductiveBlend(task="classification", standardize=False, random_state=0).fit(matrix, codes)
+    blend = TransductiveBlend(task="classification", standardize=False, random_state=0).fit(
+        matrix, codes
+    )
     assert blend.answer_.probabilities is not None
     classes = np.asarray(blend.classes_, dtype=np.int64)
     folds, shares = getattr(blend, "out_of_fold_", None), None
     if known.shares is None:  # labels were chosen by their class
         counts = np.bincount(known.labels.astype(np.int64))
         told = None if folds is None else folds["blend"].dropna()
-        own = None if told is None else (told.to_numpy(), np.searchsorted(classes, values[told.index]))
+        own = (
+            None
+            if told is None
+            else (told.to_numpy(), np.searchsorted(classes, values[told.index]))
+        )
         shares = np.zeros(len(counts))
-        shares[classes] = estimate_shares(blend.answer_.probabilities, counts[classes], hidden=own).shares
+        shares[classes] = estimate_shares(
+            blend.answer_.probabilities, counts[classes], hidden=own
+        ).shares
         known = replace(known, shares=shares)
     chances = corrected(blend.answer_.probabilities, classes, known)
     best, certain[blend.answer_.rows] = winners(chances, np.zeros(1))
@@ -666,7 +733,9 @@ def _second_opinion(matrix: Array, known: Question) -> Answers:
     hidden = None
     if folds is not None:
         told, hidden = folds["blend"], np.full(len(matrix), -1, dtype=np.int16)
-        hidden[told.index] = classes[winners(corrected(told.to_numpy(), classes, known), np.zeros(1))[0]]
+        hidden[told.index] = classes[
+            winners(corrected(told.to_numpy(), classes, known), np.zeros(1))[0]
+        ]
     return Answers(values, certain, f"a blend of {names}", hidden=hidden, shares=shares)
 
 
@@ -677,4 +746,6 @@ def corrected(probabilities: Array, classes: AnyArray, known: Question) -> Array
     labelled = np.bincount(known.labels.astype(np.int64), minlength=len(known.shares))[classes]
     chances = probabilities * (known.shares[classes] / labelled)
     total = chances.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0.0, chances / np.where(total > 0.0, total, 1.0), probabilities))
+    return np.asarray(
+        np.where(total > 0.0, chances / np.where(total > 0.0, total, 1.0), probabilities)
+    )

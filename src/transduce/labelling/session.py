@@ -18,7 +18,13 @@ from transduce.core.types import AnyArray
 from transduce.labelling.certificates import Certificates, certify
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
 from transduce.labelling.state import MODES, Answers, Proposal, open_state
-from transduce.labelling.table import LabelTable, as_class, as_number, choose_classes, read_label_table
+from transduce.labelling.table import (
+    LabelTable,
+    as_class,
+    as_number,
+    choose_classes,
+    read_label_table,
+)
 
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
@@ -82,7 +88,9 @@ def journal_path(table: LabelTable) -> Path | None:
     if table.path is None:
         return None
     sheet = None if table.source is None else table.source.sheet
-    of_csv = table.path.name.removesuffix(".csv")  # two tables that differ in their ending have two journals
+    of_csv = table.path.name.removesuffix(
+        ".csv"
+    )  # two tables that differ in their ending have two journals
     parts = [one for one in (of_csv, sheet, table.target) if one]
     words = [re.sub(r"[^\w]+", "-", one).strip("-") or "table" for one in parts]
     return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
@@ -91,7 +99,9 @@ def journal_path(table: LabelTable) -> Path | None:
 def differing(header: Header, settings: SessionSettings) -> list[str]:
     """Return, as sentences, which settings a session cannot take, because it was begun with others."""
     # A level that is chosen after looking would not be the level of the certificate.
-    levels = [(name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")]
+    levels = [
+        (name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")
+    ]
     words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
     return [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
 
@@ -154,7 +164,11 @@ class Preparation:
         """How far it is, or why there is none, in words; none once it is there."""
         if self.error is not None:
             return f"The rows cannot be compared: {self.error}"
-        return f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %." if self.model is None else ""
+        return (
+            f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
+            if self.model is None
+            else ""
+        )
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until it is done, so many seconds at most; return whether it is."""
@@ -220,15 +234,22 @@ class Session:
     ) -> None:
         self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
-        self.table = table if isinstance(table, LabelTable) else read_label_table(table, target, show)
+        self.table = (
+            table if isinstance(table, LabelTable) else read_label_table(table, target, show)
+        )
         if max(self.settings.first, default=0) >= max(self.table.n_rows, 1):
             last = self.table.n_rows - 1
             raise ValueError(f"first names rows from 0 to {last}; got {max(self.settings.first)}.")
         path = journal_path(self.table) if journal == "auto" else journal
         self._journal = Journal(None if path is None else Path(path))
         try:
-            self.state = open_state(self.table, self._journal, self.settings, "classes" if named else None)
-            self._notes = [*filter(None, [self._journal.note]), *differing(self.state.header, self.settings)]
+            self.state = open_state(
+                self.table, self._journal, self.settings, "classes" if named else None
+            )
+            self._notes = [
+                *filter(None, [self._journal.note]),
+                *differing(self.state.header, self.settings),
+            ]
             self._name_classes(named, None if wanted is None else as_class(wanted))
             self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
@@ -332,7 +353,9 @@ class Session:
                 raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
             self._record(Event("mode", mode=mode))
         if self._proposal is None:
-            with few_threads(0):  # tall and thin products are bound by memory, and idle threads disturb them
+            with few_threads(
+                0
+            ):  # tall and thin products are bound by memory, and idle threads disturb them
                 self._proposal = self._choose()
             if self._proposal is not None and self._proposal.row not in self._recent[-1:]:
                 self._recent.append(self._proposal.row)
@@ -359,10 +382,15 @@ class Session:
         free[skipped[-HELD_BACK:]] = False
         if not free.any():
             free = state.pool
-        first = [row for row in self.settings.first if state.pool[row] and row not in state.decisions]
+        first = [
+            row for row in self.settings.first if state.pool[row] and row not in state.decisions
+        ]
         if first and state.mode == "learn":
             return Proposal(first[0], "learn", "advised")
-        seen = {*labelled, *state.decisions}  # where nobody could tell, rows alike will not teach either
+        seen = {
+            *labelled,
+            *state.decisions,
+        }  # where nobody could tell, rows alike will not teach either
         if self.model is None:  # no search found it: it tells of all rows
             place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())
             return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
@@ -382,7 +410,9 @@ class Session:
         mode = current.mode if current is not None and current.row == row else "chosen"
         kind = "answer" if self.state.label_of(row) is None else "change"
         drawn = self.state.was_drawn(row)
-        self._record(Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn))
+        self._record(
+            Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn)
+        )
 
     def skip(self) -> None:
         """Leave the proposed row without a label; a random draw that is skipped counts as a hit until it is judged."""
@@ -403,7 +433,9 @@ class Session:
     def _read_row(self, row: int | None) -> int:
         whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
         if row is None or not whole or not 0 <= row < self.table.n_rows:
-            raise ValueError(f"There is no row {row!r}: rows count from 0 to {self.table.n_rows - 1}.")
+            raise ValueError(
+                f"There is no row {row!r}: rows count from 0 to {self.table.n_rows - 1}."
+            )
         return int(row)
 
     def _read_label(self, label: Label) -> Label:
@@ -415,7 +447,9 @@ class Session:
         alike = [known for known in self.classes if label is not None and str(known) == str(label)]
         if not alike:
             names = ", ".join(map(repr, self.classes))
-            raise ValueError(f"There is no class {label!r}: choose one of {names}, or add it first.")
+            raise ValueError(
+                f"There is no class {label!r}: choose one of {names}, or add it first."
+            )
         return alike[0]
 
     def add_class(self, name: str) -> None:
@@ -429,8 +463,12 @@ class Session:
         """Say which class is to be found; only before the first random draw."""
         label = self._read_label(label)
         if self.state.drawn and label != self.state.wanted:
-            why = "cannot change after the first random draw, because its certificate would not hold"
-            raise ValueError(f"The class to be found {why}: start a new session to find another class.")
+            why = (
+                "cannot change after the first random draw, because its certificate would not hold"
+            )
+            raise ValueError(
+                f"The class to be found {why}: start a new session to find another class."
+            )
         if label != self.state.wanted:
             self._record(Event("wanted", label=label))
 
@@ -441,7 +479,9 @@ class Session:
         values = self.answers(everywhere=True).values
         if self.task == "numbers":
             if tolerance is None:
-                raise ValueError("Give a tolerance: how far a number may be off and still count as right.")
+                raise ValueError(
+                    "Give a tolerance: how far a number may be off and still count as right."
+                )
             checks.check_not_negative("tolerance", tolerance, "a number from 0")
         data = pack(values.astype(np.float64 if self.task == "numbers" else np.int16))
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
@@ -450,9 +490,13 @@ class Session:
         """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %; usual are 39 and 79."""
         checks.check_whole("count", count, least=1)
         if count > self.state.n_pool:
-            raise ValueError(f"{count} draws are more than the {self.state.n_pool} rows that are left.")
+            raise ValueError(
+                f"{count} draws are more than the {self.state.n_pool} rows that are left."
+            )
         if self.state.pending is not None:
-            raise ValueError("A random draw is waiting: judge it first, then fix the number of new draws.")
+            raise ValueError(
+                "A random draw is waiting: judge it first, then fix the number of new draws."
+            )
         self._plan(count)
 
     def _plan(self, count: int) -> None:
@@ -466,7 +510,10 @@ class Session:
         if everywhere or self._answers is None or self._answers[0] != state.version:
             if self.task == "classes":
                 shares = state.class_shares(model.second.shares if self._by_class else None)
-            self._answers = (state.version, model.answer(state.codes(), shares, everywhere=everywhere))
+            self._answers = (
+                state.version,
+                model.answer(state.codes(), shares, everywhere=everywhere),
+            )
         return self._answers[1]
 
     @property
@@ -506,7 +553,9 @@ class Session:
         if self.task == "numbers":
             few = len(self.state.labelled) < FEWEST_NUMBERS
             return f"Label {FEWEST_NUMBERS} rows first." if few else ""
-        return "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
+        return (
+            "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
+        )
 
     def think(self) -> bool:
         """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
@@ -536,7 +585,13 @@ class Session:
         force : bool, default=False
             Whether files that exist may be replaced.
         """
-        target = Path(folder) if folder is not None else self.table.path.parent if self.table.path else None
+        target = (
+            Path(folder)
+            if folder is not None
+            else self.table.path.parent
+            if self.table.path
+            else None
+        )
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
         from transduce.labelling.export import write_files

@@ -64,7 +64,9 @@ class Answers:
     values: AnyArray  # (n,) the number, or the place of the class in the list of classes
     certain: Array  # (n,) larger where the answer is more certain
     source: str  # who answered
-    lower: Array | None = None  # (n,) where the intervals of numbers begin; NaN where there is none yet
+    lower: Array | None = (
+        None  # (n,) where the intervals of numbers begin; NaN where there is none yet
+    )
     upper: Array | None = None  # (n,) where they end
     hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
     shares: Array | None = None  # (n_classes,) of the classes at rows without a label, if estimated
@@ -98,13 +100,19 @@ class PlannedDraws:
     # Nothing that is seen after its last draw changes which rows it is about.
     count: int  # draws planned
     first_draw: int  # draws made before
-    spoilt: bool = False  # whether, before the last of them, another row was labelled, or lost its label
+    spoilt: bool = (
+        False  # whether, before the last of them, another row was labelled, or lost its label
+    )
     level: float = 0.0  # of the intervals or sets; 0 if it is not known
     searched: bool = False  # the same, after the last of them
     began: int = 0  # events of the journal before the first of them
     ended: int = 0  # events up to the last of them; 0 until it is made
-    teaching: int = 0  # draws, the first of them, that are to teach, since too few labels were there before
-    aside: int = 0  # rows that had been drawn before and had no label: they count as the worst possible, too
+    teaching: int = (
+        0  # draws, the first of them, that are to teach, since too few labels were there before
+    )
+    aside: int = (
+        0  # rows that had been drawn before and had no label: they count as the worst possible, too
+    )
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
@@ -138,8 +146,12 @@ class State:
         self.pool = np.ones(self.header.n_rows, dtype=bool)  # rows that can be drawn
         self.pool[list(self.given)] = False
         self.n_pool = int(self.pool.sum())
-        self._left: dict[int, int] = {}  # rows that left the pool, and how many draws had been made then
-        self._returned: list[tuple[int, int, int]] = []  # rows that came back: row, and between which draws
+        self._left: dict[
+            int, int
+        ] = {}  # rows that left the pool, and how many draws had been made then
+        self._returned: list[
+            tuple[int, int, int]
+        ] = []  # rows that came back: row, and between which draws
         self.undoable: list[tuple[Event, Decision | None, Label]] = []  # with what was there before
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -173,7 +185,9 @@ class State:
 
     def calibrating(self, block: PlannedDraws, level: float) -> list[int]:
         """Return those of the rows drawn so far that calibrate: without the first, where these are to teach."""
-        return self.drawn_in(block)[max(min(block.teaching, block.count - fewest_calibration(level)), 0) :]
+        return self.drawn_in(block)[
+            max(min(block.teaching, block.count - fewest_calibration(level)), 0) :
+        ]
 
     @property
     def n_teaching(self) -> int:
@@ -220,11 +234,15 @@ class State:
         tells = judged >= ENOUGH_DRAWS or (len(late) == LATE and 2 * sum(late) <= LATE)
         if self.wanted is None or len(self.classes) < 2 or not tells:
             return None
-        return float(self.shares_left()[self.places[self.wanted]]) * (self.header.n_rows - len(self.labelled))
+        return float(self.shares_left()[self.places[self.wanted]]) * (
+            self.header.n_rows - len(self.labelled)
+        )
 
     def next_draw(self) -> int:
         """Return the row that is drawn next."""
-        return int(np.flatnonzero(self.pool)[drawn_place(self.header.seed, len(self.drawn), self.n_pool)])
+        return int(
+            np.flatnonzero(self.pool)[drawn_place(self.header.seed, len(self.drawn), self.n_pool)]
+        )
 
     @property
     def places(self) -> dict[Label, int]:
@@ -234,7 +252,9 @@ class State:
     def codes(self) -> dict[int, Any]:
         """Return all labels there are: numbers, or places in the list of classes."""
         places = self.places
-        return {row: label if self.numbers else places[label] for row, label in self.labelled.items()}
+        return {
+            row: label if self.numbers else places[label] for row, label in self.labelled.items()
+        }
 
     def class_shares(self, left: Array | None = None) -> Array:
         """Return a guess of each class's share in all rows, or what follows from that in those without a label."""
@@ -246,7 +266,10 @@ class State:
     def tells_shares(self) -> bool:
         """Whether random draws, or a search, tell the shares of the classes."""
         judged = sum(row in self.labels for row in self.drawn)
-        return judged >= ENOUGH_DRAWS or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
+        return (
+            judged >= ENOUGH_DRAWS
+            or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
+        )
 
     def shares_left(self) -> Array:
         """Return a guess of each class's share in the rows without a label."""
@@ -255,7 +278,10 @@ class State:
         # whose hits thin out evenly finds about r / (1 - r) times as many rows again, but no more hits than before.
         places, drawn = self.places, [self.labels[row] for row in self.drawn if row in self.labels]
         proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
-        searched, late = set(proposed), [self.labels[row] for row in proposed[-LATE:] if row in self.labels]
+        searched, late = (
+            set(proposed),
+            [self.labels[row] for row in proposed[-LATE:] if row in self.labels],
+        )
         told = [label for row, label in self.labelled.items() if row not in searched]
         if len(drawn) >= ENOUGH_DRAWS:
             told, late = drawn, []
@@ -277,15 +303,21 @@ class State:
         # The last draw may be on the table, neither judged nor put aside: then it is as if not yet drawn.
         waiting = int(self.drawn[-1:] == [self.pending] and self.pending not in self.labels)
         count = len(self.drawn) - waiting
-        outcomes = [row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]]
+        outcomes = [
+            row not in self.labels or is_hit(row, self.labels[row]) for row in self.drawn[:count]
+        ]
         pools = np.array(self.pools[:count], dtype=np.int64)
-        draws = Draws(pools, self.outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool))
+        draws = Draws(
+            pools, self.outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool)
+        )
         doubtful, pool = len(self.doubtful) - waiting, self.n_pool + waiting
         return Audit(draws[first_draw:], self.count(is_hit), doubtful, pool)
 
     def outside(self, is_hit: Callable[[int, Label], bool], *, doubt: bool) -> AnyArray:
         """Return how many hits could no longer be drawn before each draw, and now; rows in doubt count as `doubt`."""
-        steps = np.zeros(len(self.drawn) + 2, dtype=np.int64)  # the last is for rows that stay outside
+        steps = np.zeros(
+            len(self.drawn) + 2, dtype=np.int64
+        )  # the last is for rows that stay outside
         spans = [(row, start, -1) for row, start in self._left.items()]
         for row, start, stop in (*spans, *self._returned):
             label = self.labels.get(row)
@@ -301,7 +333,13 @@ class State:
     def is_wrong(self, freeze: Freeze) -> Callable[[int, Label], bool]:
         """Return what tells of a row and its label whether the frozen answer is wrong."""
         if self.numbers:
-            return lambda row, label: not abs(float(freeze.values[row]) - float(label)) <= freeze.tolerance  # type: ignore[arg-type]
+
+            def is_off(value: float, label: Label) -> bool:
+                distance = abs(value - float(label))  # type: ignore[arg-type]
+                return not distance <= freeze.tolerance
+
+            return lambda row, label: is_off(float(freeze.values[row]), label)
+
         places = self.places
         return lambda row, label: places.get(label) != int(freeze.values[row])
 
@@ -428,21 +466,27 @@ def _check_event(state: State, event: Event) -> None:
             raise ValueError(f"{event.label!r} is no label here")
 
 
-def open_state(table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None) -> State:
+def open_state(
+    table: LabelTable, journal: Journal, settings: SessionSettings, task: str | None
+) -> State:
     """Return where a session stands: a replay of its journal, or the beginning of a new one."""
     given, task = given_labels(table, task or settings.task)
     header = journal.header
     if header is None:
         seed = secrets.randbits(48) if settings.seed is None else settings.seed
         about_table = (table.name, table.digest, table.n_rows, table.target)
-        header = journal.begin(Header(*about_table, task, seed, settings.recall, settings.certainty))
+        header = journal.begin(
+            Header(*about_table, task, seed, settings.recall, settings.certainty)
+        )
     _check_header(header, table, settings, journal.path)
     if task != header.task:
         given, _ = given_labels(table, header.task)
     return replay(header, given, journal.events)
 
 
-def _check_header(header: Header, table: LabelTable, settings: SessionSettings, path: Path | None) -> None:
+def _check_header(
+    header: Header, table: LabelTable, settings: SessionSettings, path: Path | None
+) -> None:
     """Raise a ValueError if a journal belongs to another table, or to other settings."""
     name = path.name if path is not None else "the journal"
     if header.digest != table.digest and header.table != table.name:
@@ -454,4 +498,6 @@ def _check_header(header: Header, table: LabelTable, settings: SessionSettings, 
         target = f"the column {header.target!r}, not {table.target!r}"
         raise ValueError(f"{name} is about {target}: name another journal.")
     if settings.seed is not None and settings.seed != header.seed:
-        raise ValueError(f"{name} was begun with the seed {header.seed}: leave the seed out to go on.")
+        raise ValueError(
+            f"{name} was begun with the seed {header.seed}: leave the seed out to go on."
+        )

@@ -83,7 +83,9 @@ class LabelTable:
         """Return a row in one line: its first text, else its first values."""
         cells = self.cells(row)
         texts = [cell.text for cell in cells if cell.kind == "text" and cell.text.strip()]
-        numbers = [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"][:MOST_NUMBERS]
+        numbers = [f"{cell.name} {cell.text}" for cell in cells if cell.kind == "number"][
+            :MOST_NUMBERS
+        ]
         images = [Path(cell.text).name for cell in cells if cell.kind == "image"]
         title = [*texts, " · ".join(numbers), *images, f"row {row + 1}"]
         return _shortened(next(filter(None, title)), length)
@@ -105,7 +107,9 @@ class LabelTable:
         shown = [self.frame[name] for name in self.show]
         texts = [names_of(one) for one in shown if read_vectors(one[:1000]) is None]
         columns = [one.astype(str).str.casefold() for one in texts]
-        return columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
+        return (
+            columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
+        )
 
     def search(self, words: str, limit: int = 50) -> list[int]:
         """Return rows whose shown text has all the words; a number finds that row first."""
@@ -139,7 +143,9 @@ def _cell(name: str, value: object) -> Cell:
             abs(float(value)) < 1e15 and float(value).is_integer()
         )
         if whole:
-            return Cell(name, "number", f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value)))
+            return Cell(
+                name, "number", f"{int(value):,}" if abs(int(value)) >= 10_000 else str(int(value))
+            )
         return Cell(name, "number", f"{float(value):,.6g}")
     if isinstance(value, dict) or isinstance(content_of(value), bytes):
         return Cell(name, "image" if holds_pictures(pd.Series([value])) else "text", name_of(value))
@@ -151,7 +157,10 @@ def _cell(name: str, value: object) -> Cell:
 
 
 def read_label_table(
-    table: str | Path | pd.DataFrame, target: str, show: Sequence[str] = (), sheet: str | None = None
+    table: str | Path | pd.DataFrame,
+    target: str,
+    show: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> LabelTable:
     """Return a table that is to be labelled, from a file, or a sheet of it, or a frame."""
     source, path = None, None
@@ -189,7 +198,9 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
             task = "numbers" if guess_task(sample) == "regression" else "classes"
     column = amounts if task == "numbers" else column
     read = as_number if task == "numbers" else as_class
-    return {int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)}, task
+    return {
+        int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)
+    }, task
 
 
 def _amounts(column: pd.Series) -> pd.Series:
@@ -199,26 +210,36 @@ def _amounts(column: pd.Series) -> pd.Series:
     if not len(known) or not known.map(type).eq(str).all() or holds_code(known):
         return column
     found = read_numbers(texts.tolist())
-    return column if found.unread or found.side.any() else pd.Series(found.values, index=column.index)
+    return (
+        column if found.unread or found.side.any() else pd.Series(found.values, index=column.index)
+    )
 
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
     """Return the numbers that a text may be, two where only the column's decimal sign could tell; else a ValueError."""
     ends = re.fullmatch(r"[-+]?\d{1,3}[.,]\d{3}", text)
-    signs = [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]
+    signs = (
+        [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]
+    )
     if decimal or ends:
-        values, side = zip(*(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True)
+        values, side = zip(
+            *(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True
+        )
         if np.isfinite(values).all() and not np.any(side):
             return list(dict.fromkeys(float(one[0]) for one in values))
     found = read_numbers([text])
-    if not np.isfinite(found.values[0]) or not re.match(r"[^<>≤≥~≈]*\d", text):  # a limit is no label here
+    if not np.isfinite(found.values[0]) or not re.match(
+        r"[^<>≤≥~≈]*\d", text
+    ):  # a limit is no label here
         raise ValueError(f"“{text}” is not a number: type one, such as 1234.5.")
     return [float(found.values[0])]
 
 
 def as_number(value: object, decimal: str | None = None) -> float:
     """Return a label that is a number, or raise a ValueError if it is not one, or its square is too large for one."""
-    if isinstance(value, str):  # read as `fill` reads a cell; what it could only guess is asked about
+    if isinstance(
+        value, str
+    ):  # read as `fill` reads a cell; what it could only guess is asked about
         text = value.strip()
         value, *other = readings(text, decimal)
         if other:
@@ -231,7 +252,9 @@ def as_number(value: object, decimal: str | None = None) -> float:
     except OverflowError:
         number = np.inf
     if not abs(number) <= LARGEST:
-        raise ValueError(f"The label {value!r} is not a number between -{LARGEST:g} and {LARGEST:g}.")
+        raise ValueError(
+            f"The label {value!r} is not a number between -{LARGEST:g} and {LARGEST:g}."
+        )
     return number
 
 

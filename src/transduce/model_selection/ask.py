@@ -29,7 +29,13 @@ from transduce.core.words import TASKS
 from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
-PARTS = ("values", "status", "spreads", "probabilities", "scores")  # of a reply, one line for each row
+PARTS = (
+    "values",
+    "status",
+    "spreads",
+    "probabilities",
+    "scores",
+)  # of a reply, one line for each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,9 @@ class Problem:
         """Read labels as numbers or as classes; those that are known may be more than have a label."""
         rows = np.flatnonzero(sample.labelled)
         if task == "regression":
-            return cls(X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int), rows)
+            return cls(
+                X, sample, validation.numeric_labels(sample), None, np.empty(0, dtype=int), rows
+            )
         classes, codes = validation.class_labels(sample, known)
         return cls(X, sample, classes[codes], classes, codes, rows)
 
@@ -80,7 +88,11 @@ class Problem:
 
     def shown(self, visible: AnyArray) -> AnyArray:
         """Return a label for every row of the table: missing, except at the visible ones of the labelled rows."""
-        y = np.full(self.n_rows, np.nan) if self.classes is None else np.full(self.n_rows, None, dtype=object)
+        y = (
+            np.full(self.n_rows, np.nan)
+            if self.classes is None
+            else np.full(self.n_rows, None, dtype=object)
+        )
         y[self.rows[visible]] = self.labels[visible].tolist()
         return y
 
@@ -103,14 +115,22 @@ class Problem:
 
 
 def read_problem(
-    X: Any, y: Any, *, task: str, estimators: Any = (), missing_label: Any = None, known: Collection[Any] = ()
+    X: Any,
+    y: Any,
+    *,
+    task: str,
+    estimators: Any = (),
+    missing_label: Any = None,
+    known: Collection[Any] = (),
 ) -> Problem:
     """Return table and labels; features stay as given, for the estimators to check. Shapes: X (n, d)."""
     for estimator in estimators:
         check_member("estimator", estimator)
     checks.check_choice("task", task, TASKS)
     if y is None:
-        raise ValueError("y is None: give a label for each row, missing (NaN or None) where it is wanted.")
+        raise ValueError(
+            "y is None: give a label for each row, missing (NaN or None) where it is wanted."
+        )
     missing_label = own_missing_label(missing_label, estimators)
     X = read_table(X)
     rows, index = np.empty((_num_samples(X), 0)), getattr(X, "index", None)
@@ -129,7 +149,9 @@ def read_table(X: Any) -> Any:
     if getattr(getattr(table, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers.")
     if len(getattr(table, "shape", (0, 0))) == 1 and np.asarray(table).dtype.kind in "biuf":
-        raise ValueError("Expected 2D array, got 1D array instead. Reshape your data: one line for each row.")
+        raise ValueError(
+            "Expected 2D array, got 1D array instead. Reshape your data: one line for each row."
+        )
     return table
 
 
@@ -169,12 +191,18 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     """Return estimators by name, or raise a ValueError that says how to give them."""
     if isinstance(estimators, dict):
         pairs: list[tuple[Any, Any]] = list(estimators.items())
-    elif isinstance(estimators, Iterable) and not (isinstance(estimators, str) or hasattr(estimators, "fit")):
-        pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators]
+    elif isinstance(estimators, Iterable) and not (
+        isinstance(estimators, str) or hasattr(estimators, "fit")
+    ):
+        pairs = [
+            one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators
+        ]
     else:
         raise ValueError(f"{what} must be a dict or a list of estimators; got {estimators!r}.")
     if not pairs:
-        raise ValueError(f"{what} is empty: give at least one estimator, or None for the default ones.")
+        raise ValueError(
+            f"{what} is empty: give at least one estimator, or None for the default ones."
+        )
     named: dict[str, Any] = {}
     for name, estimator in pairs:
         check_member(f"{what}: {name!r}" if name is not None else what, estimator)
@@ -202,7 +230,9 @@ def _can_continue(estimator: Any) -> bool:
     from sklearn.preprocessing import FunctionTransformer
 
     steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
-    return hasattr(last_step(estimator), "continue_from") and {*map(type, steps)} <= {FunctionTransformer}
+    return hasattr(last_step(estimator), "continue_from") and {*map(type, steps)} <= {
+        FunctionTransformer
+    }
 
 
 def _takes_numbers(last: Any) -> bool:
@@ -255,7 +285,11 @@ class FittedEstimator:
                 f"A precomputed kernel needs the kernel values of each new row with the {n} rows of fit; got an array "
                 f"of shape {X.shape}."
             )
-        return np.column_stack([X[:, self.order], X[:, n:]]) if len(self.order) == n else X[:, self.order]
+        return (
+            np.column_stack([X[:, self.order], X[:, n:]])
+            if len(self.order) == n
+            else X[:, self.order]
+        )
 
     def predict(self, X: Any, *, spreads: bool = True, once: bool = False) -> Reply:
         """Return predictions at new rows, with all that it says about them; standard errors only with `spreads`."""
@@ -266,10 +300,13 @@ class FittedEstimator:
             if self.classes is None:
                 if (
                     spreads
-                    and "return_std" in inspect.signature(last_step(self.estimator).predict).parameters
+                    and "return_std"
+                    in inspect.signature(last_step(self.estimator).predict).parameters
                 ):
                     values, errors = self.estimator.predict(X, return_std=True)
-                    return self.reply(values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float))
+                    return self.reply(
+                        values, spreads=np.asarray(arrays.to_numpy(errors), dtype=float)
+                    )
                 return self.reply(self.estimator.predict(X))
             own, probabilities, scores = self.estimator.classes_, None, None
             if hasattr(self.estimator, "predict_proba"):
@@ -284,7 +321,9 @@ class FittedEstimator:
 
     def unreached(self, n: int) -> Reply:
         """Return no answer at n rows."""
-        return Reply(np.zeros(n, dtype=int if self.classes is not None else float), np.full(n, UNREACHED))
+        return Reply(
+            np.zeros(n, dtype=int if self.classes is not None else float), np.full(n, UNREACHED)
+        )
 
     def answers(self, at: AnyArray) -> Reply:
         """Return what a transducer answers at positions among its own rows."""
@@ -294,9 +333,13 @@ class FittedEstimator:
             return self._read(answer, at)
         if not hasattr(last, "transduction_"):
             name = type(last).__name__
-            raise TypeError(f"{name} has no transduction_ after fit: it must answer at rows without a label.")
+            raise TypeError(
+                f"{name} has no transduction_ after fit: it must answer at rows without a label."
+            )
         if shares is None:
-            return self.reply(np.asarray(last.transduction_)[at], own=getattr(last, "classes_", None))
+            return self.reply(
+                np.asarray(last.transduction_)[at], own=getattr(last, "classes_", None)
+            )
         values = np.asarray(last.classes_)[shares[at].argmax(axis=1)]
         reply = self.reply(values, probabilities=shares[at], own=last.classes_)
         lost = ~(np.asarray(shares[at]).sum(axis=1) > 0.0)  # no label reaches these rows
@@ -340,20 +383,28 @@ class FittedEstimator:
         """Return answers in terms of the problem's classes; `own` are the estimator's."""
         # A class that the estimator did not see has probability 0 and the row's lowest score. Where a number is missing
         # or infinite the status is "unreached".
-        values = np.asarray(arrays.to_numpy(values))  # one number a row: the rest is computed on the host
+        values = np.asarray(
+            arrays.to_numpy(values)
+        )  # one number a row: the rest is computed on the host
         status = np.broadcast_to(np.asarray(status, dtype="<U9"), values.shape[:1])
         if self.classes is None:
             if values.ndim > 1 and values.shape[1] > 1:
-                raise ValueError(f"It answers with {values.shape[1]} columns of numbers where one is wanted.")
+                raise ValueError(
+                    f"It answers with {values.shape[1]} columns of numbers where one is wanted."
+                )
             numbers = values.ravel().astype(float)
-            return Reply(numbers, np.where(np.isfinite(numbers), status, UNREACHED), spreads=spreads)
+            return Reply(
+                numbers, np.where(np.isfinite(numbers), status, UNREACHED), spreads=spreads
+            )
         codes = self.codes(values)
         columns = np.arange(len(self.classes)) if own is None else self.codes(own)
         wide = self.spread(probabilities, columns, 0.0), self.spread(scores, columns, None)
         good = codes >= 0
         for part in wide:
             good = good if part is None else good & ~np.isnan(part).any(axis=1)
-        return Reply(codes, np.where(good, status, UNREACHED), probabilities=wide[0], scores=wide[1])
+        return Reply(
+            codes, np.where(good, status, UNREACHED), probabilities=wide[0], scores=wide[1]
+        )
 
     def spread(self, numbers: Any, columns: AnyArray, absent: float | None) -> Array | None:
         """Return columns at their places among all classes; `absent`, or the row's lowest, where there is none."""
@@ -365,7 +416,9 @@ class FittedEstimator:
             numbers = np.column_stack([-numbers, numbers])
         if numbers.shape[1] != len(columns):
             return None
-        lowest: Any = numbers.min(axis=1, keepdims=True, initial=np.inf) if absent is None else absent
+        lowest: Any = (
+            numbers.min(axis=1, keepdims=True, initial=np.inf) if absent is None else absent
+        )
         wide = np.broadcast_to(lowest, (len(numbers), len(self.classes))).astype(float)
         wide[:, columns] = numbers
         return wide
@@ -396,7 +449,9 @@ class Reply:
     def at(self, places: AnyArray) -> Reply:
         """Return the answers at some of the rows."""
         parts: dict[str, Any] = {name: getattr(self, name) for name in PARTS}
-        return replace(self, **{name: part[places] for name, part in parts.items() if part is not None})
+        return replace(
+            self, **{name: part[places] for name, part in parts.items() if part is not None}
+        )
 
 
 def ask(
@@ -416,7 +471,9 @@ def ask(
         model = clone(estimator)
         last = last_step(model)
         if isinstance(getattr(last, "task", None), str) and last.task == "auto":
-            last.set_params(task=problem.task)  # which it would guess from labels some of which are hidden
+            last.set_params(
+                task=problem.task
+            )  # which it would guess from labels some of which are hidden
         if after is not None and len(after.order) == problem.n_rows and _can_continue(model):
             places = after.order if order is None else np.argsort(order)[after.order]
             last.continue_from(last_step(after.estimator), places)
@@ -443,7 +500,9 @@ def _fit(
     fitted = FittedEstimator(model, problem.classes, every if transduces else own, n)
     if fitted.pairwise and np.shape(problem.X) != (n, n):
         shape = np.shape(problem.X)
-        raise ValueError(f"A precomputed kernel needs a square matrix of all rows; got shape {shape}.")
+        raise ValueError(
+            f"A precomputed kernel needs a square matrix of all rows; got shape {shape}."
+        )
     labels = problem.labels[visible]
     if transduces:
         y = problem.shown(visible)
@@ -452,7 +511,11 @@ def _fit(
             y[own] = problem.codes[visible]
         labels = y[every]
     as_it_is = transduces and order is None
-    X = problem.X if as_it_is else take(problem.X, fitted.order, fitted.order if fitted.pairwise else None)
+    X = (
+        problem.X
+        if as_it_is
+        else take(problem.X, fitted.order, fitted.order if fitted.pairwise else None)
+    )
     model.fit(X, labels)
     return fitted
 
@@ -476,7 +539,9 @@ def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:
         return replace(own, index=index)
     return Answer(
         rows=sample.unlabelled,
-        values=reply.values if problem.classes is None else problem.classes[reply.values.astype(int)],
+        values=reply.values
+        if problem.classes is None
+        else problem.classes[reply.values.astype(int)],
         status=reply.status,
         guarantee=guarantee,
         standard_errors=reply.spreads,

@@ -43,10 +43,14 @@ def read_folds(
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
         pairs = cv
     else:
-        raise ValueError(f"cv must be a number of folds, a splitter, or pairs of positions; got {cv!r}.")
+        raise ValueError(
+            f"cv must be a number of folds, a splitter, or pairs of positions; got {cv!r}."
+        )
     folds = [_read_pair(pair, n) for pair in pairs]
     if not folds:
-        raise ValueError("cv holds no fold: give at least one pair of visible and hidden positions.")
+        raise ValueError(
+            "cv holds no fold: give at least one pair of visible and hidden positions."
+        )
     if not quiet:
         _warn_lost(problem, folds)
     return folds
@@ -67,9 +71,14 @@ def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fol
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(codes)
     if len(sizes) < 2:
-        raise ValueError("All labels are of one group: hiding it leaves none. Folds need two groups.")
+        raise ValueError(
+            "All labels are of one group: hiding it leaves none. Folds need two groups."
+        )
     random = check_random_state(random_state)
-    filled_to, fold_of = np.zeros(min(n_folds, len(sizes)), dtype=int), np.empty(len(sizes), dtype=int)
+    filled_to, fold_of = (
+        np.zeros(min(n_folds, len(sizes)), dtype=int),
+        np.empty(len(sizes), dtype=int),
+    )
     for code in np.lexsort([random.permutation(len(sizes)), -sizes]):
         fold_of[code] = filled_to.argmin()
         filled_to[fold_of[code]] += sizes[code]
@@ -81,7 +90,11 @@ def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> A
     """Return a copy of an estimator whose own folds, if any, never split a group (l,)."""
     cv = getattr(last_step(estimator), "cv", None)
     cv = 5 if isinstance(cv, str) and cv == "auto" else cv
-    if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or len(np.unique(np.asarray(groups))) < 2:
+    if (
+        not isinstance(cv, numbers.Integral)
+        or isinstance(cv, bool)
+        or len(np.unique(np.asarray(groups))) < 2
+    ):
         return estimator
     copy = clone(estimator)
     last_step(copy).set_params(cv=group_folds(groups, int(cv), random_state))
@@ -93,17 +106,23 @@ def _read_pair(pair: Any, n: int) -> Fold:
     try:
         visible, hidden = (np.asarray(part) for part in pair)
     except (TypeError, ValueError):
-        raise ValueError("cv must hold pairs: positions of visible rows and of hidden rows.") from None
+        raise ValueError(
+            "cv must hold pairs: positions of visible rows and of hidden rows."
+        ) from None
     parts: list[AnyArray] = []
     for part in (visible, hidden):
         part = np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
         proper = part.ndim == 1 and part.dtype.kind in "iu" and len(part) > 0
         if not proper or part.min() < -n or part.max() >= n:
             where = f"among the {n} labelled rows"
-            raise ValueError(f"cv must hold positions {where}, at least one visible and one hidden a fold.")
+            raise ValueError(
+                f"cv must hold positions {where}, at least one visible and one hidden a fold."
+            )
         parts.append(part % n)
     if len(np.intersect1d(parts[0], parts[1])):
-        raise ValueError("A fold of cv has a row both visible and hidden: its answer would be no test.")
+        raise ValueError(
+            "A fold of cv has a row both visible and hidden: its answer would be no test."
+        )
     return parts[0], parts[1]
 
 
@@ -116,7 +135,9 @@ def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
         for code in np.setdiff1d(problem.codes[hidden], problem.codes[visible]):
             lost.setdefault(problem.classes[code].item(), []).append(k + 1)
     if lost:
-        words = ", ".join(f"{name!r} in fold {', '.join(map(str, where))}" for name, where in lost.items())
+        words = ", ".join(
+            f"{name!r} in fold {', '.join(map(str, where))}" for name, where in lost.items()
+        )
         warnings.warn(
             f"All labels of a class are hidden at once ({words}): no answer there can be right. Give such a class at "
             "least two labels.",
@@ -137,7 +158,9 @@ def ask_folds(
     return [replies[k * len(folds) : (k + 1) * len(folds)] for k in range(len(estimators))]
 
 
-def _try(estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray) -> Reply | Exception:
+def _try(
+    estimator: Any, problem: Problem, visible: AnyArray, hidden: AnyArray
+) -> Reply | Exception:
     try:
         return replace(ask(estimator, problem, visible, problem.rows[hidden]), fitted=None)
     except Exception as error:  # an estimator of any make may raise anything
@@ -161,7 +184,11 @@ def filled(reply: Reply, prior: Array) -> Reply:
     gaps = ~reply.given
     values = np.where(gaps, prior[0] if len(prior) == 1 else int(prior.argmax()), reply.values)
     parts: dict[str, Any] = {"probabilities": reply.probabilities, "scores": reply.scores}
-    parts = {name: np.where(gaps[:, None], prior, part) for name, part in parts.items() if part is not None}
+    parts = {
+        name: np.where(gaps[:, None], prior, part)
+        for name, part in parts.items()
+        if part is not None
+    }
     return replace(reply, values=values, **parts)
 
 
@@ -203,7 +230,10 @@ class CrossTransduction:
 
     def __str__(self) -> str:
         scores = self.folds.iloc[:, :-4].items()  # they come before the counts and times
-        words = (f"{name} {of.mean():.4g} (standard deviation {of.std(ddof=0):.2g})" for name, of in scores)
+        words = (
+            f"{name} {of.mean():.4g} (standard deviation {of.std(ddof=0):.2g})"
+            for name, of in scores
+        )
         return f"{len(self.answers)} labels, hidden in {len(self.folds)} folds: " + ", ".join(words)
 
 
@@ -281,21 +311,28 @@ def judge(
 ) -> CrossTransduction:
     """Return scores and out-of-fold answers from the replies of one estimator; raise if it failed in a fold."""
     if problem.classes is None and 0.0 < np.ptp(problem.labels) < 1e-150:
-        raise ValueError("The labels are too small for their squares: multiply them by a constant first.")
+        raise ValueError(
+            "The labels are too small for their squares: multiply them by a constant first."
+        )
     good: list[Reply] = []
     for k, reply in enumerate(replies):
         if isinstance(reply, Exception):
             where = f"Fold {k + 1} of {len(folds)} failed" if len(folds) > 1 else "The fold failed"
             raise like(reply, f"{where}: {in_a_sentence(reply)}") from reply
         good.append(filled(reply, problem.prior(folds[k][0])))
-    lines = [_score_fold(problem, fold, reply, scorers) for fold, reply in zip(folds, good, strict=True)]
+    lines = [
+        _score_fold(problem, fold, reply, scorers) for fold, reply in zip(folds, good, strict=True)
+    ]
     table = pd.DataFrame(lines, index=pd.RangeIndex(1, len(folds) + 1, name="fold"))
     first = table[next(iter(scorers))].to_numpy()
     return CrossTransduction(first, table, _collect(problem, folds, good), problem.task)
 
 
 def judge_each(
-    problem: Problem, folds: list[Fold], replies: list[list[Reply | Exception]], scorers: dict[str, Any]
+    problem: Problem,
+    folds: list[Fold],
+    replies: list[list[Reply | Exception]],
+    scorers: dict[str, Any],
 ) -> list[CrossTransduction | Exception]:
     """Return what cross-validation says of each estimator, or the error of one that failed in a fold."""
     results: list[CrossTransduction | Exception] = []
@@ -320,7 +357,9 @@ def _warn(replies: list[Reply]) -> None:
         )
 
 
-def _score_fold(problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, Any]) -> dict[str, Any]:
+def _score_fold(
+    problem: Problem, fold: Fold, reply: Reply, scorers: dict[str, Any]
+) -> dict[str, Any]:
     visible, hidden = fold
     answered, shares = Answered(reply.values), reply.probabilities
     if problem.classes is not None:
@@ -440,7 +479,10 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
 def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> float:
     """Return one score as a finite number, or raise a ValueError that says why there is none."""
     try:
-        with warnings.catch_warnings(record=True) as caught, np.errstate(over="ignore", invalid="ignore"):
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            np.errstate(over="ignore", invalid="ignore"),
+        ):
             warnings.simplefilter("always")
             score = float(scorer(answered, X, y))
     except AttributeError as error:
@@ -570,19 +612,27 @@ def choose_method(  # noqa: PLR0913
     checks.check_flag("standardize", standardize)
     checks.check_jobs(n_jobs)
     given = {} if candidates is None else name_members("candidates", candidates)
-    problem = read_problem(X, y, task=task, estimators=list(given.values()), missing_label=missing_label)
+    problem = read_problem(
+        X, y, task=task, estimators=list(given.values()), missing_label=missing_label
+    )
     random = check_random_state(random_state)
-    case = problem.case(standardize=standardize, random_state=int(random.randint(np.iinfo(np.int32).max)))
+    case = problem.case(
+        standardize=standardize, random_state=int(random.randint(np.iinfo(np.int32).max))
+    )
     methods, failures = default_members(case, compare=True)
     methods = methods | given
     failures = {name: why for name, why in failures.items() if name not in given}
     scorers = read_scorers(scoring, problem.task, problem.classes)
     if len(scorers) > 1:
-        raise ValueError("choose_method needs one score to choose by; cross_val_transduce takes several.")
+        raise ValueError(
+            "choose_method needs one score to choose by; cross_val_transduce takes several."
+        )
     folds = read_folds(cv, problem, random_state=random)
     replies = ask_folds(list(methods.values()), problem, folds, n_jobs=n_jobs)
     results = dict(zip(methods, judge_each(problem, folds, replies, scorers), strict=True))
-    failures |= {name: in_a_sentence(why) for name, why in results.items() if isinstance(why, Exception)}
+    failures |= {
+        name: in_a_sentence(why) for name, why in results.items() if isinstance(why, Exception)
+    }
     details = {name: one for name, one in results.items() if isinstance(one, CrossTransduction)}
     if not details:
         name, why = next(iter(failures.items()))
@@ -603,7 +653,9 @@ def choose_method(  # noqa: PLR0913
 
 def _table(details: dict[str, CrossTransduction], failures: dict[str, str]) -> pd.DataFrame:
     """Return one line a method, the best first, those without a score last."""
-    table = pd.DataFrame(index=[*details, *failures], columns=["score", "spread", "fit_time"], dtype=float)
+    table = pd.DataFrame(
+        index=[*details, *failures], columns=["score", "spread", "fit_time"], dtype=float
+    )
     for name, one in details.items():
         table.loc[name] = one.scores.mean(), one.scores.std(), one.folds["fit_time"].mean()
     table["rank"] = table["score"].rank(ascending=False, method="min").astype("Int64")

@@ -45,9 +45,13 @@ class Case:
     n_labels: int = 0  # as n_features, 0 if it is not known
     n_features: int = 0
     n_classes: int = 0
-    standardize: bool = True  # whether methods that depend on the scale of features bring them to one
+    standardize: bool = (
+        True  # whether methods that depend on the scale of features bring them to one
+    )
     random_state: Any = None
-    device: str | None = None  # where the methods that can compute, as `transduce.device.to_device` takes it
+    device: str | None = (
+        None  # where the methods that can compute, as `transduce.device.to_device` takes it
+    )
 
     @property
     def few(self) -> bool:
@@ -81,7 +85,9 @@ class Method:
     fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.n_labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
     least_labels: int = 0
-    most: dict[str, int] = field(default_factory=dict)  # labels, rows or features beyond which it is left out
+    most: dict[str, int] = field(
+        default_factory=dict
+    )  # labels, rows or features beyond which it is left out
     on_devices: bool = False  # whether it, or some of its members, compute where the features are
 
     def suited(self, case: Case) -> Any:
@@ -106,7 +112,11 @@ def _transductive_ridge(case: Case) -> Any:
     from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
 
     centres = None if case.n_rows <= MOST_ROWS else CENTRES
-    common = {"centres": centres, "standardize": case.standardize, "random_state": case.random_state}
+    common = {
+        "centres": centres,
+        "standardize": case.standardize,
+        "random_state": case.random_state,
+    }
     if case.task == CLASSES:
         return TransductiveRidgeClassifier(**common)
     return TransductiveRidge(ridge=FEW_RIDGE if case.few else "loo", **common)
@@ -138,11 +148,16 @@ def _bayesian_transduction(case: Case) -> Any:
 def _spectral_graph(case: Case) -> Any:
     from transduce.methods.spectral_graph import SpectralGraphTransducer
 
-    return _scaled(case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state))
+    return _scaled(
+        case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state)
+    )
 
 
 def _confidence_machine(case: Case) -> Any:
-    from transduce.methods.confidence_machine import RidgeConfidenceClassifier, RidgeConfidenceMachine
+    from transduce.methods.confidence_machine import (
+        RidgeConfidenceClassifier,
+        RidgeConfidenceMachine,
+    )
 
     make = RidgeConfidenceMachine if case.task == NUMBERS else RidgeConfidenceClassifier
     return make(confidence=0.5, standardize=case.standardize)
@@ -245,7 +260,10 @@ REGISTRY = (
         blended={NUMBERS: ALWAYS},
         make=_gaussian_process,
         fit_seconds=lambda case: (
-            0.3 + 3.0 * min(case.n_labels / SEARCHED, 1.0) ** 3 + 5e-5 * case.n_labels + 3e-5 * case.n_rows
+            0.3
+            + 3.0 * min(case.n_labels / SEARCHED, 1.0) ** 3
+            + 5e-5 * case.n_labels
+            + 3e-5 * case.n_rows
         ),
         answer_seconds=lambda case: 5e-9 * case.n_labels,
         on_devices=True,
@@ -281,7 +299,12 @@ REGISTRY = (
         make=_confidence_machine,
         most={"labels": 5000},
     ),
-    Method("blend", "Weighted mean of the methods that suit the table.", "this project", on_devices=True),
+    Method(
+        "blend",
+        "Weighted mean of the methods that suit the table.",
+        "this project",
+        on_devices=True,
+    ),
     Method("", member="ridge", tasks=(NUMBERS,), blended={NUMBERS: ALWAYS}, make=_ridge),
     Method(
         "",
@@ -321,7 +344,9 @@ REGISTRY = (
     ),
 )
 METHODS = {method.name: method for method in REGISTRY if method.name}  # as users call them
-MEMBERS = {method.member: method for method in REGISTRY if method.member}  # as comparisons and blends do
+MEMBERS = {
+    method.member: method for method in REGISTRY if method.member
+}  # as comparisons and blends do
 
 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:

@@ -26,7 +26,10 @@ from transduce.model_selection.ask import check_predicts, is_transducer, last_st
 from transduce.model_selection.cross_validation import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
-SAFE = ("sklearn.", "transduce.methods.")  # of which an estimator may be made from a file of a stranger
+SAFE = (
+    "sklearn.",
+    "transduce.methods.",
+)  # of which an estimator may be made from a file of a stranger
 AT_FILES = ("memory", "input")  # settings by which an estimator reads files besides its rows
 
 
@@ -70,8 +73,12 @@ def check_task(estimator: Any, task: str) -> None:
     except Exception:  # it has no tags: what it can do shows when it is fitted
         return
     if kind not in (None, good):
-        other = {"classifier": "fills classes", "regressor": "fills numbers"}.get(kind, "learns no labels")
-        raise OptionError(f"{called(estimator)} {other}, and these labels are {labels}: give a {good}.")
+        other = {"classifier": "fills classes", "regressor": "fills numbers"}.get(
+            kind, "learns no labels"
+        )
+        raise OptionError(
+            f"{called(estimator)} {other}, and these labels are {labels}: give a {good}."
+        )
 
 
 # ------------------------------------------------------------------------------------------------- how it is fitted
@@ -112,7 +119,9 @@ def _last_has(name: str) -> Any:
 class OwnModel(Pipeline):
     """A model that a user brings, after a step that picks its features; its errors name it."""
 
-    def __init__(self, steps: Any, *, task: str = NUMBERS, memory: Any = None, verbose: bool = False) -> None:
+    def __init__(
+        self, steps: Any, *, task: str = NUMBERS, memory: Any = None, verbose: bool = False
+    ) -> None:
         self.task = task
         super().__init__(steps, memory=memory, verbose=verbose)
 
@@ -166,7 +175,9 @@ class OwnModel(Pipeline):
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         self._check(values, (len(X),))
         if self.task == CLASSES and len(values) and not pd.Series(values).isin(self.classes_).any():
-            raise ValueError(f"{called(self)} answers with {values[0]!r} and the like, which no label is.")
+            raise ValueError(
+                f"{called(self)} answers with {values[0]!r} and the like, which no label is."
+            )
         return values
 
     @_last_has("predict_proba")
@@ -179,7 +190,9 @@ class OwnModel(Pipeline):
 
     def _check(self, answers: AnyArray, shape: tuple[int, ...]) -> None:
         if answers.shape != shape:
-            said = f"{called(self)} answers {shape[0]:,} rows with an array of shape {answers.shape}"
+            said = (
+                f"{called(self)} answers {shape[0]:,} rows with an array of shape {answers.shape}"
+            )
             raise ValueError(f"{said} in place of {shape}.")
 
     def __sklearn_tags__(self) -> Any:
@@ -199,7 +212,9 @@ def _settings(estimator: Any) -> dict[str, Any]:
         return {}
     usual = inspect.signature(type(estimator)).parameters
     settings = estimator.get_params(deep=False)
-    return {k: one for k, one in settings.items() if k not in usual or not _same(one, usual[k].default)}
+    return {
+        k: one for k, one in settings.items() if k not in usual or not _same(one, usual[k].default)
+    }
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -228,7 +243,9 @@ def import_lines(value: Any) -> list[str]:
         return []
     kind = type(value)
     public = kind.__module__.partition("._")[0]
-    home = public if getattr(sys.modules.get(public), kind.__name__, None) is kind else kind.__module__
+    home = (
+        public if getattr(sys.modules.get(public), kind.__name__, None) is kind else kind.__module__
+    )
     return sorted({f"from {home} import {kind.__name__}", *import_lines(_settings(value))})
 
 
@@ -238,7 +255,9 @@ def as_stored(method: Any) -> str:
     try:
         of_stored(code)
     except (SyntaxError, ValueError) as error:
-        holds = "a saved file holds estimators of scikit-learn with plain settings, and no other code"
+        holds = (
+            "a saved file holds estimators of scikit-learn with plain settings, and no other code"
+        )
         raise ValueError(f"{as_code(method)} cannot be saved: {holds}.") from error
     return code
 

@@ -21,7 +21,13 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.ask import Problem, answer_of, ask, last_step, read_problem
-from transduce.model_selection.cross_validation import ask_folds, judge_each, like, read_folds, read_scorers
+from transduce.model_selection.cross_validation import (
+    ask_folds,
+    judge_each,
+    like,
+    read_folds,
+    read_scorers,
+)
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 
@@ -89,11 +95,16 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
         if self.multimetric_:
             self._check_refit_for_multimetric(scorers)
         elif not isinstance(self.refit, bool | str | np.bool_) and not callable(self.refit):
-            raise ValueError(f"refit must be True, False or a function of cv_results_; got {self.refit!r}.")
+            raise ValueError(
+                f"refit must be True, False or a function of cv_results_; got {self.refit!r}."
+            )
         folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
         replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
         results = self._tabulate(grid, judge_each(problem, folds, replies, scorers), list(scorers))
-        self.n_splits_, self.scorer_ = len(folds), scorers if self.multimetric_ else scorers.popitem()[1]
+        self.n_splits_, self.scorer_ = (
+            len(folds),
+            scorers if self.multimetric_ else scorers.popitem()[1],
+        )
         if self.scoring is None:
             self.scorer_ = check_scoring(self.estimator, allow_none=True)
         self._choose(results)
@@ -149,19 +160,25 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
         # Settings chosen by these labels take away what the method guarantees about them.
         self.answer_ = replace(answer, guarantee=_GUARANTEE) if chosen else answer
         values = self.answer_.values
-        self.transduction_ = sample.complete(values if problem.classes is None else values.astype(object))
+        self.transduction_ = sample.complete(
+            values if problem.classes is None else values.astype(object)
+        )
 
     def predict(self, X: Any) -> AnyArray:
         """Return what the best estimator predicts at rows (m, d), seen in `fit` or not, shape (m,)."""
         if self.refit is False:
-            raise AttributeError("refit=False: nothing was fitted to all labels. Set refit=True to predict.")
+            raise AttributeError(
+                "refit=False: nothing was fitted to all labels. Set refit=True to predict."
+            )
         return super().predict(X)
 
     def score(self, X: Any, y: Any) -> float:  # type: ignore[override]  # as that of GridSearchCV
         """Return the score that chose the settings, or the estimator's own, of `predict` at the labelled rows."""
         check_is_fitted(self)
         if self.multimetric_ and callable(self.refit):
-            raise ValueError("refit is a function, which says nothing of the score: call a scorer yourself.")
+            raise ValueError(
+                "refit is a function, which says nothing of the score: call a scorer yourself."
+            )
         rows, labels = self._with_label(X, y)
         return float(super().score(rows, np.array(labels.tolist())))
 

@@ -23,7 +23,9 @@ from transduce.core.types import AnyArray, Array
 
 FEWEST_BINS, MOST_BINS = 64, 256  # an eighth of the rows, if that is between them
 FEW_ROWS = 30  # below, edges lie in many places between two values, not in the middle alone
-LESS = 1.0 - 1e-12  # a score is higher if it is so by more than rounding: of equal ones the first is taken
+LESS = (
+    1.0 - 1e-12
+)  # a score is higher if it is so by more than rounding: of equal ones the first is taken
 FEW_BINS = 12  # up to so many in a node are sorted; of more all bins are looked through
 ROWS = 1024  # whose bins stay in the processor's cache
 # Of more features boosted trees look at those whose own first cut says most about the visible labels, and every fourth
@@ -75,7 +77,9 @@ def _tally(column, rows, sums, histogram, seen):  # type: ignore[no-untyped-def]
     for row in rows:
         b = column[row]
         last = max(last, b)
-        seen[count] = b  # without a branch, which processors would often guess wrong; one place ahead
+        seen[count] = (
+            b  # without a branch, which processors would often guess wrong; one place ahead
+        )
         count += histogram[b, width] == 0.0
         histogram[b, width] += 1.0
         histogram[b, 0] += sums[row, 0]
@@ -335,25 +339,33 @@ class GrownTrees:
     splits: AnyArray  # (s, 3) leaf, feature, and the last bin that stays
     starts: AnyArray  # (t + 1,) of the splits of every tree
     values: Array  # (s + t, k) of the leaves
-    columns: AnyArray | None = None  # (t,) the output each tree adds to; None, of many leaves: to all
+    columns: AnyArray | None = (
+        None  # (t,) the output each tree adds to; None, of many leaves: to all
+    )
     below: AnyArray | None = None  # (s, 2) the splits below each, for trees of many leaves
 
     @classmethod
     def of(cls, grown: list[tuple[AnyArray, Array]], columns: AnyArray | None = None) -> GrownTrees:
         """Put the splits and values of several trees together."""
         starts = np.cumsum([0, *(len(splits) for splits, _ in grown)])
-        below = None if columns is not None else np.concatenate([_below(splits) for splits, _ in grown])
+        below = (
+            None if columns is not None else np.concatenate([_below(splits) for splits, _ in grown])
+        )
         splits, values = (np.concatenate(parts) for parts in zip(*grown, strict=True))
         return cls(splits, starts, values, columns, below)
 
-    def add_to(self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int = 0) -> None:
+    def add_to(
+        self, out: Array, bins: AnyArray, rows: AnyArray | None = None, tree: int = 0
+    ) -> None:
         """Add the values of all trees, or of one tree at some rows, to the outputs (k, m) of rows with bins (d, m)."""
         if self.columns is not None:
             _add_small(bins, self.splits, self.starts, self.values, self.columns, out)
             return
         first, last = (0, len(self.starts) - 1) if rows is None else (tree, tree + 1)
         rows = np.arange(bins.shape[1]) if rows is None else rows
-        _add_large(bins, rows, (self.splits, self.starts, self.values, self.below), first, last, out)
+        _add_large(
+            bins, rows, (self.splits, self.starts, self.values, self.below), first, last, out
+        )
 
 
 class _TreeEstimator(BaseEstimator):
@@ -392,9 +404,15 @@ class _TreeEstimator(BaseEstimator):
             return outputs[0] * self._moments[1] + self._moments[0]
         if len(self.classes_) == 1:
             return np.ones((outputs.shape[1], 1))
-        return np.vstack([1.0 - outputs, outputs]).T if len(outputs) == 1 else np.ascontiguousarray(outputs.T)
+        return (
+            np.vstack([1.0 - outputs, outputs]).T
+            if len(outputs) == 1
+            else np.ascontiguousarray(outputs.T)
+        )
 
-    def _settings(self, tried: Any, penalty: float, random_cuts: bool, any_gain: bool) -> tuple[Any, ...]:
+    def _settings(
+        self, tried: Any, penalty: float, random_cuts: bool, any_gain: bool
+    ) -> tuple[Any, ...]:
         d = len(self._rows.edges)
         count = np.sqrt(d) if tried == "sqrt" else np.ceil(tried * d) if tried <= 1.0 else tried
         return self.min_samples_leaf, min(max(int(count), 1), d), penalty, random_cuts, any_gain
@@ -426,7 +444,9 @@ class _Boosted(_TreeEstimator):
         grown, every = [], np.arange(len(bins))
         best = every
         if len(every) > SCREENED:
-            left = np.column_stack([*(outputs - outputs[:, rows].mean(axis=1, keepdims=True)), np.ones(n)])
+            left = np.column_stack(
+                [*(outputs - outputs[:, rows].mean(axis=1, keepdims=True)), np.ones(n)]
+            )
             totals = np.append(left[rows].sum(axis=0), len(rows))
             scores = _first_scores(bins, rows, left, totals, settings, state)
             best = np.sort(np.argsort(-np.round(scores, 9), kind="stable")[:SCREENED])
@@ -440,7 +460,9 @@ class _Boosted(_TreeEstimator):
                 splits, leaves, totals, _ = _grow(
                     bins, features, rows, sums, self.max_leaf_nodes, settings, state
                 )
-                values = self.learning_rate * totals[:, :1] / (totals[:, 1:] + self.l2_regularization)
+                values = (
+                    self.learning_rate * totals[:, :1] / (totals[:, 1:] + self.l2_regularization)
+                )
                 raw[c] += values[leaves, 0]
                 grown.append((splits, values))
         return GrownTrees.of(grown, np.tile(np.arange(k), self.n_estimators)), base
@@ -454,7 +476,9 @@ class _Boosted(_TreeEstimator):
     def answers_in_folds(self, folds: Sequence[Fold]) -> list[Array]:
         """Return answers at the hidden labels of every fold, of trees grown without them."""
         return [
-            self._shown(self._said(*self._grown(visible), np.ascontiguousarray(self._rows.bins[:, hidden])))
+            self._shown(
+                self._said(*self._grown(visible), np.ascontiguousarray(self._rows.bins[:, hidden]))
+            )
             for visible, hidden in folds
         ]
 
@@ -493,7 +517,9 @@ class _Forest(_TreeEstimator):
         for state, times in self._drawn():
             sums = np.column_stack([*(outputs * times), times])
             drawn = np.flatnonzero(times)
-            splits, _, totals, gained = _grow(bins, features, drawn, sums, len(rows) + 1, settings, state)
+            splits, _, totals, gained = _grow(
+                bins, features, drawn, sums, len(rows) + 1, settings, state
+            )
             grown.append((splits, totals[:, :-1] / totals[:, -1:]))
             importances += np.bincount(splits[:, 1], gained, minlength=len(importances))
         self.feature_importances_ = importances / max(importances.sum(), 1e-300)
@@ -513,7 +539,9 @@ class _Forest(_TreeEstimator):
             count += times == 0.0
         never = count == 0.0
         if never.any():  # with few labels: the mean of all trees
-            total[:, never] = self._said(self._trees, self._base, np.ascontiguousarray(bins[:, never]))
+            total[:, never] = self._said(
+                self._trees, self._base, np.ascontiguousarray(bins[:, never])
+            )
         shown = self._shown(total / np.maximum(count, 1.0))
         return [shown[hidden] for _, hidden in folds]
 

@@ -55,7 +55,9 @@ def run_label(
             table, target, how["show"], how["classes"] = demo_digits()
             say(f"The table {table} was made of bundled images of digits.")
         if table is None or target is None:
-            raise OptionError("Name a table and, with --target, the column to label; or try --demo.")
+            raise OptionError(
+                "Name a table and, with --target, the column to label; or try --demo."
+            )
         say(f"Reading {table}.")
         how["settings"] = replace(how.get("settings") or SessionSettings(), wait=False)
         with Session(table, target, **how) as session:
@@ -79,7 +81,10 @@ def follow(session: Session, say: Say) -> None:
     if session.model is None:
         while not session.preparation.join(EVERY):
             say(session.preparation.words)
-        say(session.preparation.words or "All rows are compared: answers are there, and Find can be used.")
+        say(
+            session.preparation.words
+            or "All rows are compared: answers are there, and Find can be used."
+        )
 
 
 def _listening(port: int) -> socket.socket:
@@ -120,7 +125,9 @@ def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label
         names = [f"images/{number:04d}.png" for number in range(len(order))]
         for name, image in zip(names, digits.images[order], strict=True):
             imsave(folder / name, zoom(image, 8, order=3), cmap="gray_r", vmin=0, vmax=16)
-        pixels = pd.DataFrame(digits.data[order].astype(int), columns=[f"pixel {i}" for i in range(64)])
+        pixels = pd.DataFrame(
+            digits.data[order].astype(int), columns=[f"pixel {i}" for i in range(64)]
+        )
         table = pd.concat([pd.DataFrame({"image": names}), pixels], axis=1)
         with whole_file(path, force=True) as file:
             file.write(table.to_csv(index=False).encode())

@@ -36,7 +36,9 @@ from transduce.tables.features import Features, NumberReading, as_texts, vectori
 from transduce.tables.files import Workbook, write
 from transduce.tables.numbers import hole_words, in_order, number_text, sentinels, without
 
-MOST_ROWS = 20_000  # that are looked at to tell how columns are read; and on either side of a comparison
+MOST_ROWS = (
+    20_000  # that are looked at to tell how columns are read; and on either side of a comparison
+)
 FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
@@ -83,7 +85,9 @@ class Preview:
             if key not in self._columns:
                 cells = without(self._some[[name]], choices.missing)
                 own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
-                features = vectorize(cells, folder=self.table.folder, prefer=self.table.prefer, **own)
+                features = vectorize(
+                    cells, folder=self.table.folder, prefer=self.table.prefer, **own
+                )
                 every = without(self.frame[[name]], choices.missing)[name]
                 shown = self._described(name, features, every)
                 self._columns[key] = features, shown | ({"kind": "text"} if text else {})
@@ -113,7 +117,9 @@ class Preview:
         for cell in table.cells(row):
             value, text = table.frame[cell.name].iloc[row], clean(cell.text, LONGEST)
             plain = cell.kind == "number" and isinstance(value, int | float | np.number)
-            found.append([cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)])
+            found.append(
+                [cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)]
+            )
         return found
 
     def as_json(self, choices: Choices) -> dict[str, Any]:
@@ -123,7 +129,9 @@ class Preview:
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
         holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["holes"])
         rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
-        sheets = [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
+        sheets = (
+            [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
+        )
         return {
             "rows": len(self.frame),
             "looked_at": len(self._some),
@@ -145,7 +153,12 @@ class Preview:
 
     def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
         """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
-        gone = {choices.target, choices.id, *choices.ignore, *map(str, choices.options().design.not_features)}
+        gone = {
+            choices.target,
+            choices.id,
+            *choices.ignore,
+            *map(str, choices.options().design.not_features),
+        }
         frame = without(self.frame.iloc[rows], choices.missing)
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
         for name in self.frame.columns:
@@ -163,7 +176,10 @@ class Preview:
             labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
             if isinstance(design, Drawn):
                 drawn = design.read(labels.missing, self.frame).rows
-                labelled, unlabelled = np.flatnonzero(drawn.labelled), unlabelled[~drawn.empty[unlabelled]]
+                labelled, unlabelled = (
+                    np.flatnonzero(drawn.labelled),
+                    unlabelled[~drawn.empty[unlabelled]],
+                )
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)
             verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict
@@ -199,13 +215,19 @@ def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
 def _frequent(column: pd.Series) -> list[tuple[str, int]]:
     """Return values of a column: those that often mark an empty cell, the most frequent, the least and the largest."""
     cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
-    texts = [clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells]
+    texts = [
+        clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells
+    ]
     counts = Counter(texts)
     floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     odd = [*hole_words(texts), *(number_text(one) for one in sentinels(in_order(floats)))]
-    values = {one: counts[one] for one in odd if one in counts} | dict(counts.most_common(MOST_VALUES))
+    values = {one: counts[one] for one in odd if one in counts} | dict(
+        counts.most_common(MOST_VALUES)
+    )
     if cells and not any(isinstance(one, str) for one in cells):
-        values |= {texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))}
+        values |= {
+            texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))
+        }
     return list(values.items())
 
 
@@ -223,21 +245,35 @@ def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
     """Return what will and will not be guaranteed, in the words of the guarantee, and whether to offer draws."""
     labels = preview.target(choices)
     about = "interval" if labels.task == "regression" else "set"
-    classes = None if labels.task == "regression" else np.array(sorted(set(labels.known.tolist()), key=str))
+    classes = (
+        None
+        if labels.task == "regression"
+        else np.array(sorted(set(labels.known.tolist()), key=str))
+    )
     try:
         design = choices.options().design.read(labels.missing, preview.frame)
         design.check(classes, design.by_class)
         if design.calibrates and design.n_calibration(labels.n_labels, choices.confidence) < 1:
             raise ValueError(design.too_few(labels.n_labels, choices.confidence))
     except ValueError as error:
-        nothing = {"headline": "Nothing can be guaranteed like this", "will": [], "will_not": [str(error)]}
+        nothing = {
+            "headline": "Nothing can be guaranteed like this",
+            "will": [],
+            "will_not": [str(error)],
+        }
         return nothing | {"draw": True, "roughly": False}
     guarantee = _expected(design, choices, about)
     column = design.for_column
-    column &= choices.guarantee == "column" or labels.n_labels >= ROW_BELOW[labels.task] or design.calibrates
+    column &= (
+        choices.guarantee == "column"
+        or labels.n_labels >= ROW_BELOW[labels.task]
+        or design.calibrates
+    )
     plural = "intervals" if about == "interval" else "sets"
     will, will_not = [guarantee.statement], [f"Any of this, unless {guarantee.assumptions[0]}."]
-    every = f"How many of the {int(labels.missing.sum()):,} rows together are outside their {plural}"
+    every = (
+        f"How many of the {int(labels.missing.sum()):,} rows together are outside their {plural}"
+    )
     if column:
         will.append(f"{every} is bounded as well.")
     else:
@@ -258,7 +294,9 @@ def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
     """Return the guarantee of a design as it will read, without what is not known before the fit."""
     assumption = STILL if choices.way == "date" else design.assumption
     kind = "approximate" if assumption == ESTIMATE else "exact"
-    guarantee = Guarantee(kind, about=about, confidence=choices.confidence, assumptions=(assumption,))
+    guarantee = Guarantee(
+        kind, about=about, confidence=choices.confidence, assumptions=(assumption,)
+    )
     within = "class" if isinstance(design, ByClass) and design.by_class else ""
     return replace(guarantee, within=within, n_groups=int(isinstance(design, Grouped)))
 
@@ -285,7 +323,8 @@ class AnswerRows:
         gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
         names = [name for name in map(str, preview.frame.columns) if name not in gone]
         others = sorted(
-            (name for name in names if name not in first), key=lambda name: -relevance.get(name, 0.0)
+            (name for name in names if name not in first),
+            key=lambda name: -relevance.get(name, 0.0),
         )
         self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
         self._order = lru_cache(MOST_KEPT)(self._sorted)
@@ -296,7 +335,12 @@ class AnswerRows:
 
     def as_json(self) -> dict[str, Any]:
         """Return all that is shown besides the rows."""
-        return {**self.brief, "context": self.context, "changes": self.changes, "n_answers": len(self)}
+        return {
+            **self.brief,
+            "context": self.context,
+            "changes": self.changes,
+            "n_answers": len(self),
+        }
 
     @cached_property
     def rows(self) -> AnyArray:
@@ -309,9 +353,13 @@ class AnswerRows:
             return self._table[name]
         if name not in self._kept:
             column = self._preview.shown.frame[name].iloc[self.rows]
-            plain = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column)
+            plain = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(
+                column
+            )
             cells = pa.array(column if plain else column.astype("string"), from_pandas=True)
-            self._kept[name] = pa.chunked_array([cells] if isinstance(cells, pa.Array) else cells.chunks)
+            self._kept[name] = pa.chunked_array(
+                [cells] if isinstance(cells, pa.Array) else cells.chunks
+            )
         return self._kept[name]
 
     # ----------------------------------------------------------------------------------------------------- pages
@@ -356,7 +404,9 @@ class AnswerRows:
             one = np.zeros(len(self), dtype=bool)
             for name in (*self._searched, "value"):
                 texts = pc.cast(self._column(name), pa.string())
-                one |= pc.fill_null(pc.match_substring(texts, word, ignore_case=True), False).to_numpy()
+                one |= pc.fill_null(
+                    pc.match_substring(texts, word, ignore_case=True), False
+                ).to_numpy()
             if word.isdecimal():
                 one |= self.rows == int(word) - 1
             found &= one
@@ -366,9 +416,15 @@ class AnswerRows:
     def _judged(self) -> Judged:
         """What rows to trust are picked by."""
         known = feather.read_table(self._folder / "judged.feather")
-        first = self._table["first"].to_numpy() if self.brief["task"] == "regression" else np.zeros(len(self))
+        first = (
+            self._table["first"].to_numpy()
+            if self.brief["task"] == "regression"
+            else np.zeros(len(self))
+        )
         of_known = tuple(known[name].to_numpy() for name in KNOWN)
-        return Judged(self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2]))
+        return Judged(
+            self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2])
+        )
 
     def trusted(self, asked: Mapping[str, str]) -> tuple[Mask, Mask]:
         """Return which rows are picked such that a bounded share is wrong, and which were filled otherwise.
@@ -382,7 +438,9 @@ class AnswerRows:
         first, value = (self._table[name].to_numpy() for name in ("first", "value"))
         if self.brief["task"] != "regression":
             return pick(self._judged.p_values(0.5), share), first != value
-        tolerance = checks.check_positive("An amount to be off by", float(asked.get("tolerance", "nan")))
+        tolerance = checks.check_positive(
+            "An amount to be off by", float(asked.get("tolerance", "nan"))
+        )
         picked = pick(self._judged.p_values(tolerance, relative=relative), share)
         return picked, np.abs(first - value) > tolerance * (np.abs(first) if relative else 1.0)
 
@@ -401,7 +459,9 @@ class AnswerRows:
         names = [name for name in SHOWN if name in self._table.column_names]
         lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
         for line in lines:
-            line |= {name: finite(value) for name, value in line.items() if isinstance(value, float)}
+            line |= {
+                name: finite(value) for name, value in line.items() if isinstance(value, float)
+            }
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
 
@@ -415,7 +475,10 @@ class AnswerRows:
         labels, table = self._preview.target(choices), self._preview.shown
         near = self._preview.neighbours(row, labels, choices)
         moments = labels.spelling.moments
-        known = [labels.labels[one] if moments is None else moments.shown(labels.labels[one]) for one in near]
+        known = [
+            labels.labels[one] if moments is None else moments.shown(labels.labels[one])
+            for one in near
+        ]
         known = [clean(label) if isinstance(label, str) else finite(label) for label in known]
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in table.show if name not in left]

@@ -73,7 +73,9 @@ class GivenLabels:
         """Return the table with these labels, and choices that say how they came about."""
         frame, target = table.frame.copy(deep=False), choices.target
         column, numbers = frame[target].astype(object), pd.api.types.is_numeric_dtype(frame[target])
-        decimal = read_numbers(column.where(column.map(type).eq(str)), table.cells(target).prefer).decimal
+        decimal = read_numbers(
+            column.where(column.map(type).eq(str)), table.cells(target).prefer
+        ).decimal
         for row, label in self.labels.items():
             text = isinstance(label, float) and not numbers  # as the others of the column are
             column.iat[row] = number_text(float(str(label)), decimal) if text else label
@@ -144,7 +146,9 @@ class Run:
                 text=True,
                 encoding="utf-8",
             )
-            threading.Thread(target=self._listen, args=(self._process, self.progress), daemon=True).start()
+            threading.Thread(
+                target=self._listen, args=(self._process, self.progress), daemon=True
+            ).start()
 
     def _listen(self, process: subprocess.Popen[str], progress: Progress) -> None:
         with process:
@@ -155,7 +159,9 @@ class Run:
         (self.folder / JOB).unlink(missing_ok=True)
         if progress.state == "running":
             progress.state = "done" if code == 0 else "failed"
-            progress.error = "" if code == 0 else "The fill ended early: perhaps there was not enough memory."
+            progress.error = (
+                "" if code == 0 else "The fill ended early: perhaps there was not enough memory."
+            )
 
     def cancel(self) -> None:
         """End the process; what was there before it stays."""
@@ -187,7 +193,13 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         result = fill(table, choices.target, **changed).ask(**asked)
         part = folder / f"part-{os.getpid()}"
         part.mkdir()
-        leave(result, table, part, {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}, again)
+        leave(
+            result,
+            table,
+            part,
+            {"choices": job["choices"], "read_at": path.stat().st_mtime_ns},
+            again,
+        )
         if (folder / RESULT).exists():
             _changes(folder / RESULT, part)
             (folder / RESULT).rename(folder / f"old-{os.getpid()}")
@@ -211,7 +223,9 @@ def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choic
     return options.as_command(shown, target, "auto", **sheet)
 
 
-def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str) -> None:
+def leave(
+    result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str
+) -> None:
     """Write everything that is shown: the filled table, the report, the numbers, the answers row by row."""
     summary = result.summary()
     summary["again"] = again or summary["again"]
@@ -227,7 +241,9 @@ def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, A
         del summary["rows"]
         brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
         known = result.labels.known
-        brief["known"] = [float(min(known)), float(max(known))] if result.task == "regression" else None
+        brief["known"] = (
+            [float(min(known)), float(max(known))] if result.task == "regression" else None
+        )
         brief["advised"] = [] if result.advice is None else list(result.advice.rows)
         write_text(part / "brief.json", render_json(brief))
 
@@ -235,10 +251,21 @@ def leave(result: FillResult, table: files.Table, part: Path, about: dict[str, A
 def _answers(result: FillResult) -> pd.DataFrame:
     """Return the answers, one line for each, the least certain first."""
     answer, order = result.answer, least_certain_first(result.answer)
-    columns: dict[str, Any] = {"row": answer.rows[order].astype(np.int64), "status": answer.status[order]}
+    columns: dict[str, Any] = {
+        "row": answer.rows[order].astype(np.int64),
+        "status": answer.status[order],
+    }
     if result.task == "regression":
-        ends = np.full((len(order), 2), np.nan) if answer.regions is None else answer.regions.hull()[order]
-        columns |= {"value": answer.values[order].astype(float), "low": ends[:, 0], "high": ends[:, 1]}
+        ends = (
+            np.full((len(order), 2), np.nan)
+            if answer.regions is None
+            else answer.regions.hull()[order]
+        )
+        columns |= {
+            "value": answer.values[order].astype(float),
+            "low": ends[:, 0],
+            "high": ends[:, 1],
+        }
         columns["width"] = ends[:, 1] - ends[:, 0]
         moments = result.labels.spelling.moments
         if moments is not None:
@@ -251,7 +278,9 @@ def _answers(result: FillResult) -> pd.DataFrame:
     columns["chance"] = probability[answer.rows[order]]
     if answer.label_sets is not None and answer.classes is not None:
         names = [name_of(one) for one in answer.classes]
-        sets = [[names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]]
+        sets = [
+            [names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]
+        ]
         columns |= {"set": sets, "size": answer.label_sets[order].sum(axis=1)}
     return pd.DataFrame(columns)
 
@@ -265,7 +294,10 @@ def _scale(answers: pd.DataFrame) -> list[float] | None:
     if not len(ends):
         return None
     low, high = np.quantile(ends, [0.02, 0.98])
-    return [float(max(ends.min(), low - (high - low) / 2)), float(min(ends.max(), high + (high - low) / 2))]
+    return [
+        float(max(ends.min(), low - (high - low) / 2)),
+        float(min(ends.max(), high + (high - low) / 2)),
+    ]
 
 
 def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -274,24 +306,38 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     # the fit that saw no calibration label.
     model, order = result.fit.model, least_certain_first(result.answer)
     if result.fitted is not None:
-        return {}, {"why_not": "This cannot be told of a table so large that the fit saw a part of it only."}
+        return {}, {
+            "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
+        }
     if not isinstance(model, ConformalTransducer):
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
         why = "No known value was kept aside, by which this could be told."
         return {}, {"why_not": why, "can_hold_out": can}
     numbers = result.task == "regression"
-    picked = model.select(**({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5)
+    picked = model.select(
+        **({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5
+    )
     judged = picked.judged
     assert judged is not None
     if picked.guarantee.kind == "none":
-        return {}, {"why_not": "Where values came about like this, no one can tell which rows to trust."}
+        return {}, {
+            "why_not": "Where values came about like this, no one can tell which rows to trust."
+        }
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
     first = np.asarray(picked.answers)[order]
-    columns = {"unsure": judged.unsure[order], "first": first if numbers else [name_of(one) for one in first]}
+    columns = {
+        "unsure": judged.unsure[order],
+        "first": first if numbers else [name_of(one) for one in first],
+    }
     offered = _tolerances(judged.of_known[2]) if numbers else []
     some = [one for one in offered if pick(judged.p_values(one), USUAL_SHARE).any()]
     usual = next(iter([*some, *offered]), None)
-    return columns, {"offered": offered, "usual": usual, "headline": picked.guarantee.headline, "why_not": ""}
+    return columns, {
+        "offered": offered,
+        "usual": usual,
+        "headline": picked.guarantee.headline,
+        "why_not": "",
+    }
 
 
 def _tolerances(off: Array) -> list[float]:
@@ -299,7 +345,9 @@ def _tolerances(off: Array) -> list[float]:
     off = off[np.isfinite(off)]
     typical = float(np.median(off)) if len(off) else 1.0
     start = np.floor(np.log10(max(typical, 1e-12) / 2))
-    steps = [float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)]
+    steps = [
+        float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)
+    ]
     return [one for one in steps if one >= typical / 2][:TOLERANCES]
 
 
@@ -350,7 +398,9 @@ def main(folder: Path) -> None:
     try:
         work(folder, tell)
     except (ValueError, TypeError, OSError, MemoryError) as error:
-        print(json.dumps({"error": str(error) or "There is not enough memory."}), file=out, flush=True)
+        print(
+            json.dumps({"error": str(error) or "There is not enough memory."}), file=out, flush=True
+        )
     os._exit(0)
 
 

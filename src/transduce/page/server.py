@@ -61,7 +61,12 @@ REPORT_POLICY = (  # the report has a policy of its own besides, which names its
 LONGEST_BODY = 64_000
 LONGEST_TEXT = 200
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
-KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
 Body = dict[str, Json]
 Lock = AbstractContextManager[Any]
 
@@ -117,7 +122,9 @@ class Guard:
         self._used = True
         # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a link led here.
         response = Response(ENTER, media_type="text/html")
-        response.set_cookie(self._cookie_name, self._secret, httponly=True, samesite="strict", path="/")
+        response.set_cookie(
+            self._cookie_name, self._secret, httponly=True, samesite="strict", path="/"
+        )
         return response
 
 
@@ -141,7 +148,11 @@ class Server:
         """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
 
         def first(request: Request) -> Response:
-            return RedirectResponse(home, 303) if home and self.session is None else _static("index.html")
+            return (
+                RedirectResponse(home, 303)
+                if home and self.session is None
+                else _static("index.html")
+            )
 
         reading: dict[str, Callable[[Request], Json]] = {
             "about": lambda request: views.about(self._session) | {"home": home},
@@ -167,9 +178,17 @@ class Server:
             Route(page, first),
             Route("/page/{name}", lambda request: _static(request.path_params["name"])),
             Route("/favicon.ico", lambda request: Response(status_code=204)),
-            Route("/image/{row:int}/{column:int}", lambda request: _picture(self._session.table, request)),
-            *(Route(f"/api/{name}", _reading(answer, self.lock)) for name, answer in reading.items()),
-            *_acting("/api", {name: partial(self._do, do) for name, do in acting.items()}, self.lock),
+            Route(
+                "/image/{row:int}/{column:int}",
+                lambda request: _picture(self._session.table, request),
+            ),
+            *(
+                Route(f"/api/{name}", _reading(answer, self.lock))
+                for name, answer in reading.items()
+            ),
+            *_acting(
+                "/api", {name: partial(self._do, do) for name, do in acting.items()}, self.lock
+            ),
         ]
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -255,15 +274,23 @@ class OpenServer:
             "rows": lambda request: self.answers.page(dict(request.query_params)),
             "row": lambda request: self.answers.row(int(request.query_params["row"]), self.choices),
         }
-        acting = {"open": self._open, "change": self._change, "fill": self._fill, "label": self._label}
+        acting = {
+            "open": self._open,
+            "change": self._change,
+            "fill": self._fill,
+            "label": self._label,
+        }
         acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
         picture = Route(
-            "/open/picture/{row:int}/{column:int}", lambda request: _picture(self.preview.shown, request)
+            "/open/picture/{row:int}/{column:int}",
+            lambda request: _picture(self.preview.shown, request),
         )
         return [
             Route("/", lambda request: _static("open.html")),
             *(Route(f"/open/{name}", _reading(answer)) for name, answer in reading.items()),
-            *_acting("/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock),
+            *_acting(
+                "/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock
+            ),
             Route("/open/drop", self._drop, methods=["POST"]),
             Route("/open/file/{name}", self._file),
             picture,
@@ -319,7 +346,11 @@ class OpenServer:
             return known
         saved, progress = space.saved, self._run.progress
         brief = space.computed / RESULT / "brief.json"
-        known |= {"choices": asdict(saved.choices), "revision": saved.revision, "notes": space.notes}
+        known |= {
+            "choices": asdict(saved.choices),
+            "revision": saved.revision,
+            "notes": space.notes,
+        }
         past = time.time() - progress.began if progress.state == "running" else 0.0
         known |= {"run": {**asdict(progress), "seconds": past}}
         given = GivenLabels.read(space.computed) if saved.choices.labels else None
@@ -357,7 +388,9 @@ class OpenServer:
             table = read_label_table(path, choices.target, show, choices.sheet)
             table = replace(table, frame=without(table.frame, choices.missing))
             level, first = choices.confidence, self._advised(choices, table.n_rows)
-            settings = SessionSettings(confidence=level, labels_by_class=choices.way == "class", first=first)
+            settings = SessionSettings(
+                confidence=level, labels_by_class=choices.way == "class", first=first
+            )
             session = Session(table, choices.target, settings=replace(settings, wait=False))
             self.label.session = session
             session.propose("audit" if body.get("draw") else "learn")
@@ -441,7 +474,9 @@ def _json(answer: Any, status: int = 200) -> Response:
     return Response(json.dumps(answer, allow_nan=False), status, media_type="application/json")
 
 
-def _reading(answer: Callable[[Request], Any], lock: Lock | None = None) -> Callable[[Request], Response]:
+def _reading(
+    answer: Callable[[Request], Any], lock: Lock | None = None
+) -> Callable[[Request], Response]:
     """Return a handler that answers with what a function makes of the request."""
     return lambda request: _reply(lambda: answer(request), lock)
 
@@ -451,7 +486,11 @@ def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -
 
     async def act(request: Request) -> Response:
         body, do = await _body(request), actions[request.scope["path"].removeprefix(f"{under}/")]
-        return body if isinstance(body, Response) else await run_in_threadpool(_reply, lambda: do(body), lock)
+        return (
+            body
+            if isinstance(body, Response)
+            else await run_in_threadpool(_reply, lambda: do(body), lock)
+        )
 
     return [Route(f"{under}/{name}", act, methods=["POST"]) for name in actions]
 
@@ -468,11 +507,17 @@ def _picture(table: LabelTable, request: Request) -> Response:
     """Return the picture in a cell."""
     file = table.image(request.path_params["row"], request.path_params["column"])
     if file is None:
-        return PlainTextResponse("Forbidden: images are shown from below the table's folder only.", 403)
+        return PlainTextResponse(
+            "Forbidden: images are shown from below the table's folder only.", 403
+        )
     if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
         return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
     shown = preview(file)
-    return PlainTextResponse("No picture.", 404) if shown is None else Response(shown, media_type="image/png")
+    return (
+        PlainTextResponse("No picture.", 404)
+        if shown is None
+        else Response(shown, media_type="image/png")
+    )
 
 
 async def _body(request: Request) -> Body | Response:
@@ -494,7 +539,11 @@ async def _body(request: Request) -> Body | Response:
 def _read(body: Body, name: str, what: str) -> Any:
     """Return a value that a request carries, if it is what it is to be."""
     value = body.get(name)
-    if not isinstance(value, FIELDS[what]) or isinstance(value, bool) or len(str(value)) > LONGEST_TEXT:
+    if (
+        not isinstance(value, FIELDS[what])
+        or isinstance(value, bool)
+        or len(str(value)) > LONGEST_TEXT
+    ):
         raise ValueError(f"{name} must be {what}.")
     return value
 
@@ -507,7 +556,9 @@ def listen(port: int = 0) -> socket.socket:
         raise OSError(f"Port {port} is taken: choose another one, or leave it out.") from error
 
 
-def make_server(served: Session | Workspace, listening: socket.socket) -> tuple[uvicorn.Server, str]:
+def make_server(
+    served: Session | Workspace, listening: socket.socket
+) -> tuple[uvicorn.Server, str]:
     """Return a web server for a session, or a folder of tables, on this socket, and the address, which works once."""
     port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
     routes = (Server(served) if isinstance(served, Session) else OpenServer(served)).routes()

@@ -72,7 +72,12 @@ def about(session: Session) -> dict[str, Json]:
     places = np.zeros((0, 2)) if prepared is None else prepared.map.places
     x, y = (places * 10_000).round().astype(int).T.tolist()
     return {
-        **{"name": table.name, "target": table.target, "task": session.task, "n_rows": table.n_rows},
+        **{
+            "name": table.name,
+            "target": table.target,
+            "task": session.task,
+            "n_rows": table.n_rows,
+        },
         "map": {"rows": rows, "x": x, "y": y},
         "notes": list(session.notes),
         "folder": None if table.path is None else str(table.folder.resolve()),
@@ -106,9 +111,15 @@ def _classes(session: Session, answers: Answers) -> list[Json]:
         return []
     count = len(session.classes)
     labelled = np.bincount(list(session.state.codes().values()), minlength=count)
-    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[1:]  # with the labels
+    every = np.bincount(answers.values.astype(np.int64) + 1, minlength=count + 1)[
+        1:
+    ]  # with the labels
     return [
-        {"name": str(name), "labelled": int(labelled[code]), "answered": int(every[code] - labelled[code])}
+        {
+            "name": str(name),
+            "labelled": int(labelled[code]),
+            "answered": int(every[code] - labelled[code]),
+        }
         for code, name in enumerate(session.classes)
     ]
 
@@ -130,7 +141,14 @@ def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     stays = " It was a random draw and stays one." if proposal.random else ""
     rows, share = counted(n_pool, "unlabelled row"), words.rounded_down(proposal.value)
     size = f"{proposal.value:,.0f}" if proposal.value >= 1000 else f"{proposal.value:.3g}"
-    known = {"rows": rows, "share": share, "wanted": wanted, "unknown": unknown, "stays": stays, "size": size}
+    known = {
+        "rows": rows,
+        "share": share,
+        "wanted": wanted,
+        "unknown": unknown,
+        "stays": stays,
+        "size": size,
+    }
     return REASONS[proposal.reason].format(number=proposal.value, **known)
 
 
@@ -160,7 +178,10 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
 
 def decided(session: Session, decision: Decision) -> dict[str, Json]:
     """Return a decision for the history."""
-    return asdict(decision) | {"title": session.table.title(decision.row, 60), "label": _json(decision.label)}
+    return asdict(decision) | {
+        "title": session.table.title(decision.row, 60),
+        "label": _json(decision.label),
+    }
 
 
 def history(session: Session, start: int = 0, count: int = 200) -> list[Json]:
@@ -182,7 +203,12 @@ def certificates(session: Session, certified: words.Certificates) -> dict[str, J
     shown: dict[str, Any] = {"recall": None, "answers": None, "no_answers": session.no_answers}
     if recall is not None:
         head, text = words.about_recall(recall, session.state.wanted)
-        shown["recall"] = {"headline": head, "text": text, "reached": recall.reached, "goal": recall.recall}
+        shown["recall"] = {
+            "headline": head,
+            "text": text,
+            "reached": recall.reached,
+            "goal": recall.recall,
+        }
         shown["recall"] |= {
             "curve": [*map(list, certified.recall_curve)],
             "ahead": recall.draws_needed or None,
@@ -191,7 +217,12 @@ def certificates(session: Session, certified: words.Certificates) -> dict[str, J
     if answers is not None:
         head, text = words.about_answers(answers)
         goal = int(answers.remaining * answers.share)
-        shown["answers"] = {"headline": head, "text": text, "reached": answers.reached, "goal": goal}
+        shown["answers"] = {
+            "headline": head,
+            "text": text,
+            "reached": answers.reached,
+            "goal": goal,
+        }
         shown["answers"] |= {
             "curve": [*map(list, certified.answers_curve)],
             "ahead": answers.draws_needed or None,
@@ -212,11 +243,15 @@ def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[
     certain = answers.certain[rows]
     lists: list[list[Json]] = []
     for order in (-certain, certain):
-        some = np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
+        some = (
+            np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
+        )
         chosen = rows[some[np.argsort(order[some], kind="stable")]]
         lines = zip(chosen.tolist(), session.named(answers.values[chosen]), strict=True)
         title = session.table.title
-        lists.append([{"row": row, "title": title(row, 60), "answer": _json(value)} for row, value in lines])
+        lists.append(
+            [{"row": row, "title": title(row, 60), "answer": _json(value)} for row, value in lines]
+        )
     return lists[0], lists[1]
 
 
@@ -234,7 +269,12 @@ def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
     else:
         codes = np.where(values < 0, NONE, np.minimum(values, NONE - 1)).astype(np.uint8)
     labelled = np.isin(rows, np.fromiter(session.state.labelled, dtype=np.int64))
-    return {"codes": _text(codes), "labelled": _text(labelled.astype(np.uint8)), "low": low, "high": high}
+    return {
+        "codes": _text(codes),
+        "labelled": _text(labelled.astype(np.uint8)),
+        "low": low,
+        "high": high,
+    }
 
 
 def _text(values: AnyArray) -> str:

@@ -19,7 +19,9 @@ from transduce.filling.options import KINDS, OPTIONS, Options, design_of
 from transduce.labelling.journal import is_journal
 from transduce.tables import files
 
-ENDING = ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
+ENDING = (
+    ".transduce"  # of the small file; also the folder with what was computed, which may be deleted
+)
 STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
@@ -107,7 +109,11 @@ class Choices:
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
-        given = {name: value for name, value in asdict(self).items() if name in OPTIONS and name != "labels"}
+        given = {
+            name: value
+            for name, value in asdict(self).items()
+            if name in OPTIONS and name != "labels"
+        }
         given["labels"] = design_of(self.flags)
         return Options.read(given, questions=True)
 
@@ -149,7 +155,11 @@ class Saved:
 
     def write(self, path: Path) -> None:
         """Write it in one piece: the old file or the new one is there, whatever happens."""
-        write_text(path, json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1), force=True)
+        write_text(
+            path,
+            json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1),
+            force=True,
+        )
 
 
 class Workspace:
@@ -165,7 +175,9 @@ class Workspace:
         if table is None and begun:
             with suppress(ValueError, OSError):  # a file that is damaged tells of no table
                 name = begun[0].name.removesuffix(ENDING)
-                table = name if Saved.read(begun[0]).open and (self.folder / name).is_file() else None
+                table = (
+                    name if Saved.read(begun[0]).open and (self.folder / name).is_file() else None
+                )
         if table is not None:
             self.open(table)
 
@@ -175,10 +187,19 @@ class Workspace:
         """Return the tables in the folder, those first that were open before."""
         found = []
         for path in self.folder.iterdir():
-            table = files.kind_of(path)[0] is not None and path.is_file() and not path.name.startswith(".")
+            table = (
+                files.kind_of(path)[0] is not None
+                and path.is_file()
+                and not path.name.startswith(".")
+            )
             if table and not is_journal(path):
                 about, begun = path.stat(), self._beside(path.name).exists()
-                line = {"name": path.name, "bytes": about.st_size, "changed": about.st_mtime, "begun": begun}
+                line = {
+                    "name": path.name,
+                    "bytes": about.st_size,
+                    "changed": about.st_mtime,
+                    "begun": begun,
+                }
                 found.append(line)
         found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
         return found[:MOST_LISTED]
@@ -195,7 +216,9 @@ class Workspace:
         """Write a file that was dropped beside the others, under a name of its own; return the name."""
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
-            raise ValueError(f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.KINDS)}.")
+            raise ValueError(
+                f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.KINDS)}."
+            )
         free, number, size = self.folder / wanted, 1, 0
         while free.exists() or free.is_symlink():
             number += 1

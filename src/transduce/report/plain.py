@@ -41,7 +41,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {clean(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | set | frozenset):
-        entries: Iterable[Any] = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        entries: Iterable[Any] = (
+            sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        )
         return [plain(entry) for entry in entries]
     if value is None or value is pd.NaT or value is pd.NA:
         return None
@@ -92,7 +94,9 @@ def interval_text(pieces: list[list[float | None]] | None, decimals: int | Momen
     for low, high in pieces:
         least, most = number(low, decimals), number(high, decimals)
         upwards = "any number" if low is None else f"{least} or more"
-        said.append(upwards if high is None else f"{most} or less" if low is None else f"{least} to {most}")
+        said.append(
+            upwards if high is None else f"{most} or less" if low is None else f"{least} to {most}"
+        )
     return ", or ".join(said) or "none"
 
 

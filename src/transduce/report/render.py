@@ -22,7 +22,15 @@ from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
-from transduce.report.plain import clean, decimals_for, evenly, interval_text, name_of, number, rough_percent
+from transduce.report.plain import (
+    clean,
+    decimals_for,
+    evenly,
+    interval_text,
+    name_of,
+    number,
+    rough_percent,
+)
 from transduce.report.rows import OTHERS, digits_of, ends_of, widths_of
 
 MOST_ROWS = 1000  # of the table in the page; JSON has all
@@ -30,8 +38,12 @@ ALLOWED = "style-src 'unsafe-inline'; script-src '{}'; img-src data:"
 POLICY = f"default-src 'none'; {ALLOWED}; base-uri 'none'; form-action 'none'"
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.color", "ytick.color"), "#33414c"),
-    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor", "svg.fonttype"), "none"),
-    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "text.parse_math", "text.usetex"), False),
+    **dict.fromkeys(
+        ("axes.facecolor", "figure.facecolor", "savefig.facecolor", "svg.fonttype"), "none"
+    ),
+    **dict.fromkeys(
+        ("axes.spines.right", "axes.spines.top", "text.parse_math", "text.usetex"), False
+    ),
     **dict.fromkeys(("axes.labelsize", "axes.titlesize", "font.size"), 9.0),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8.0),
     "axes.edgecolor": "#7b8790",
@@ -114,11 +126,27 @@ def render_html(summary: dict[str, Any]) -> str:
 def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    usual: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    usual: dict[str, Any] = {
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
     environment = Environment(autoescape=True, loader=PackageLoader("transduce.report"), **usual)
-    environment.filters |= {"number": number, "percent": rough_percent, "level": percent, "name": name_of}
-    environment.filters |= {"interval": interval_text, "count": counted, "named": named, "short": clean}
-    environment.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%")  # with the number before it
+    environment.filters |= {
+        "number": number,
+        "percent": rough_percent,
+        "level": percent,
+        "name": name_of,
+    }
+    environment.filters |= {
+        "interval": interval_text,
+        "count": counted,
+        "named": named,
+        "short": clean,
+    }
+    environment.filters["unbroken"] = lambda text: text.replace(
+        " %", "\u00a0%"
+    )  # with the number before it
     return environment.get_template("report.html.j2")
 
 
@@ -184,7 +212,14 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
 
 def _legend_above(ax: Any, **settings: Any) -> None:
     """Put the legend above the plot, where no line crosses it."""
-    ax.legend(fontsize=8.0, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, **settings)
+    ax.legend(
+        fontsize=8.0,
+        frameon=False,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3,
+        **settings,
+    )
 
 
 def named(summary: dict[str, Any], most: int = LONGEST) -> str:
@@ -205,13 +240,16 @@ def _dated(summary: dict[str, Any], *axes: Any) -> None:
 
 
 def _intervals(summary: dict[str, Any]) -> Drawing | None:
-    rows = [row for row in summary["rows"] if row["value"] is not None and row.get("pieces") is not None]
+    rows = [
+        row for row in summary["rows"] if row["value"] is not None and row.get("pieces") is not None
+    ]
     if not rows:
         return None
     rows = sorted(rows, key=lambda row: (row["value"], row["position"]))
     shown = [rows[i] for i in evenly(len(rows), MOST_INTERVALS)]
     ends = (
-        [(-np.inf if a is None else a, np.inf if b is None else b) for a, b in row["pieces"]] for row in shown
+        [(-np.inf if a is None else a, np.inf if b is None else b) for a, b in row["pieces"]]
+        for row in shown
     )
     regions = Regions.from_pieces(ends)
     values = np.array([row["value"] for row in shown], dtype=float)
@@ -243,7 +281,10 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
         return None
     shown = tallies[:MOST_BARS]
     if len(tallies) > MOST_BARS:
-        merged = {word: sum(tally[word] for tally in tallies[MOST_BARS - 1 :]) for word in ("one", "several")}
+        merged = {
+            word: sum(tally[word] for tally in tallies[MOST_BARS - 1 :])
+            for word in ("one", "several")
+        }
         shown = [*tallies[: MOST_BARS - 1], {"name": OTHERS, **merged}]
     one = "answers" if answers["n_one"] is None else "one class possible"
 
@@ -281,7 +322,9 @@ def _law(summary: dict[str, Any]) -> Drawing | None:
         f"at most {bound['at_most']:,} with {percent(bound['certainty'])} certainty",
         bound["expected"],
     )
-    text = f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
+    text = (
+        f"How likely each number of the {bound['n_unlabelled']:,} values is to be outside: at most "
+    )
     text += f"{format(mean, ',.0f' if mean >= 100 else '.3g')} are expected, and {sure}."
     return Drawing("How many may be outside", text, paint)
 
@@ -300,7 +343,12 @@ def _pairs(summary: dict[str, Any]) -> Drawing | None:
         ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
         size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
         ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
-        ax.set(xlim=ends, ylim=ends, xlabel=f"true value{unit}", ylabel=f"answered while it was hidden{unit}")
+        ax.set(
+            xlim=ends,
+            ylim=ends,
+            xlabel=f"true value{unit}",
+            ylabel=f"answered while it was hidden{unit}",
+        )
         _dated(summary, ax.xaxis, ax.yaxis)
         _legend_above(ax)
 
@@ -329,11 +377,17 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
         ax.pcolormesh(shares, cmap=shades, vmin=0.0, vmax=1.0, edgecolors="white", linewidth=1.0)
         for i, j in np.ndindex(k, k):
             if table[i, j]:
-                style: dict[str, Any] = {"fontsize": 8.0 if k < 9 else 6.5, "ha": "center", "va": "center"}
+                style: dict[str, Any] = {
+                    "fontsize": 8.0 if k < 9 else 6.5,
+                    "ha": "center",
+                    "va": "center",
+                }
                 color = "white" if shares[i, j] > 0.55 else "#1f2a33"
                 ax.text(j + 0.5, i + 0.5, f"{table[i, j]:,}", color=color, **style)
         long = max(map(len, names)) > 4 and k > 3
-        ax.set_xticks(np.arange(k) + 0.5, names, rotation=45 if long else 0, ha="right" if long else "center")
+        ax.set_xticks(
+            np.arange(k) + 0.5, names, rotation=45 if long else 0, ha="right" if long else "center"
+        )
         ax.set_yticks(np.arange(k) + 0.5, names)
         ax.set(xlabel="answered while it was held out", ylabel="true class", ylim=(k, 0))
         ax.tick_params(length=0)
@@ -341,7 +395,9 @@ def _confusion(summary: dict[str, Any]) -> Drawing | None:
 
     right = f"{rough_percent(quality['accuracy'])} are right. {_worst(table, quality['classes'])}"
     text = f"{counted(quality['n'], 'known value')}, each answered while it was held out: {right}"
-    return Drawing("Known classes, answered while hidden", text, paint, (WIDTH, 1.4 + 0.36 * max(k, 4)))
+    return Drawing(
+        "Known classes, answered while hidden", text, paint, (WIDTH, 1.4 + 0.36 * max(k, 4))
+    )
 
 
 def _worst(table: Any, classes: list[str]) -> str:
@@ -362,7 +418,9 @@ def _rejection(summary: dict[str, Any]) -> Drawing | None:
         return None
 
     def paint(ax: Any) -> None:
-        display.RejectionCurveDisplay(np.array(curve["errors"]), np.array(curve["rejected"])).plot(ax=ax)
+        display.RejectionCurveDisplay(np.array(curve["errors"]), np.array(curve["rejected"])).plot(
+            ax=ax
+        )
         _legend_above(ax)
 
     text = (
@@ -381,7 +439,9 @@ def _relevance(summary: dict[str, Any]) -> Drawing | None:
 
     def paint(ax: Any) -> None:
         # Numbers keep names that are equal once they are short apart.
-        display.RelevanceDisplay([entry["relevance"] for entry in shown], range(len(shown))).plot(ax=ax)
+        display.RelevanceDisplay([entry["relevance"] for entry in shown], range(len(shown))).plot(
+            ax=ax
+        )
         texts = [_short(shown[int(tick.get_text())]["name"]) for tick in ax.get_yticklabels()]
         ax.set_yticks(range(len(shown)), texts)
         ax.set(xlabel="relevance, from 0 to 1", xlim=(0, 1.02))
@@ -410,7 +470,9 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
 
         paint_values(ax, places | {"x": near[0], "y": near[1]}, summary)
         ax.set(xlabel="similar rows lie near each other", xticks=[], yticks=[])
-        colours = ax.get_legend()  # which the legend of dots and rings, above the map, would replace
+        colours = (
+            ax.get_legend()
+        )  # which the legend of dots and rings, above the map, would replace
         settings: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5.0, "color": VALUE}
         marks = [Line2D([], [], mew=0, **settings), Line2D([], [], mfc="none", **settings)]
         _legend_above(ax, handles=marks, labels=["filled", "known value"])
@@ -425,7 +487,9 @@ def _map(summary: dict[str, Any]) -> Drawing | None:
     if len(places["x"]) < places["n_rows"]:
         text += f" They are spread evenly over all {places['n_rows']:,}."
     if n_far:
-        text += f" {counted(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
+        text += (
+            f" {counted(n_far, 'row')} far off {'is' if n_far == 1 else 'are'} drawn at the edge."
+        )
     return Drawing("Map of the rows", text, paint, (WIDTH, 3.5))
 
 
@@ -433,7 +497,9 @@ def _points(ax: Any, places: dict[str, Any], mask: Any, color: Any, label: str =
     """Draw filled rows as dots, known ones as rings."""
     x, y, unlabelled = places["x"], places["y"], np.array(places["unlabelled"], bool)
     size = float(np.clip(4000.0 / len(x), 6.0, 26.0))
-    ax.scatter(x[mask & unlabelled], y[mask & unlabelled], s=size, color=color, linewidths=0, label=label)
+    ax.scatter(
+        x[mask & unlabelled], y[mask & unlabelled], s=size, color=color, linewidths=0, label=label
+    )
     rings = mask & ~unlabelled
     ax.scatter(x[rings], y[rings], s=size + 3, facecolors="none", edgecolors=color, linewidths=0.9)
 
@@ -443,12 +509,16 @@ def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    values = np.array([np.nan if value is None else value for value in places["value"]], dtype=float)
+    values = np.array(
+        [np.nan if value is None else value for value in places["value"]], dtype=float
+    )
     known = ~np.isnan(values)
     if (~known).any():
         _points(ax, places, ~known, REGION, "no answer")
         ax.legend(fontsize=8.0, frameon=False, loc="best")
-    edges = np.unique(np.quantile(values[known], np.linspace(0, 1, 9))) if known.any() else np.zeros(1)
+    edges = (
+        np.unique(np.quantile(values[known], np.linspace(0, 1, 9))) if known.any() else np.zeros(1)
+    )
     if len(edges) < 3:
         _points(ax, places, known, INSIDE)
         return
@@ -475,7 +545,13 @@ def _paint_classes(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
     for mask, label in ((others, OTHERS), (values == "", "no answer")):
         if mask.any():
             _points(ax, places, mask, REGION, label)
-    ax.legend(fontsize=7.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), title=named(summary))
+    ax.legend(
+        fontsize=7.5,
+        frameon=False,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        title=named(summary),
+    )
 
 
 def _overlap(summary: dict[str, Any]) -> Drawing | None:

@@ -14,7 +14,16 @@ from transduce.core.guarantee import Limits
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.metrics import rejection_curve
-from transduce.report.plain import clean, decimals_for, evenly, finite, name_of, number, plain, rough_percent
+from transduce.report.plain import (
+    clean,
+    decimals_for,
+    evenly,
+    finite,
+    name_of,
+    number,
+    plain,
+    rough_percent,
+)
 from transduce.tables.columns import narrowness, widths_between
 from transduce.tables.numbers import Moments
 
@@ -30,7 +39,9 @@ def least_certain_first(answer: Answer) -> AnyArray:
     """Return the positions of the answers, the least certain first. Returns shape (m,)."""
     keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
     if answer.regions is not None:
-        widths = answer.regions.measure().astype(np.float32)  # equal ones stay equal, whatever was rounded
+        widths = answer.regions.measure().astype(
+            np.float32
+        )  # equal ones stay equal, whatever was rounded
         keys += [-widths] if answer.standard_errors is None else [-widths, -answer.standard_errors]
     else:
         surest = None if answer.probabilities is None else answer.probabilities.max(axis=1)
@@ -43,8 +54,16 @@ def context_columns(filled: FillResult) -> list[Any]:
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
     kinds = {name: described[name] for name in filled.shown.columns if name in described}
     telling = [name for name in kinds if kinds[name] == "identifier"]
-    relevant = [] if filled.relevance is None else [name for name in filled.relevance.index if name in kinds]
-    usual = [name for name in [*relevant, *kinds] if kinds[name] in ("number", "category", "date", "text")]
+    relevant = (
+        []
+        if filled.relevance is None
+        else [name for name in filled.relevance.index if name in kinds]
+    )
+    usual = [
+        name
+        for name in [*relevant, *kinds]
+        if kinds[name] in ("number", "category", "date", "text")
+    ]
     return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
 
 
@@ -64,7 +83,11 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
         "context": [[*map(_cell, line)] for line in zip(*cells, strict=True)] or [[] for _ in rows],
         "value": plain(values),
         "status": plain(status),
-        **(_class_columns(filled, order) if regions is None else _number_columns(answer, regions, order)),
+        **(
+            _class_columns(filled, order)
+            if regions is None
+            else _number_columns(answer, regions, order)
+        ),
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
@@ -119,7 +142,11 @@ class FilledValues:
 
 def values_of(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     """Return what the answers are like as a whole."""
-    return _numbers(filled, rows) if filled.task == "regression" else class_values(rows, filled.confidence)
+    return (
+        _numbers(filled, rows)
+        if filled.task == "regression"
+        else class_values(rows, filled.confidence)
+    )
 
 
 def digits_of(answers: dict[str, Any]) -> int | Moments:
@@ -130,7 +157,10 @@ def digits_of(answers: dict[str, Any]) -> int | Moments:
 def ends_of(answers: dict[str, Any]) -> list[str]:
     """Return the smallest, the median and the largest of filled numbers, for reading."""
     unit = "" if answers["moments"] else answers["unit"]
-    return [number(answers[name], digits_of(answers), unit) for name in ("smallest", "median", "largest")]
+    return [
+        number(answers[name], digits_of(answers), unit)
+        for name in ("smallest", "median", "largest")
+    ]
 
 
 def widths_of(answers: dict[str, Any]) -> str:
@@ -168,11 +198,21 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     smallest, half, largest = ends_of(answers)
     said = [f"The answers lie between {smallest} and {largest}; half of them are below {half}."]
     if middle is not None:
-        said.append(f"Each comes with an interval at {percent(filled.confidence)}. {widths_of(answers)}")
+        said.append(
+            f"Each comes with an interval at {percent(filled.confidence)}. {widths_of(answers)}"
+        )
     elif n_unbounded:
-        said.append(f"At {percent(filled.confidence)} their intervals are unbounded: any number is possible.")
-    said += [f"{counted(n_open, 'interval is', 'intervals are')} open at a limit."] if n_open else []
-    little = " But the intervals are unbounded and say nothing." if n_unbounded and middle is None else ""
+        said.append(
+            f"At {percent(filled.confidence)} their intervals are unbounded: any number is possible."
+        )
+    said += (
+        [f"{counted(n_open, 'interval is', 'intervals are')} open at a limit."] if n_open else []
+    )
+    little = (
+        " But the intervals are unbounded and say nothing."
+        if n_unbounded and middle is None
+        else ""
+    )
     if not little and narrower is not None and narrower < BARELY:
         little = " But the intervals are hardly narrower than without any column: they say little."
     return FilledValues(said if len(values) else [], little, answers)
@@ -207,7 +247,9 @@ def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
         few = f"only {counted(n_one, 'set rules', 'sets rule')}" if n_one else "no set rules"
         little = f" But {few} out all classes except one: they say little."
     said = [f"At {percent(confidence)} only one class is possible at {where}."]
-    return FilledValues(said, little, {"n_one": n_one, "n_several": n_several, "by_class": by_class})
+    return FilledValues(
+        said, little, {"n_one": n_one, "n_several": n_several, "by_class": by_class}
+    )
 
 
 MOST_POINTS = 1000  # in a plot
@@ -250,7 +292,11 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
     weights = _weights(out_of_fold.loc[pairs.index])
     off, around = np.abs(answered - true), np.abs(true - weights @ true)
-    error, simplest, spread = float(weights @ off), float(weights @ around), float(weights @ around**2)
+    error, simplest, spread = (
+        float(weights @ off),
+        float(weights @ around),
+        float(weights @ around**2),
+    )
     middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
     r2 = 1.0 - float(weights @ off**2) / spread if spread > 0.0 else None
     drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
@@ -260,7 +306,9 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
         large=f"off by {shown(error)} on average",
         small=f"always answering the mean would be off by {shown(simplest)}",
         judged=_judged(error, simplest),
-        explained=f"; the answers explain {explained} % of the variance" if float(explained) > 0.0 else "",
+        explained=f"; the answers explain {explained} % of the variance"
+        if float(explained) > 0.0
+        else "",
         slips=_about_slips(odd, unit) if len(odd) else "",
         numbers={
             "n": len(pairs),
@@ -279,7 +327,9 @@ def _slips(off: AnyArray) -> AnyArray:
     """Return the few places (k,) with errors (n,) far larger than all others: perhaps a slip of whoever typed them."""
     order = np.argsort(-off)[: MOST_SLIPS + 1] if len(off) >= FEWEST else np.zeros(0, dtype=int)
     far = off[order] > FAR * np.median(off) if len(order) else off[order] > 0.0
-    ends = [k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]]
+    ends = [
+        k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]
+    ]
     return order[: ends[-1] if ends else 0]
 
 
@@ -353,7 +403,11 @@ def _by_number(name: str) -> tuple[float, str]:
 
 def _rejection(true: AnyArray, answered: AnyArray, pairs: pd.DataFrame) -> dict[str, Any] | None:
     """Return the rejection curve where probabilities tell answers apart; None elsewhere."""
-    if "probability" not in pairs or pairs["probability"].nunique() < 2 or pairs["probability"].isna().any():
+    if (
+        "probability" not in pairs
+        or pairs["probability"].nunique() < 2
+        or pairs["probability"].isna().any()
+    ):
         return None
     errors, rejected = rejection_curve(true, answered, pairs["probability"].to_numpy(float))
     shown = evenly(len(errors), 200)

@@ -20,14 +20,30 @@ from transduce.core.answer import STATUSES
 from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
 from transduce.core.words import counted, percent
 from transduce.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
-from transduce.report.rows import FilledValues, Quality, context_columns, quality_of, row_records, values_of
+from transduce.report.rows import (
+    FilledValues,
+    Quality,
+    context_columns,
+    quality_of,
+    row_records,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult
 
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 GUARANTEED = (  # as `Guarantee` has it
-    *("kind", "headline", "statement", "in_doubt", "confidence", "tolerance", "assumptions", "factor"),
+    *(
+        "kind",
+        "headline",
+        "statement",
+        "in_doubt",
+        "confidence",
+        "tolerance",
+        "assumptions",
+        "factor",
+    ),
     *("n_calibration", "n_unbounded", "n_groups", "n_other", "of_rows", "n_empty", "remedy"),
 )
 MOST_MAPPED = 1200  # rows of the map that are drawn
@@ -62,7 +78,9 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = Facts(
         filled=filled,
-        source=clean(str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80),
+        source=clean(
+            str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80
+        ),
         counts=_counts(filled),
         answers=values_of(filled, rows),
         quality=quality_of(filled.task, filled.out_of_fold, filled.labels.spelling.unit),
@@ -88,7 +106,9 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "members": _members(filled.members),
         "relevance": _relevance(filled),
         "map": _map(filled),
-        "columns": [plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")],
+        "columns": [
+            plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")
+        ],
         "options": plain(filled.asked),
         "versions": dict(versions()),
         "question": question(facts),
@@ -105,7 +125,9 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     }
 
 
-def summarize_later(about: dict[str, Any], guarantee: Guarantee, compared: Exchangeability) -> dict[str, Any]:
+def summarize_later(
+    about: dict[str, Any], guarantee: Guarantee, compared: Exchangeability
+) -> dict[str, Any]:
     """Return what there is to say about rows that came later and were answered: numbers and sentences for JSON."""
     return {
         "format": 1,
@@ -152,7 +174,10 @@ def _law(filled: FillResult) -> dict[str, Any] | None:
     law, bound, guarantee = filled.miscoverage, filled.guarantee.outside, filled.guarantee
     if law is None and bound is None:
         return None
-    n_unlabelled, n_calibration = getattr(bound, "of", 0), guarantee.n_calibration  # of a sum of bounds
+    n_unlabelled, n_calibration = (
+        getattr(bound, "of", 0),
+        guarantee.n_calibration,
+    )  # of a sum of bounds
     if law is not None:
         n_unlabelled, n_calibration = law.n_unlabelled, np.sum(law.n_calibration)
     return {
@@ -168,7 +193,9 @@ def _law(filled: FillResult) -> dict[str, Any] | None:
 def _exchangeability(test: Exchangeability | None) -> dict[str, Any] | None:
     if test is None:
         return None
-    telling = test.features[test.features["p_value"] <= 0.05].head(5 if test.shifted else 0)["distance"]
+    telling = test.features[test.features["p_value"] <= 0.05].head(5 if test.shifted else 0)[
+        "distance"
+    ]
     return {
         "verdict": clean(str(test.verdict)),
         "tested": test.verdict.p_value is not None,
@@ -178,7 +205,9 @@ def _exchangeability(test: Exchangeability | None) -> dict[str, Any] | None:
         "suspected": test.verdict.suspected,
         "detectable": finite(test.detectable),
         "n_permutations": int(test.n_permutations),
-        "features": [{"name": name_of(name), "distance": finite(far)} for name, far in telling.items()],
+        "features": [
+            {"name": name_of(name), "distance": finite(far)} for name, far in telling.items()
+        ],
     }
 
 
@@ -189,7 +218,9 @@ def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
         "limits": None if guarantee.limits is None else plain(asdict(guarantee.limits)),
         "effective": finite(guarantee.effective),
         "wrong": _bound(guarantee.wrong),
-        "wrong_by_class": [{"class": name_of(c), **(_bound(b) or {})} for c, b in guarantee.wrong_by_class],
+        "wrong_by_class": [
+            {"class": name_of(c), **(_bound(b) or {})} for c, b in guarantee.wrong_by_class
+        ],
         "reason": clean(guarantee.reasons[0]) if guarantee.reasons else "",
         "grounds": clean(replace(guarantee, verdict=None, drift=None, remedy=()).grounds),
     }
@@ -197,7 +228,11 @@ def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
 
 def _bound(bound: CountBound | None) -> dict[str, Any] | None:
     """Return a bound on a count; None where there is none."""
-    return None if bound is None else {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
+    return (
+        None
+        if bound is None
+        else {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
+    )
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
@@ -228,7 +263,9 @@ def _map(filled: FillResult) -> dict[str, Any] | None:
         "x": plain(filled.map["x"].to_numpy()[rows]),
         "y": plain(filled.map["y"].to_numpy()[rows]),
         "unlabelled": np.isin(rows, answer.rows).tolist(),
-        "value": [finite(v) if numbers else None if plain(v) is None else name_of(v) for v in values],
+        "value": [
+            finite(v) if numbers else None if plain(v) is None else name_of(v) for v in values
+        ],
     }
 
 
@@ -244,7 +281,9 @@ def _who_was_labelled(facts: Facts) -> dict[str, Any] | None:
         "columns": [{"name": name_of(name), **plain(line)} for name, line in columns.items()],
         "overlap": None if test is None else _overlap(test.overlap),
         "drift": None if guarantee.drift is None else clean(guarantee.drift),
-        "sensitivity": None if filled.sensitivity is None else plain(filled.sensitivity.to_dict("records")),
+        "sensitivity": None
+        if filled.sensitivity is None
+        else plain(filled.sensitivity.to_dict("records")),
         "remedy": [row + 1 for row in guarantee.remedy],
         "sentences": plain(who_was_labelled(facts)),
     }
@@ -256,7 +295,9 @@ def _class_shares(filled: FillResult) -> dict[str, Any] | None:
     if shares is None:
         return None
     frame = shares.to_frame().sort_values("share", ascending=False, kind="stable").reset_index()
-    classes = [{**plain(line), "class": name_of(line["class"])} for line in frame.to_dict("records")]
+    classes = [
+        {**plain(line), "class": name_of(line["class"])} for line in frame.to_dict("records")
+    ]
     return {"given": shares.given, "confidence": shares.confidence, "classes": classes}
 
 
@@ -282,7 +323,11 @@ def _overlap(scores: Any) -> dict[str, Any] | None:
 _LOST = {  # of one row, of several, and how it goes on
     "tied": ("is a tie", "are ties", "between classes that are equally good"),
     "rejected": ("is", "are", "marked as rejected, being too unsure"),
-    "unreached": ("has no answer,", "have no answer,", "because nothing connects {} with a known value"),
+    "unreached": (
+        "has no answer,",
+        "have no answer,",
+        "because nothing connects {} with a known value",
+    ),
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
@@ -316,7 +361,11 @@ def question(facts: Facts) -> str:
     if not counts["unlabelled"]:
         return f"No value is missing in “{target}”{where}, so there was nothing to fill."
     share = rough_percent(counts["unlabelled"] / counts["rows"])
-    kind = facts.filled.labels.kind if facts.numbers else counted(counts["classes"], "class", "classes")
+    kind = (
+        facts.filled.labels.kind
+        if facts.numbers
+        else counted(counts["classes"], "class", "classes")
+    )
     missing = "has no value" if counts["unlabelled"] == 1 else "have no value"
     some = f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {missing} in “{target}” ({share})"
     return f"{some}. They were filled from the {counted(counts['labelled'], 'row')} that have one ({kind})."
@@ -338,11 +387,15 @@ def reply(facts: Facts) -> list[str]:
         n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
         first = f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
     if counts["below"] + counts["above"]:
-        words = " and ".join(f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind])
+        words = " and ".join(
+            f"{counts[kind]:,} {kind} it" for kind in ("below", "above") if counts[kind]
+        )
         first += f" Where labels are limits, values beyond one are written as the limit: {words}."
     if counts["unusual"]:
         unusual = counted(counts["unusual"], "row is", "rows are")
-        first += f" {unusual} unusual: even the answered class rarely looks like that, and it is unsure."
+        first += (
+            f" {unusual} unusual: even the answered class rarely looks like that, and it is unsure."
+        )
     if facts.shifted and facts.filled.guarantee.kind != "exact":
         kind = facts.filled.guarantee.kind
         left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
@@ -389,7 +442,9 @@ def caveats(facts: Facts) -> list[str]:
         seen = "A test can find signs against this in the other columns, but it cannot prove it."
         if CHANCE not in filled.guarantee.assumptions:
             seen = "Nothing in the table can prove this."
-        said.append(f"The guarantee assumes that {' and that '.join(filled.guarantee.assumptions)}. {seen}")
+        said.append(
+            f"The guarantee assumes that {' and that '.join(filled.guarantee.assumptions)}. {seen}"
+        )
     if filled.guarantee.kind != "none":
         said += [
             "The guarantee is about rows picked at random, not about one particular row or kind of row: some kinds of "
@@ -399,13 +454,13 @@ def caveats(facts: Facts) -> list[str]:
     if n_unbounded := facts.answers.numbers.get("n_unbounded"):
         unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
         few = f"there are too few known values to say more at {percent(filled.confidence)}, or no answer"
-        said.append(f"{counted(n_unbounded, 'interval')} {unbounded}: {few}. A lower level may give bounds.")
+        said.append(
+            f"{counted(n_unbounded, 'interval')} {unbounded}: {few}. A lower level may give bounds."
+        )
     if n_lost := facts.counts["unreached"]:
         said.append(f"{counted(n_lost, 'row')} could not be answered: the value stays empty there.")
     if facts.quality is not None and len(filled.members) > 1:
-        blend = (
-            "Methods were weighted by the same held-out values that are scored here, so the blend may look a"
-        )
+        blend = "Methods were weighted by the same held-out values that are scored here, so the blend may look a"
         said.append(f"{blend} little better than it is. Intervals and sets do not depend on that.")
     if filled.relevance is not None:
         said.append("Relevance says what the answers were made from, not what causes the values.")
@@ -426,7 +481,9 @@ def who_was_labelled(facts: Facts) -> list[str]:
     filled, guarantee = facts.filled, facts.filled.guarantee
     said = [] if filled.told is None else [filled.told.origins]
     if DRAWN in guarantee.assumptions:
-        said.append("Rows drawn at random calibrate; it does not matter how the other labels were chosen.")
+        said.append(
+            "Rows drawn at random calibrate; it does not matter how the other labels were chosen."
+        )
     elif CHANCE in guarantee.assumptions:
         said.append("It was taken for granted that chance alone decided which rows have a label.")
     elif guarantee.assumptions:
@@ -460,7 +517,9 @@ def _sensitivity(table: pd.DataFrame, n: int) -> str:
         else:
             more = f", and {free} have no bound" if line["n_unbounded"] else ""
             words = f"half of the intervals are at most {line['width']:.3g} wide{more}"
-        said.append(f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words)
+        said.append(
+            f"by a factor of up to {line['factor']:g}: {words}" if line["factor"] > 1.0 else words
+        )
     first, *others = said
     depends = f"If the odds of a label also depend on the value, either way, {'; '.join(others)}."
     return f"If the value itself played no part in who has a label, {first}. {depends}"
@@ -511,7 +570,9 @@ def to_do(facts: Facts) -> str:
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
     plain = facts.numbers and not facts.filled.labels.spelling.unit
     unit = f", in the unit of “{name_of(facts.filled.target)}”" if plain else ""
-    hidden = ", ".join(filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at]))
+    hidden = ", ".join(
+        filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at])
+    )
     large, small = quality.large, f"{hidden}{unit}; {quality.small}."
     if quality.judged:
         return large, f"{small} {quality.judged}", "bad"
@@ -526,24 +587,39 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
     if guarantee.kind == "none":
         return "nothing", (*guarantee.reasons, f"The {what} are not guaranteed.")[0], "bad"
     least = "about" if guarantee.kind == "approximate" else "at least"
-    large, small = f"{least} {percent(facts.filled.confidence)}", f"of {what} hold the truth, on average"
+    large, small = (
+        f"{least} {percent(facts.filled.confidence)}",
+        f"of {what} hold the truth, on average",
+    )
     if guarantee.n_groups:
         small += " over new groups, each of which counts once"
-        small += "; groups differ in size, and of all rows more may be outside" if guarantee.uneven else ""
+        small += (
+            "; groups differ in size, and of all rows more may be outside"
+            if guarantee.uneven
+            else ""
+        )
     if bound is not None:
         sure = f"with {percent(bound.certainty)} certainty"
         small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
     small += f".{facts.answers.little}"
-    small += " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
+    small += (
+        " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
+    )
     if guarantee.in_doubt:
         return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
-    return large, small, "good" if guarantee.kind == "exact" and not facts.answers.little else "fair"
+    return (
+        large,
+        small,
+        "good" if guarantee.kind == "exact" and not facts.answers.little else "fair",
+    )
 
 
 def _trusted(facts: Facts) -> tuple[str, str, str]:
     guarantee, test = facts.filled.guarantee, facts.filled.exchangeability
     names = ", ".join(f"“{name}”" for name in facts.differing[:3])
-    differ = f"Rows with and without a known value differ{f', most of all in {names}' if names else ''}"
+    differ = (
+        f"Rows with and without a known value differ{f', most of all in {names}' if names else ''}"
+    )
     if guarantee.kind == "none":
         return "no guarantee", "Take the values as suggestions.", "bad"
     if guarantee.in_doubt:
@@ -559,6 +635,8 @@ def _trusted(facts: Facts) -> tuple[str, str, str]:
     if CHANCE in guarantee.assumptions and guarantee.factor <= 1.0:
         seen = "no test could check that"
         if test is not None and test.verdict.p_value is not None:
-            seen = f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
+            seen = (
+                f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
+            )
         small = f"if chance alone decided which values are known; {seen}"
     return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"

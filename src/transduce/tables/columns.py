@@ -63,7 +63,9 @@ class Target:
     labels: AnyArray  # (n,) numbers, NaN where missing; or classes, None where missing
     missing: Mask  # (n,)
     task: str
-    notes: list[str] = field(default_factory=list)  # what the user should know about how it was read
+    notes: list[str] = field(
+        default_factory=list
+    )  # what the user should know about how it was read
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
     decisive: float | None = None  # the one label that decided the task, if it was guessed
     spelling: Spelling = PLAIN
@@ -86,7 +88,10 @@ class Target:
 
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of other rows, read as these were; all are missing where the table lacks the column."""
-        spelling, column = self.spelling, frame.get(self.name, pd.Series([None] * len(frame), dtype=object))
+        spelling, column = (
+            self.spelling,
+            frame.get(self.name, pd.Series([None] * len(frame), dtype=object)),
+        )
         missing = missing_labels(column, words=spelling.words)
         if missing.all():
             labels = np.full(len(frame), np.nan if self.task == "regression" else None)
@@ -98,7 +103,9 @@ class Target:
         elif pd.api.types.is_numeric_dtype(column):
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
-            labels = numbers.read_cells(column.mask(missing, None), spelling.decimal, spelling.unit)[0]
+            labels = numbers.read_cells(
+                column.mask(missing, None), spelling.decimal, spelling.unit
+            )[0]
         return replace(self, labels=labels, missing=missing, notes=[])
 
     def _class(self, cell: Any) -> Any:
@@ -144,14 +151,24 @@ def _check_cells(column: pd.Series, name: Any) -> None:
         marks = numbers.sentinels(numbers.in_order(values), gap=0.0)
         counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
         hint = f"; but some cells say {_counts(counts)}: if these are to be filled, use"
-        hint = f"{hint} {option('missing', [*counts])}" if counts else ": empty those that are to be answered"
+        hint = (
+            f"{hint} {option('missing', [*counts])}"
+            if counts
+            else ": empty those that are to be answered"
+        )
         raise ValueError(f"No cell of column {name!r} is empty, so there is nothing to fill{hint}.")
     if missing.all():
-        raise ValueError(f"All cells of column {name!r} are empty: some must have a label to learn from.")
-    odd = next((cell for cell in column[~missing].tolist() if not pd.api.types.is_scalar(cell)), None)
+        raise ValueError(
+            f"All cells of column {name!r} are empty: some must have a label to learn from."
+        )
+    odd = next(
+        (cell for cell in column[~missing].tolist() if not pd.api.types.is_scalar(cell)), None
+    )
     if odd is not None or read_vectors(column) is not None:
         what = "records" if isinstance(odd, dict) else "lists"
-        raise ValueError(f"Column {name!r} holds {what}: put what is to be filled into columns of their own.")
+        raise ValueError(
+            f"Column {name!r} holds {what}: put what is to be filled into columns of their own."
+        )
 
 
 def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
@@ -177,13 +194,19 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     else:
         values = _classes(labels, missing)
         notes += _alike(labels[~missing], name)
-        as_read = column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
+        as_read = (
+            column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
+        )
         spelling = _spelling(values, as_read, column.dtype)
-        values[~missing] = objects([spelling.classes.get(label, label) for label in values[~missing]])
+        values[~missing] = objects(
+            [spelling.classes.get(label, label) for label in values[~missing]]
+        )
     if said == "auto":
         guess = f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
         if task == "classification":
-            otherwise = "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
+            otherwise = (
+                "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
+            )
             n_classes = len(set(labels[~missing].tolist()))
             guess = f"{name!r} was read as classes ({n_classes} different ones){otherwise}."
         notes = [guess, *notes]
@@ -196,10 +219,18 @@ def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
 
 def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> list[str]:
     """Return notes on words in a file that were taken for empty cells, and on those that were kept as labels."""
-    empty = {word: n for word, n in in_file.items() if word not in kept or word.lower() in numbers.IN_TEXT}
+    empty = {
+        word: n
+        for word, n in in_file.items()
+        if word not in kept or word.lower() in numbers.IN_TEXT
+    }
     notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
     said = f"Cells of {name!r} that say {_counts(kept)} were taken as labels"
-    return [*notes, f"{said}; if they are not, use {option('missing', list(kept))}."] if kept else notes
+    return (
+        [*notes, f"{said}; if they are not, use {option('missing', list(kept))}."]
+        if kept
+        else notes
+    )
 
 
 def _labels(
@@ -220,7 +251,9 @@ def _labels(
     if task == "classification" or not any(isinstance(label, str) for label in present):
         return labels, None, []
     texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
-    if task == "auto" and numbers.holds_code(pd.Series([texts[row] for row in known], dtype=object)):
+    if task == "auto" and numbers.holds_code(
+        pd.Series([texts[row] for row in known], dtype=object)
+    ):
         return labels, None, []
     found = numbers.read_numbers(texts, prefer)
     unsaid = [row for row in known if texts[row].strip().lower() in numbers.MISSING]
@@ -228,7 +261,11 @@ def _labels(
     if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
         said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
-        return labels, found, [said, *numbers.cell_notes(name, texts, found, np.arange(len(texts)), LEARNT)]
+        return (
+            labels,
+            found,
+            [said, *numbers.cell_notes(name, texts, found, np.arange(len(texts)), LEARNT)],
+        )
     if task == "regression" or found.nearly_all:
         start = "holds" if found.nearly_all else "should hold"
         raise ValueError(_not_read(name, f"{start} numbers", texts, found.unread))
@@ -243,11 +280,15 @@ def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:
     holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
     verb, it = ("is", "it") if len(unread) == 1 else ("are", "them")
     said = f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: {cells}."
-    how = f"Correct {it}, take {it} as empty with {option('missing', holes)}, or ask for classes with"
+    how = (
+        f"Correct {it}, take {it} as empty with {option('missing', holes)}, or ask for classes with"
+    )
     return f"{said} {how} {option('task', 'classification')}."
 
 
-def _dated_target(column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnCells) -> Target:
+def _dated_target(
+    column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnCells
+) -> Target:
     """Return dates, times or durations as numbers, or raise a ValueError that names the cells that are not."""
     name, missing, values = column.name, column.isna().to_numpy(dtype=bool), moments.numbers(column)
     unread = np.flatnonzero(np.isnan(values) & ~missing).tolist()
@@ -283,7 +324,9 @@ def _numbers(name: Any, labels: AnyArray, missing: Mask) -> Array:
         amounts = np.where(missing, np.nan, labels).astype(float)
     except (TypeError, ValueError):
         said = f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number"
-        raise ValueError(f"{said}: ask for classes with {option('task', 'classification')}.") from None
+        raise ValueError(
+            f"{said}: ask for classes with {option('task', 'classification')}."
+        ) from None
     if np.isinf(amounts).any():
         raise ValueError(f"Column {name!r} holds an infinite number: correct or empty that cell.")
     return amounts
@@ -315,7 +358,9 @@ def _checked(target: Target) -> Target:
     """Return the labels; raise a ValueError if they are too few, all the same, or all different classes."""
     name, n_labels, labels = target.name, target.n_labels, target.known.tolist()
     if n_labels < FEWEST_LABELS:
-        few = f"{counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn anything"
+        few = (
+            f"{counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn anything"
+        )
         raise ValueError(f"Column {name!r} has {few}: label more rows.")
     if len(set(labels)) == 1:
         what = "number" if target.task == "regression" else "class"
@@ -326,7 +371,9 @@ def _checked(target: Target) -> Target:
         raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
     if target.task == "classification" and len(set(labels)) == n_labels:
         said = f"Each of the {n_labels} labels of column {name!r} is different"
-        raise ValueError(f"{said}: fill a column of numbers, or of classes that occur more than once.")
+        raise ValueError(
+            f"{said}: fill a column of numbers, or of classes that occur more than once."
+        )
     return target
 
 
@@ -352,19 +399,28 @@ def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
     """Return what limits there are among numbers, given their texts and how often each occurs."""
     if not texts:
         return NO_LIMITS
-    values, side = numbers.read_cells(pd.Series(list(texts), dtype=object), spelling.decimal, spelling.unit)
+    values, side = numbers.read_cells(
+        pd.Series(list(texts), dtype=object), spelling.decimal, spelling.unit
+    )
     low, high = values[side < 0], values[side > 0]
     several = max(len(np.unique(low)), len(np.unique(high))) > 1
     number = int(np.array([*texts.values()])[side != 0].sum())
     return Limits(number, float(low.max(initial=-np.inf)), float(high.min(initial=np.inf)), several)
 
 
-YES, NO = ("true", "yes", "y", "1", "1.0", "x"), ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>")
+YES, NO = (
+    ("true", "yes", "y", "1", "1.0", "x"),
+    ("false", "no", "n", "0", "0.0", "", "nan", "none", "<na>"),
+)
 
 
 def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
     """Return which rows (n,) a column marks, or raise a ValueError that names a word for neither yes nor no."""
-    words = frame[name].astype(object).map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
+    words = (
+        frame[name]
+        .astype(object)
+        .map(lambda cell: "" if pd.isna(cell) else str(cell).strip().lower())
+    )
     odd = ~words.isin([*YES, *NO])
     if odd.any():
         cell = frame[name][odd].iloc[0]
@@ -377,7 +433,9 @@ def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
     """Return the positions (number,) of some rows where a label is missing (n,), drawn at random, ascending."""
     rows = np.flatnonzero(missing)
     if not 1 <= number <= len(rows):
-        raise ValueError(f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn.")
+        raise ValueError(
+            f"There are {len(rows):,} rows without a label: {number:,} of them cannot be drawn."
+        )
     return np.sort(np.random.default_rng(seed).choice(rows, number, replace=False))
 
 
@@ -389,7 +447,9 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
-def check_names(frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False) -> None:
+def check_names(
+    frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False
+) -> None:
     """Raise a ValueError if the table has a column that would be added."""
     classes = dict.fromkeys(target.known.tolist()) if probabilities else {}
     more = [f"{target.name}_label_next"] if label_next else []
@@ -422,10 +482,15 @@ def new_columns(
         assert answer.regions is not None
         filled = at_unlabelled(answer.values, target.labels)
         middle = [at_unlabelled(end) for end in answer.regions.hull().T]
-        surer = at_unlabelled(narrowness(widths_between(answer.regions, target.limits), known, level))
+        surer = at_unlabelled(
+            narrowness(widths_between(answer.regions, target.limits), known, level)
+        )
         if target.spelling.moments is not None:
             written = target.spelling.moments.written
-            filled, middle = written(filled), [written(middle[0], np.floor), written(middle[1], np.ceil)]
+            filled, middle = (
+                written(filled),
+                [written(middle[0], np.floor), written(middle[1], np.ceil)],
+            )
     else:
         assert answer.classes is not None
         filled = at_unlabelled(objects(answer.values.tolist()), target.labels, object)
@@ -437,13 +502,17 @@ def new_columns(
         surer = at_unlabelled(answer.confidence)
         told = probabilities and answer.probabilities is not None
         classes = answer.classes[order].tolist() if told else []
-    silent = np.isnan(np.nan if right is None else right)  # where one is not said, nor are the others
+    silent = np.isnan(
+        np.nan if right is None else right
+    )  # where one is not said, nor are the others
     shares = answer.probabilities[:, order].T if classes else ()  # type: ignore[index]
     shares = [at_unlabelled(np.where(silent, np.nan, share)) for share in shares]
     columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
     names = new_names(target.name, target.task, classes)
     for j, column in enumerate(columns):  # whole numbers that may be missing stay whole
-        whole = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer"
+        whole = (
+            column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer"
+        )
         columns[j] = pd.Series(column, dtype="Int64" if whole else None)
     new = pd.DataFrame(dict(zip(names, columns, strict=True))).set_axis(index)
     kind = target.spelling.categories
@@ -455,7 +524,9 @@ def objects(values: list[Any]) -> AnyArray:
     return np.array([*values, None], dtype=object)[:-1]
 
 
-def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None) -> pd.DataFrame:
+def rounded(
+    new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None
+) -> pd.DataFrame:
     """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it."""
     new = new.copy()
     starts = (f"{target}_probability", f"{target}_confidence", f"{target}_narrower")
@@ -463,9 +534,17 @@ def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = 
     new[shares] = new[shares].astype(float).round(4)
     if task == "regression" and new[f"{target}_filled"].dtype.kind == "f":
         filled, given = f"{target}_filled", (new[f"{target}_status"] == "given").to_numpy()
-        own = new[filled].to_numpy(dtype=float)[given] if known is None else np.asarray(known, dtype=float)
+        own = (
+            new[filled].to_numpy(dtype=float)[given]
+            if known is None
+            else np.asarray(known, dtype=float)
+        )
         digits = _decimals(own)
-        ways: dict[str, Any] = {filled: np.round, f"{target}_lower": np.floor, f"{target}_upper": np.ceil}
+        ways: dict[str, Any] = {
+            filled: np.round,
+            f"{target}_lower": np.floor,
+            f"{target}_upper": np.ceil,
+        }
         for name, way in ways.items():
             values = new[name].to_numpy(dtype=float)
             near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
@@ -476,7 +555,9 @@ def rounded(new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = 
 def _decimals(labels: Array) -> int:
     """Return how many decimals answers have: those of the labels, or more where that would be coarse."""
     texts = [repr(float(label)) for label in np.unique(labels)[:10_000]]
-    fractions = [text.partition(".")[2] for text in texts if "e" not in text and not text.endswith(".0")]
+    fractions = [
+        text.partition(".")[2] for text in texts if "e" not in text and not text.endswith(".0")
+    ]
     own = max(map(len, fractions), default=0)
     largest = float(np.abs(labels).max(initial=0.0)) or 1.0
     spread = float(np.std(labels / largest)) * min(largest, 1e300) if len(labels) else 0.0
@@ -503,7 +584,11 @@ def widths_between(regions: Regions, limits: Limits) -> Array:
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     """Return how much narrower than one without features intervals of some widths (m,) are, 0 to 1 (a point)."""
     low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return np.clip(1.0 - widths / (high - low), 0.0, 1.0) if high > low else (widths == 0.0).astype(float)
+    return (
+        np.clip(1.0 - widths / (high - low), 0.0, 1.0)
+        if high > low
+        else (widths == 0.0).astype(float)
+    )
 
 
 def answered_probability(answer: Answer) -> Array | None:
@@ -519,7 +604,9 @@ def check_once(names: Iterable[Any], where: Any) -> None:
     """Raise a ValueError unless the columns of a table have names of their own."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{where} has two columns called {twice[0]!r}: give each a name of its own.")
+        raise ValueError(
+            f"{where} has two columns called {twice[0]!r}: give each a name of its own."
+        )
 
 
 def check_columns(frame: pd.DataFrame, wanted: list[Any]) -> None:

@@ -32,16 +32,22 @@ MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
 FITTED_TEXTS = 30_000  # texts that directions are fitted to
 SHOWING = 100  # different cells: where none is a date, the column does not hold dates
-TRIED = 1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
+TRIED = (
+    1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
+)
 FEWEST_WORDS = 4  # on average, for a column to be read as text
 FARTHEST = 100.0  # of a feature, in standard deviations
-LEAST_SPREAD = 0.5  # beside how far cells lie that differ from most: that of 0 and 1, equally frequent
+LEAST_SPREAD = (
+    0.5  # beside how far cells lie that differ from most: that of 0 and 1, equally frequent
+)
 FAR = 100.0  # times as far from the median as nearly all others that differ from it
 MOST_FAR = 0.1  # of these cells may be far
 FEWEST_TO_TELL = 20  # rows
 LARGE = 2**27  # numbers; so many features are held in single precision
 _OWN = "dropped: every row has its own"  # what becomes of identifiers
-_ID = re.compile(r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|")
+_ID = re.compile(
+    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,9 @@ class Features:
     matrix: Array  # (n, d)
     names: list[str]  # what each feature is
     origins: list[Any]  # the column each feature comes from
-    columns: pd.DataFrame  # what was done to each column: name, kind, treatment, n_missing, n_features
+    columns: (
+        pd.DataFrame
+    )  # what was done to each column: name, kind, treatment, n_missing, n_features
     notes: list[str]
     encoder: Encoder  # turns rows which come later into the same features
 
@@ -104,9 +112,13 @@ def vectorize(  # noqa: PLR0913
         for done, name in enumerate(frame.columns):
             said = _Said(name in text, name in number, prefer, random_state, str(folder))
             about = (*others[name], int(frame[name].isna().sum())) if name in others else None
-            columns.append(_Column(name, *about) if about else _profile(frame[name], name, said, order))
+            columns.append(
+                _Column(name, *about) if about else _profile(frame[name], name, said, order)
+            )
             report(done / frame.shape[1])
-    scaled = [(scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)]
+    scaled = [
+        (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
+    ]
     kind = float if len(frame) * len(scaled) < LARGE else np.float32
     matrix = np.empty((len(frame), len(scaled)), dtype=kind)
     for j, (scale, values) in enumerate(scaled):
@@ -120,7 +132,9 @@ def vectorize(  # noqa: PLR0913
     lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
     encoder = Encoder(readings, [scale for scale, _ in scaled])
-    return Features(matrix, names, origins, account, _notes(column.notes for column in columns), encoder)
+    return Features(
+        matrix, names, origins, account, _notes(column.notes for column in columns), encoder
+    )
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -130,7 +144,9 @@ def _scales(column: _Column) -> list[Scale]:
         few = "levels" if isinstance(reading, LevelsReading) else "letters"
         return scale_features(name, parts, few if column.kind == "category" else column.kind)
     *block, flag = parts  # whether it is missing is a feature besides
-    as_one = reading.unit or reading.projection is not None or reading.folder is not None  # by one factor
+    as_one = (
+        reading.unit or reading.projection is not None or reading.folder is not None
+    )  # by one factor
     kind, start, scales, total = "letters" if as_one else "date", 0, list[Scale](), 0.0
     for size, weight in reading.groups or ((len(block), 1.0),):
         own = scale_features(name, {one: parts[one] for one in block[start : start + size]}, kind)
@@ -161,7 +177,9 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
             cells[j] = pictures.names_of(column).astype(str).to_numpy()
     if not cells:
         return np.arange(len(frame))
-    return np.argsort(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable")
+    return np.argsort(
+        pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable"
+    )
 
 
 def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
@@ -179,7 +197,9 @@ def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Colu
         return _picture(name, series, said.folder, rows)
     texts = as_texts(series)
     first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
-    odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)  # such as a record
+    odd = next(
+        (cell for cell in first if not pd.api.types.is_scalar(cell)), None
+    )  # such as a record
     if odd is not None and " at 0x" in str(odd):
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
@@ -187,7 +207,9 @@ def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Colu
     column = dropped or _profile_text(name, texts, said, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
         such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
-        column.notes = [f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."]
+        column.notes = [
+            f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."
+        ]
     return column
 
 
@@ -253,7 +275,9 @@ def _alike(name: Any, present: pd.Series) -> list[str]:
         return []
     more = f", and {len(groups) - MOST_ALIKE:,} more" if len(groups) > MOST_ALIKE else ""
     said = f"{', '.join(groups[:MOST_ALIKE])}{more} differ in blanks or capitals only"
-    return [f"{name!r}: {said}, and count as different categories: write them alike if they are the same."]
+    return [
+        f"{name!r}: {said}, and count as different categories: write them alike if they are the same."
+    ]
 
 
 def _number_in_text(
@@ -299,7 +323,9 @@ def _not_dates(name: Any, texts: pd.Series, dates: pd.Series, rows: AnyArray) ->
 def _without_odd_dates(present: pd.Series, texts: pd.Series) -> Iterator[pd.Series]:
     """Yield texts and, where nearly all are dates, texts without the few that are not."""
     yield texts
-    if len(present) > TRIED and _odd_dates(present.iloc[:TRIED]).mean() > 0.5:  # rows lie as their hashes do
+    if (
+        len(present) > TRIED and _odd_dates(present.iloc[:TRIED]).mean() > 0.5
+    ):  # rows lie as their hashes do
         return
     odd = _odd_dates(present)
     if 0.0 < odd.mean() <= 1.0 - numbers.NEARLY:
@@ -316,7 +342,12 @@ def _odd_dates(present: pd.Series) -> pd.Series:
 
 
 def _number(
-    name: Any, values: Array, treatment: str, rows: AnyArray, side: AnyArray | None = None, **how: Any
+    name: Any,
+    values: Array,
+    treatment: str,
+    rows: AnyArray,
+    side: AnyArray | None = None,
+    **how: Any,
 ) -> _Column:
     """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
     ordered = numbers.in_order(values)  # once: to sort takes longer than all else
@@ -367,7 +398,9 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
         treatment += f", projected onto {directions.n_components_} directions"
     reading = vectors.VectorReading(length, middle, unit, projection)
     notes = vectors.gap_notes(name, found, matrix)
-    return _Column(name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes)
+    return _Column(
+        name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes
+    )
 
 
 def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
@@ -379,7 +412,10 @@ def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Colu
         return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
     middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
     reading = vectors.VectorReading(pictures.LENGTH, middle, False, folder=folder, groups=groups)
-    treatment, parts = "pictures, by small copies, gradients, colours and pieces", reading.named(name, matrix)
+    treatment, parts = (
+        "pictures, by small copies, gradients, colours and pieces",
+        reading.named(name, matrix),
+    )
     return _Column(name, "picture", treatment, int(missing.sum()), parts, reading, notes)
 
 
@@ -388,12 +424,18 @@ def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = 
     codes, levels = pd.factorize(dates, use_na_sentinel=False)
     local = levels.tz_localize(None)  # in some zones the clock skips midnight
     timed = bool((local.normalize() != local)[local.notna()].any())
-    found = {part: values[codes] for part, values in date_parts(levels).items() if part != "hour" or timed}
+    found = {
+        part: values[codes]
+        for part, values in date_parts(levels).items()
+        if part != "hour" or timed
+    }
     read = read or partial(pd.to_datetime, errors="coerce", utc=True)
     reading, n_missing = DateReading(_middles(found), read, levels.tz), int(dates.isna().sum())
     parts = at_middles(name, found, reading.middles)
     parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
-    return _Column(name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes])
+    return _Column(
+        name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes]
+    )
 
 
 def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:
@@ -411,13 +453,17 @@ def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:
         found = _letters(encoder.fit_transform, texts)
         reading, how = LettersReading(_middles(found), encoder), "by their letters"
         parts = at_middles(name, found, reading.middles)
-    return _Column(name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes)
+    return _Column(
+        name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes
+    )
 
 
 def _middles(found: dict[str, Array]) -> dict[str, float]:
     """Return the median of each feature (n,) where it is known, 0 where it never is."""
     known = {part: values[np.isfinite(values)] for part, values in found.items()}
-    return {part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()}
+    return {
+        part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()
+    }
 
 
 def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
@@ -425,14 +471,20 @@ def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
     with warnings.catch_warnings(action="ignore"):
         # A sign before each, so that 01234 is not taken for a number.
         found = encode(("=" + texts).astype("string").rename("c"))
-    return {str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan) for one in found.columns}
+    return {
+        str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan)
+        for one in found.columns
+    }
 
 
 def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
     """Return a column of texts: TF-IDF weights of their words, reduced to a few features."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words, n_missing = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS), int(texts.isna().sum())
+    words, n_missing = (
+        TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS),
+        int(texts.isna().sum()),
+    )
     try:
         weights = words.fit_transform(texts.fillna(""))
     except ValueError:  # no words at all
@@ -441,7 +493,10 @@ def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
     reading, treatment = WordsReading(words), f"TF-IDF of {n_words:,} words"
     if n_features and n_words > TEXT_FEATURES:
         reduction, weights = reduce_words(weights, n_features, seed)
-        reading, treatment = WordsReading(words, reduction), f"{treatment}, reduced to {n_features} features"
+        reading, treatment = (
+            WordsReading(words, reduction),
+            f"{treatment}, reduced to {n_features} features",
+        )
     return _Column(name, "text", treatment, n_missing, reading.named(name, weights), reading)
 
 
@@ -465,7 +520,9 @@ def as_texts(series: pd.Series) -> pd.Series:
 def is_number(series: pd.Series) -> bool:
     """Return whether a column holds numbers, or lengths of time, as such."""
     types, dtype = pd.api.types, series.dtype
-    real = dtype.kind in "biuf" or (types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype))
+    real = dtype.kind in "biuf" or (
+        types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    )
     return real or types.infer_dtype(series, skipna=True).startswith("timedelta")
 
 
@@ -535,8 +592,12 @@ class LevelsReading:
     def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's text, and a feature for each category at every text."""
         codes, texts = numbers.text_levels(series)
-        own = pd.Index(self.levels, dtype=object).get_indexer_for(texts)  # -1 of what is not among them
-        parts = {f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)}
+        own = pd.Index(self.levels, dtype=object).get_indexer_for(
+            texts
+        )  # -1 of what is not among them
+        parts = {
+            f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)
+        }
         if self.missing:
             parts[f"{name}: missing"] = pd.isna(texts).astype(float)
         return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
@@ -581,7 +642,10 @@ def date_parts(dates: Any) -> dict[str, Array]:
 def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:
     """Return features (n,) by their names, with the middle of each where it is not known."""
     known = {part: np.isfinite(found[part]) for part in middles}
-    return {f"{name}: {part}": np.where(known[part], found[part], middle) for part, middle in middles.items()}
+    return {
+        f"{name}: {part}": np.where(known[part], found[part], middle)
+        for part, middle in middles.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -694,19 +758,25 @@ class Encoder:
 
     def below(self, folder: str | Path) -> Encoder:
         """Return the same encoder for a table in another folder, below which its pictures are."""
-        seen = {k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None}
+        seen = {
+            k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None
+        }
         moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
         return replace(self, readings=self.readings | moved)
 
     def _check(self, frame: pd.DataFrame) -> None:
         if lacking := [name for name in self.columns if name not in frame.columns]:
-            raise ValueError(f"The table has no column {lacking[0]!r}, which the model was fitted with.")
+            raise ValueError(
+                f"The table has no column {lacking[0]!r}, which the model was fitted with."
+            )
 
     def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[str]:
         """Return notes on cells of later rows (n,): not read, limits, categories that the fit did not see."""
         self._check(frame)
         told = {name: getattr(self.readings[name], "notes", None) for name in self.columns}
-        return _notes(note(name, frame[name], rows) for name, note in told.items() if note and len(rows))
+        return _notes(
+            note(name, frame[name], rows) for name, note in told.items() if note and len(rows)
+        )
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

@@ -46,12 +46,24 @@ _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "
 _ENDINGS |= {"json lines": ".jsonl .ndjson", "json": ".json", "feather": ".feather"}
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 PACKED, JSON = (".gz", ".zip"), ("json", "json lines")
-_SWELLING = {"csv": 12, "tsv": 12, "json lines": 15, "json": 15, "parquet": 20, "feather": 8, "excel": 40}
+_SWELLING = {
+    "csv": 12,
+    "tsv": 12,
+    "json lines": 15,
+    "json": 15,
+    "parquet": 20,
+    "feather": 8,
+    "excel": 40,
+}
 _PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
 _BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
 _WHOLE, _LONGEST = re.compile(r"[-+]?\d+"), 18  # digits that an integer of 64 bits surely holds
 DELIMITERS = (",", ";", "\t", "|")
-_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 _CONTROL = set(range(9))  # bytes that no text holds
 _LONGEST_FIELD = 2**27
 _AROUND_NUMBER = re.compile(r"\D{0,12}\d[\d.,' \u00a0\u202f]*\D{0,12}")  # with a unit or a mark
@@ -70,7 +82,9 @@ class Delimited:
     mark: bytes = b""  # the byte order mark that the file began with, if any
     ends: bool = True  # whether the last record has a line end
     decimal: str = "point"  # how numbers are written
-    cells: dict[str, ColumnCells] = field(default_factory=dict)  # how the cells of each column were read
+    cells: dict[str, ColumnCells] = field(
+        default_factory=dict
+    )  # how the cells of each column were read
     unnamed: bool = False  # whether the first line holds data, so that the names are ours
 
 
@@ -94,11 +108,17 @@ class Table:
         if not isinstance(self.source, Delimited) or column not in self.frame.columns:
             return ColumnCells()
         place = list(self.frame.columns).index(column)
-        return replace(self.source.cells[column], texts=lambda: fields_of(self.source, [place])[place])
+        return replace(
+            self.source.cells[column], texts=lambda: fields_of(self.source, [place])[place]
+        )
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""
-        if isinstance(self.source, Delimited) and self.source.unnamed and name not in self.frame.columns:
+        if (
+            isinstance(self.source, Delimited)
+            and self.source.unnamed
+            and name not in self.frame.columns
+        ):
             raise ValueError(f"{self._unnamed} There is no column {name!r}.")
         if not isinstance(self.source, Workbook):
             return
@@ -139,7 +159,9 @@ class Table:
 
 def _uncomputed(name: Any, count: int) -> str:
     """Return that a column has formulas without a value."""
-    said = counted(count, "formula has no value stored and is", "formulas have no value stored and are")
+    said = counted(
+        count, "formula has no value stored and is", "formulas have no value stored and are"
+    )
     return f"{name!r}: {said} missing."
 
 
@@ -155,7 +177,9 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
     path = Path(path)
     kind, packed = kind_of(path)
     own = "".join(path.suffixes[-2:]) if packed else path.suffix
-    return path.with_name(f"{path.name.removesuffix(own)}-{word}{ending or (own if kind else '.csv')}")
+    return path.with_name(
+        f"{path.name.removesuffix(own)}-{word}{ending or (own if kind else '.csv')}"
+    )
 
 
 def memory_needed(path: str | Path) -> int:
@@ -172,7 +196,9 @@ def _list_bytes(path: str | Path) -> int:
         footer = parquet.read_metadata(path)
     except (pa.ArrowException, OSError):
         return 0
-    lists = [j for j in range(footer.num_columns) if footer.schema.column(j).max_repetition_level > 0]
+    lists = [
+        j for j in range(footer.num_columns) if footer.schema.column(j).max_repetition_level > 0
+    ]
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     return sum(group.column(j).total_uncompressed_size for group in groups for j in lists)
 
@@ -181,7 +207,9 @@ def memory_free() -> int | None:
     """Return the bytes of memory that are free, None where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        return next(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+        )
     except (OSError, StopIteration, ValueError):
         return None
 
@@ -190,8 +218,12 @@ def check_memory(path: str | Path) -> None:
     """Raise a MemoryError if a file is likely to need more memory than there is."""
     needed, free = memory_needed(path), memory_free()
     if free is not None and needed > free:
-        said = f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free"
-        raise MemoryError(f"{said}: drop columns or rows, or try it anyway with {option('force', True)}.")
+        said = (
+            f"{path} needs about {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free"
+        )
+        raise MemoryError(
+            f"{said}: drop columns or rows, or try it anyway with {option('force', True)}."
+        )
 
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
@@ -257,7 +289,9 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
     source: Any
     if kind in ("parquet", "feather"):
         try:
-            source = (parquet if kind == "parquet" else feather).read_table(pa.BufferReader(content))
+            source = (parquet if kind == "parquet" else feather).read_table(
+                pa.BufferReader(content)
+            )
         except pa.ArrowException as error:
             raise ValueError(f"is not a {kind.capitalize()} file, or is damaged") from error
         frame = to_pandas(source)
@@ -265,7 +299,9 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
         frame, source = read_workbook(content, sheet)
     elif kind == "json lines":
         source = [line for line in decode(content)[0].split("\n") if line.strip()]
-        frame = pd.DataFrame([json_object(line, number) for number, line in enumerate(source, start=1)])
+        frame = pd.DataFrame(
+            [json_object(line, number) for number, line in enumerate(source, start=1)]
+        )
     elif kind == "json":
         rows, source = _array_entries(decode(content)[0])
         frame = pd.DataFrame(rows)
@@ -342,7 +378,9 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
             how = f"quote fields that hold the delimiter {delimiter!r}"
             how = how if len(fields) > len(names) else "complete the record, or drop it"
             count = counted(len(fields), "field")
-            raise ValueError(f"has {count} in record {number} but {len(names)} in its header: {how}")
+            raise ValueError(
+                f"has {count} in record {number} but {len(names)} in its header: {how}"
+            )
     columns = np.array(records, dtype=object).reshape(len(records), len(names)).T
     prefer = decimal_sign(delimiter)
     series, decimals, cells = zip(*(_column(texts, prefer) for texts in columns), strict=True)
@@ -351,7 +389,9 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     line_end, ends = pairs[0][0][len(header) :] or "\n", pairs[-1][0].endswith(("\n", "\r"))
     decimal = "comma" if "comma" in decimals else "point"
     own = dict(zip(names, cells, strict=True))
-    return frame, Delimited(header, raw, delimiter, encoding, line_end, mark, ends, decimal, own, unnamed)
+    return frame, Delimited(
+        header, raw, delimiter, encoding, line_end, mark, ends, decimal, own, unnamed
+    )
 
 
 def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
@@ -369,20 +409,29 @@ def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
 
 def _sign_in_text(texts: AnyArray, prefer: str) -> str:
     """Return the decimal sign of texts that are numbers except for a few; the point if they are not."""
-    most = any("," in text for text in texts) and sum(map(bool, map(_AROUND_NUMBER.fullmatch, texts)))
+    most = any("," in text for text in texts) and sum(
+        map(bool, map(_AROUND_NUMBER.fullmatch, texts))
+    )
     if not most or 2 * most < len(texts):  # of names and long texts not each is read
         return "point"
     found = read_numbers(texts, prefer)
-    shown = any("," in text and np.isfinite(value) for text, value in zip(texts, found.values, strict=True))
+    shown = any(
+        "," in text and np.isfinite(value) for text, value in zip(texts, found.values, strict=True)
+    )
     return found.decimal if found.nearly_all and shown else "point"
 
 
 def _is_data(first: list[str], others: list[list[str]]) -> bool:
     """Return whether the first line holds data and no names: numbers above numbers, which do not rise or fall."""
-    cells = [["" if one.strip().casefold() in MISSING else one.strip() for one in line] for line in others]
+    cells = [
+        ["" if one.strip().casefold() in MISSING else one.strip() for one in line]
+        for line in others
+    ]
     columns = [[line[j] for line in cells if len(line) == len(first)] for j in range(len(first))]
     known = [[cell for cell in column if cell] for column in columns]
-    numbers = [j for j, column in enumerate(known) if column and all(map(_FIGURE.fullmatch, column))]
+    numbers = [
+        j for j, column in enumerate(known) if column and all(map(_FIGURE.fullmatch, column))
+    ]
     heads = [head for head in (first[j].strip() for j in numbers) if head.casefold() not in MISSING]
     if len(others) < 3 or not heads or not all(map(_FIGURE.fullmatch, heads)):
         return False
@@ -401,7 +450,9 @@ def decimal_sign(delimiter: str) -> str:
 
 def fields_of(source: Delimited, places: list[int]) -> dict[int, list[str]]:
     """Return the fields of some columns, as they were given."""
-    records = [split_record(record, source.delimiter) for record in source.records] if places else []
+    records = (
+        [split_record(record, source.delimiter) for record in source.records] if places else []
+    )
     return {place: [fields[place] for fields in records] for place in places}
 
 
@@ -449,7 +500,9 @@ def append_columns(source: Delimited, new: pd.DataFrame, file: BinaryIO) -> None
         file.write(line.encode(source.encoding))
 
 
-def write_delimited(frame: pd.DataFrame, file: BinaryIO, delimiter: str, source: Delimited | None) -> None:
+def write_delimited(
+    frame: pd.DataFrame, file: BinaryIO, delimiter: str, source: Delimited | None
+) -> None:
     """Write a frame as UTF-8 text, after the fields of a text that was given in another form, if there is one."""
     given = [] if source is None else [source.header, *source.records]
     for place, fields in enumerate(_records_of(frame)):
@@ -545,7 +598,9 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
     if name is None:
         raise ValueError(f"has no sheet {wanted!r}, but {', '.join(map(repr, sheets[:8]))}")
     rows = _rows(stored[name])
-    others = {title: _names(next(iter(stored[title].values), ())) for title in sheets if title != name}
+    others = {
+        title: _names(next(iter(stored[title].values), ())) for title in sheets if title != name
+    }
     if not rows:
         full = [title for title in others if _rows(stored[title])]
         hint = f"; name another, such as {option('sheet', full[0])}" if full else ""
@@ -589,15 +644,25 @@ def check_fits(path: str | Path, table: Table, more: int = 10) -> None:
         return
     frame = table.frame
     columns = [frame[name] for name in frame.columns if frame[name].dtype.kind == "O"]
-    long = [c.name for c in columns if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in c)]
-    most = f"column {long[0]!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters" if long else ""
+    long = [
+        c.name
+        for c in columns
+        if any(isinstance(cell, str) and len(cell) > LONGEST_TEXT for cell in c)
+    ]
+    most = (
+        f"column {long[0]!r}: a cell of a sheet has at most {LONGEST_TEXT:,} characters"
+        if long
+        else ""
+    )
     if len(frame) + 1 > MOST_ROWS or frame.shape[1] + more > MOST_COLUMNS:
         most = f"the table: a sheet has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns"
     if most:
         raise ValueError(f"{path} cannot hold {most}. Write .csv or .parquet.")
 
 
-def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame, width: int) -> None:
+def write_workbook(
+    file: BinaryIO, source: Workbook | None, frame: pd.DataFrame, width: int
+) -> None:
     """Write a frame beside the first `width` columns of a sheet, or into a new workbook."""
     openpyxl = _openpyxl("Writing Excel needs openpyxl: {}, or write CSV.")
     book = openpyxl.Workbook() if source is None else source.book
@@ -612,7 +677,9 @@ def write_workbook(file: BinaryIO, source: Workbook | None, frame: pd.DataFrame,
 def _put(cell: Any, value: Any) -> None:
     """Put a value into a cell; as text what a sheet cannot hold: long whole numbers, time zones, infinities."""
     value = plain_cell(value)
-    if isinstance(value, dt.datetime | dt.time) and (value.tzinfo or getattr(value, "year", 1900) < 1900):
+    if isinstance(value, dt.datetime | dt.time) and (
+        value.tzinfo or getattr(value, "year", 1900) < 1900
+    ):
         value = value.isoformat()
     fits = isinstance(value, bool | int | float | dt.date | dt.time | dt.timedelta | None)
     if not fits or (isinstance(value, int) and abs(value) > 2**53):
@@ -626,7 +693,12 @@ def _put(cell: Any, value: Any) -> None:
 
 def plain_cell(value: Any) -> Any:
     """Return a value as a cell of a sheet or a JSON object takes it: None if missing, infinities as text."""
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+    if (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float) and np.isnan(value))
+    ):
         return None
     if isinstance(value, float) and np.isinf(value):
         return "inf" if value > 0 else "-inf"
@@ -678,7 +750,9 @@ def _write(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
             given = source if isinstance(source, Delimited) else None
             write_delimited(new if given else _joined(table, new), file, delimiter, given)
     elif kind in ("parquet", "feather"):
-        rows = with_columns(source if isinstance(source, pa.Table) else arrow_table(exact(table)), new)
+        rows = with_columns(
+            source if isinstance(source, pa.Table) else arrow_table(exact(table)), new
+        )
         if kind == "parquet":
             parquet.write_table(rows, file)
         else:
@@ -690,7 +764,11 @@ def _write(file: BinaryIO, kind: str, table: Table, new: pd.DataFrame) -> None:
         new = new.apply(lambda one: one.mask(one.abs() == np.inf) if one.dtype.kind == "f" else one)
         rows = _json_rows(new if table.kind in JSON else _joined(table, new))
         rows = list(map(extended_object, source, rows)) if table.kind in JSON else rows
-        text = "[\n" + ",\n".join(rows) + "\n]\n" if kind == "json" else "".join(f"{row}\n" for row in rows)
+        text = (
+            "[\n" + ",\n".join(rows) + "\n]\n"
+            if kind == "json"
+            else "".join(f"{row}\n" for row in rows)
+        )
         file.write(text.encode())
 
 
@@ -705,7 +783,9 @@ def exact(table: Table) -> pd.DataFrame:
         return _exact_delimited(table.frame, source)
     if table.kind in JSON:
         rows = [json.loads(text) for text in source]
-        return pd.DataFrame({name: _objects([row.get(name) for row in rows]) for name in table.frame.columns})
+        return pd.DataFrame(
+            {name: _objects([row.get(name) for row in rows]) for name in table.frame.columns}
+        )
     if table.kind in ("parquet", "feather"):
         return pd.DataFrame(source.to_pandas(ignore_metadata=True, integer_object_nulls=True))
     return table.frame
@@ -741,7 +821,10 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
     for name, column in columns.items():
         types = {type(cell) for cell in column.dropna()} if column.dtype == object else set()
         try:
-            if len(types) > 1 and not types <= {int, float}:  # Arrow would take the time of day from some
+            if len(types) > 1 and not types <= {
+                int,
+                float,
+            }:  # Arrow would take the time of day from some
                 raise TypeError
             pa.array(column, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -751,5 +834,7 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
 
 def _json_rows(frame: pd.DataFrame) -> list[str]:
     columns = [[plain_cell(value) for value in frame[name].tolist()] for name in frame.columns]
-    rows = [dict(zip(map(str, frame.columns), row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = [
+        dict(zip(map(str, frame.columns), row, strict=True)) for row in zip(*columns, strict=True)
+    ]
     return [json.dumps(row, ensure_ascii=False, default=str) for row in rows]

@@ -20,21 +20,54 @@ from transduce.core.words import counted, option
 # Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
 IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
 MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
-HOLES = MISSING | {"-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#", "unknown", "missing", "blank"}
-HOLES |= {"empty", "undefined", "not available", "not known", "not determined", "no data", "n.d.", "n.d"}
+HOLES = MISSING | {
+    "-",
+    "--",
+    "---",
+    "–",
+    "—",
+    ".",
+    "..",
+    "...",
+    "…",
+    "*",
+    "#",
+    "unknown",
+    "missing",
+    "blank",
+}
+HOLES |= {
+    "empty",
+    "undefined",
+    "not available",
+    "not known",
+    "not determined",
+    "no data",
+    "n.d.",
+    "n.d",
+}
 HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"}
-_NOTHING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "None"))  # as most programs write a missing cell
+_NOTHING = frozenset(
+    ("", "NA", "N/A", "NaN", "nan", "null", "None")
+)  # as most programs write a missing cell
 _CODE = re.compile(r"\n\s*[-+]?0\d")  # such as 007
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _PLAIN_CELL = {"point": f"^({_PLAIN.pattern})$", "comma": r"^[-+]?(\d+,?\d*|,\d+)$"}
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
-_SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}  # in the order in which they are tried
+_SIGNS = {
+    "point": ("point", "comma"),
+    "comma": ("comma", "point"),
+}  # in the order in which they are tried
 _NUMBER = {
-    decimal: re.compile(rf"[-+]?([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?")
+    decimal: re.compile(
+        rf"[-+]?([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
+    )
     for decimal, group in _GROUP.items()
 }
-_AMOUNT = re.compile(r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)")
+_AMOUNT = re.compile(
+    r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)"
+)
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _BEFORE = re.compile(r"[^\w\s(<>≤≥~≈]?|[A-Z]{3}|[A-Z]{0,2}\$")
 _AFTER = re.compile(r"[^\d\s]{0,8}|(mm|cm|m|km|in|ft|yd)\^?[23]")
@@ -44,21 +77,32 @@ _ABOUT = re.compile(
 )
 _SPELLED = re.compile(rf"[^\d\s]+( [^\d\s]+)?|{_AFTER.pattern}")
 _SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
-_SAME_UNIT += "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
+_SAME_UNIT += (
+    "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
+)
 _SAME_UNIT += "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer"
 _SAME_UNIT += "|cm centimetre centimeter|mm millimetre"
 _UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
 _MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
 _MEANT = re.compile(r"[^\W\d]|[%‰°€$£¥₹]")  # in units, not in marks such as * and ²
 _ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
-_SENTINEL = re.compile(r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30")
+_SENTINEL = re.compile(
+    r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30"
+)
 FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
 LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
-_MARK = re.compile(r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)")
-_NEGATIVE = re.compile(r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})")
+_MARK = re.compile(
+    r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)"
+)
+_NEGATIVE = re.compile(
+    r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})"
+)
 _NAMED, _GONE = "names, with a feature that says so", "taken as missing, since"
-_LIMITS = (f"cell was read as the limit that it {_NAMED}", f"cells were read as the limit that each {_NAMED}")
+_LIMITS = (
+    f"cell was read as the limit that it {_NAMED}",
+    f"cells were read as the limit that each {_NAMED}",
+)
 _MOST_NAMED, _LONGEST = 5, 60
 _FAR, _MOST_FAR = 1000.0, 3
 
@@ -71,7 +115,9 @@ class NumberCells:
     side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
     unit: str = ""  # what is written beside all of them
     decimal: str = "point"  # or "comma"
-    mended: list[int] = field(default_factory=list)  # rows whose cell is a number with a mark, or in brackets
+    mended: list[int] = field(
+        default_factory=list
+    )  # rows whose cell is a number with a mark, or in brackets
     unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
     n_present: int = 0  # cells that are not holes
 
@@ -103,13 +149,17 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     known = pd.Series(units[codes]).mode()
     unit = str(known.iloc[0]) if len(known) else ""
     every = [amount["number"].strip() if amount else "" for amount in amounts]
-    readings = {sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]}
+    readings = {
+        sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]
+    }
     # Where those of the unit leave the sign open, as "1.500 €" does, all others decide, as "900,50 EUR".
     good = {sign: np.isfinite(values)[codes] for sign, values in readings.items()}
     ours = (units == unit)[codes]
     best = max(good, key=lambda sign: ((good[sign] & ours).sum(), good[sign].sum()))
     values = np.array([number_of(text, best, unit) for text in levels])
-    found.values[~missing] = np.where(np.isfinite(values), values, np.nan)[codes]  # 1e400 is not a number
+    found.values[~missing] = np.where(np.isfinite(values), values, np.nan)[
+        codes
+    ]  # 1e400 is not a number
     return replace(found, decimal=best, unit=unit)
 
 
@@ -162,9 +212,13 @@ def number_text(value: float, decimal: str = "point") -> str:
 def number_texts(values: Array, decimal: str = "point") -> Any:
     """Return numbers (n,) as an Arrow array of such texts."""
     size = np.abs(values)
-    usual = (size == 0.0) | ((size >= 1e-4) & (size < 1e10))  # of others Arrow writes another exponent
+    usual = (size == 0.0) | (
+        (size >= 1e-4) & (size < 1e10)
+    )  # of others Arrow writes another exponent
     texts = pa.array(np.where(usual, values + 0.0, 0.0)).cast(pa.string())
-    texts = pc.replace_with_mask(texts, ~usual, pa.array(map(number_text, values[~usual]), pa.string()))
+    texts = pc.replace_with_mask(
+        texts, ~usual, pa.array(map(number_text, values[~usual]), pa.string())
+    )
     return pc.replace_substring(texts, ".", ",") if decimal == "comma" else texts
 
 
@@ -215,10 +269,14 @@ def read_numbers(
         # As where many say "3 rooms", others 3; a single "3 kg" may say that others are not.
         units = units_in(cells[odd])
         found = replace(found, unit=units[0] if len(units) == 1 else "")
-    values, side = read_cells(pd.Series(cells[odd], dtype=object), found.decimal, found.unit, anywhere)
+    values, side = read_cells(
+        pd.Series(cells[odd], dtype=object), found.decimal, found.unit, anywhere
+    )
     found.values[odd], found.side[odd] = values, side
     mended, unread = odd[~np.isnan(values) & (side == 0)].tolist(), odd[np.isnan(values)].tolist()
-    n_holes = sum(not isinstance(cell, str) or cell.strip().lower() in HOLES for cell in cells[rest])
+    n_holes = sum(
+        not isinstance(cell, str) or cell.strip().lower() in HOLES for cell in cells[rest]
+    )
     return replace(found, mended=mended, unread=unread, n_present=len(cells) - n_holes)
 
 
@@ -228,7 +286,9 @@ def units_in(texts: Iterable[Any]) -> list[str]:
     for text, count in Counter(text for text in texts if isinstance(text, str)).items():
         amount = _AMOUNT.fullmatch(_ABOUT.sub("", text.strip()))
         if amount is not None and (unit := _one_unit(amount)) and _MEANT.search(unit):
-            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += count
+            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += (
+                count
+            )
     ordered = sorted(spelled, key=lambda unit: (-spelled[unit].total(), unit))
     return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
 
@@ -246,17 +306,23 @@ def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
     return np.asarray(codes), levels
 
 
-def read_cells(column: pd.Series, decimal: str, unit: str, anywhere: bool = False) -> tuple[Array, AnyArray]:
+def read_cells(
+    column: pd.Series, decimal: str, unit: str, anywhere: bool = False
+) -> tuple[Array, AnyArray]:
     """Return the numbers in cells under a given reading, NaN for the rest, and on which side of each the truth is."""
     values, side = np.full(len(column), np.nan), np.zeros(len(column), dtype=int)
     others = np.ones(len(column), dtype=bool)
     if not unit and pd.api.types.is_string_dtype(column):  # then most cells are plain numbers
         cells = pc.utf8_trim_whitespace(pa.array(column, pa.large_string(), from_pandas=True))
         plain = pc.match_substring_regex(cells, _PLAIN_CELL[decimal])
-        values = np.array(pc.replace_substring(pc.if_else(plain, cells, None), ",", ".").cast(pa.float64()))
+        values = np.array(
+            pc.replace_substring(pc.if_else(plain, cells, None), ",", ".").cast(pa.float64())
+        )
         others = ~np.array(pc.fill_null(plain, True)) | np.isinf(values)
     codes, levels = text_levels(column[others])
-    read = [(np.nan, 0) if text is None else _mended(text, decimal, unit, anywhere) for text in levels]
+    read = [
+        (np.nan, 0) if text is None else _mended(text, decimal, unit, anywhere) for text in levels
+    ]
     values[others], side[others] = np.array(read).T[:, codes]
     return values, side
 
@@ -266,7 +332,11 @@ def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple
     limit = LIMIT.fullmatch(text)
     if limit is not None:
         value, side = _mended(limit["rest"], decimal, unit, anywhere)
-        return (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1) if not side else (np.nan, 0)
+        return (
+            (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1)
+            if not side
+            else (np.nan, 0)
+        )
     negative = _NEGATIVE.fullmatch(text)
     if negative is not None and "-" not in text:  # as in accounts
         text = f"{negative['before']}-{negative['number']}{negative['after']}"
@@ -278,7 +348,9 @@ def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple
     inside = _ANY_NUMBER.findall(text) if anywhere else []
     words += [inside[0].rstrip(".,'")] if len(inside) == 1 else []
     units = dict.fromkeys((unit, ""))
-    readings = (number_of(word, sign, own) for word in words for sign in _SIGNS[decimal] for own in units)
+    readings = (
+        number_of(word, sign, own) for word in words for sign in _SIGNS[decimal] for own in units
+    )
     return next((value for value in readings if np.isfinite(value)), np.nan), 0
 
 
@@ -319,7 +391,9 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
     """Return a table of plain types in which the cells that hold one of these values are empty."""
     texts = {str(word).strip().lower() for word in words}
-    numbers = [value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)]
+    numbers = [
+        value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)
+    ]
 
     def is_one(cell: Any) -> bool:
         if isinstance(cell, str):
@@ -353,12 +427,20 @@ def _plain(column: pd.Series) -> pd.Series:
     """Return Arrow's dates, times and durations as those of pandas, decimals as floats, periods and so on as text."""
     kind, odd = column.dtype, pd.PeriodDtype | pd.IntervalDtype
     if kind == "object":
-        return column.astype(float) if pd.api.types.infer_dtype(column, skipna=True) == "decimal" else column
+        return (
+            column.astype(float)
+            if pd.api.types.infer_dtype(column, skipna=True) == "decimal"
+            else column
+        )
     if isinstance(kind, pd.ArrowDtype) and pa.types.is_temporal(kind.pyarrow_dtype):
         return column.array.__arrow_array__().to_pandas().set_axis(column.index)
     if isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, odd):
         return column.cat.rename_categories(kind.categories.astype(str))
-    return column.astype(str).astype(object).mask(column.isna(), None) if isinstance(kind, odd) else column
+    return (
+        column.astype(str).astype(object).mask(column.isna(), None)
+        if isinstance(kind, odd)
+        else column
+    )
 
 
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
@@ -366,7 +448,9 @@ def named_cells(cells: Iterable[tuple[str, int]]) -> str:
     rows: dict[str, list[int]] = {}
     for text, row in cells:
         rows.setdefault(text, []).append(row + 1)
-    said = [f"{shortened(text)!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
+    said = [
+        f"{shortened(text)!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]
+    ]
     others = counted(len(rows) - _MOST_NAMED, "other")
     return ", ".join(said) + (f", and {others}" if len(rows) > _MOST_NAMED else "")
 
@@ -384,7 +468,11 @@ def _rows(where: list[int]) -> str:
 
 
 def cell_notes(
-    name: Any, texts: AnyArray, found: NumberCells, rows: AnyArray, limits: tuple[str, str] = _LIMITS
+    name: Any,
+    texts: AnyArray,
+    found: NumberCells,
+    rows: AnyArray,
+    limits: tuple[str, str] = _LIMITS,
 ) -> list[str]:
     """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
     brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
@@ -392,7 +480,11 @@ def cell_notes(
     kinds = (
         (np.flatnonzero(found.side).tolist(), *limits),
         (found.mended, f"cell was {read.format('it')}", f"cells were {read.format('each')}"),
-        (found.unread, f"cell was {_GONE} it is not a number", f"cells were {_GONE} they are not numbers"),
+        (
+            found.unread,
+            f"cell was {_GONE} it is not a number",
+            f"cells were {_GONE} they are not numbers",
+        ),
     )
     notes = []
     for places, one, many in kinds:
@@ -402,7 +494,9 @@ def cell_notes(
     return notes
 
 
-def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool) -> list[str]:
+def value_notes(
+    name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool
+) -> list[str]:
     """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
     if not marks:
         return far_note(name, values, rows)
@@ -437,7 +531,9 @@ def n_far(ordered: Array) -> int:
     size = float(np.abs(ends).max()) or 1.0  # nothing is too large then
     middle = median(ordered[(n - 1) // 2 : n // 2 + 1] / size)
     sizes = np.sort(np.abs(ends / size - middle))[::-1]
-    return max((k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]), default=0)
+    return max(
+        (k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]), default=0
+    )
 
 
 def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
@@ -462,15 +558,22 @@ def holds_code(texts: pd.Series) -> bool:
     if not zero.any():
         return False
     digits = words[words.str.fullmatch(r"\d+")]
-    return bool(zero.mean() > 1.0 - NEARLY or (len(digits) == len(words) and digits.str.len().nunique() == 1))
+    return bool(
+        zero.mean() > 1.0 - NEARLY
+        or (len(digits) == len(words) and digits.str.len().nunique() == 1)
+    )
 
 
 # ----------------------------------------------------------------------------------------- dates, times, durations
 
 _CLOCK = re.compile(r"(\d{1,4}):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 _DAYS = "%Y-%m-%d|%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%Y-%m|%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d-%b-%Y"
-_DAYS += "|%B %Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%m-%y|%d-%b-%y|%a, %d %b %Y|%A, %d %B %Y|%A, %B %d, %Y"
-_TIMES = [f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")]
+_DAYS += (
+    "|%B %Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%m-%y|%d-%b-%y|%a, %d %b %Y|%A, %d %B %Y|%A, %B %d, %Y"
+)
+_TIMES = [
+    f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")
+]
 _TIMES = ["", *_TIMES, " %I:%M %p", " %I:%M:%S %p"]
 _DIGITS = "%Y%m%d"  # dates such as 20240131, in text and as numbers
 _SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -486,7 +589,9 @@ class Moments:
     step: str = "us"  # the coarsest unit whose multiples all labels are: Y, M, D, h, m, s, ms or us
     padded: bool = True  # whether texts have zeros before single digits
     case: str = ""  # "upper" or "lower", if letters are all so
-    century: int = 10_000  # years of two digits from here on are meant to be a hundred years earlier
+    century: int = (
+        10_000  # years of two digits from here on are meant to be a hundred years earlier
+    )
 
     @classmethod
     def of(cls, column: pd.Series, *, dates: bool = True) -> Moments | None:
@@ -496,11 +601,19 @@ class Moments:
         if kinds in ({datetime.date}, {datetime.time}):
             found = cls(kinds.pop().__name__)
         elif kinds and all(issubclass(kind, datetime.date | datetime.timedelta) for kind in kinds):
-            usual = "timedelta64[us]" if issubclass(kinds.pop(), datetime.timedelta) else "datetime64[us]"
+            usual = (
+                "timedelta64[us]"
+                if issubclass(kinds.pop(), datetime.timedelta)
+                else "datetime64[us]"
+            )
             found = cls(str(known.dtype) if known.dtype.kind in "mM" else usual)
         elif kinds == {str} and (style := _style(known.str.strip(), dates)):
             found = cls("text", style)
-        elif kinds <= {int, float} and column.dtype != "category" and known.between(1.6e7, 2.1e7).all():
+        elif (
+            kinds <= {int, float}
+            and column.dtype != "category"
+            and known.between(1.6e7, 2.1e7).all()
+        ):
             if not _are_digits(_digits(known)):
                 return None
             found = cls("number", _DIGITS)
@@ -514,7 +627,9 @@ class Moments:
         if found.cells != "text":
             return found
         texts = known[moments.index].str.strip()
-        case = next((case for case in ("upper", "lower") if getattr(texts.str, f"is{case}")().all()), "")
+        case = next(
+            (case for case in ("upper", "lower") if getattr(texts.str, f"is{case}")().all()), ""
+        )
         found = replace(found, case=case)
         return replace(found, padded=found.written(found.numbers(texts)).tolist() == texts.tolist())
 
@@ -541,7 +656,9 @@ class Moments:
             return column
         if self.style == "clock" or self.cells == "time":
             parts = column.astype(str).str.strip().str.extract(f"^{_CLOCK.pattern}$").astype(float)
-            return pd.to_timedelta(3600.0 * parts[0] + 60.0 * parts[1] + parts[2].fillna(0.0), unit="s")
+            return pd.to_timedelta(
+                3600.0 * parts[0] + 60.0 * parts[1] + parts[2].fillna(0.0), unit="s"
+            )
         if not self.dates:
             return pd.to_timedelta(column, errors="coerce")
         texts = column.str.strip() if self.cells == "text" else column
@@ -554,7 +671,9 @@ class Moments:
         """Return cells as numbers; NaN where one is missing, or neither a date nor a duration."""
         moments = self._moments(column)
         if self.dates and moments.dt.tz is not None:
-            moments = moments.dt.tz_localize(None) if self.unit == "days" else moments.dt.tz_convert(None)
+            moments = (
+                moments.dt.tz_localize(None) if self.unit == "days" else moments.dt.tz_convert(None)
+            )
         spans = moments - pd.Timestamp(_EPOCH) if self.dates else moments
         return spans.dt.total_seconds().to_numpy(float) / (86400.0 if self.unit == "days" else 1.0)
 
@@ -582,7 +701,11 @@ class Moments:
     def shown(self, number: float) -> str:
         """Return a number as a text for reading."""
         cell = self.written(np.array([number]))[0]
-        return f"{cell:%Y-%m-%d}" if self.dates and self.unit == "days" and not self.style else str(cell)
+        return (
+            f"{cell:%Y-%m-%d}"
+            if self.dates and self.unit == "days" and not self.style
+            else str(cell)
+        )
 
     def _stepped(self, seconds: Array, way: Callable[[Array], Array]) -> AnyArray:
         """Return multiples of the step, from 1970 on; what is off by rounding alone stays where it is."""
@@ -611,7 +734,9 @@ class Moments:
             text = text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
             return int(text) if self.cells == "number" else text
         minutes, rest = divmod((moment - _EPOCH).total_seconds(), 60)
-        seconds = "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
+        seconds = (
+            "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
+        )
         text = f"{int(minutes // 60):02d}:{int(minutes % 60):02d}{seconds}"
         return text if self.padded else text.removeprefix("0")
 
@@ -647,7 +772,10 @@ def _style(texts: pd.Series, dates: bool) -> str:
     end = some.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
     marks = set(some.map(_marks))
     for style in (f"{day}{time}{end}" for day in _DAYS.split("|") for time in _TIMES):
-        if _marks(style) in marks and pd.to_datetime(some, format=style, errors="coerce").notna().any():
+        if (
+            _marks(style) in marks
+            and pd.to_datetime(some, format=style, errors="coerce").notna().any()
+        ):
             shares[style] = pd.to_datetime(texts, format=style, errors="coerce").notna().mean()
     style = max(shares, key=lambda one: shares[one], default="")  # of equal ones the first
     return style if shares.get(style, 0.0) >= NEARLY else ""
@@ -662,7 +790,9 @@ def _step(moments: pd.Series) -> str:
     """Return the coarsest unit whose multiples all dates, in their zone, or durations are."""
     if moments.dtype.kind == "m":
         steps = {step: moments.dt.total_seconds() / size for step, size in _SECONDS.items()}
-        return next((step for step, n in steps.items() if np.allclose(n, n.round(), rtol=0.0)), "us")
+        return next(
+            (step for step, n in steps.items() if np.allclose(n, n.round(), rtol=0.0)), "us"
+        )
     dates = moments.dt.tz_localize(None).to_numpy("datetime64[us]")
     units = [*("YM" if len(np.unique(dates)) >= 5 else ""), *_SECONDS]
     return next(unit for unit in units if (dates.astype(f"datetime64[{unit}]") == dates).all())

@@ -57,8 +57,12 @@ class PartFiles:
     delimiter: str  # of texts
     row_bytes: float  # about how many bytes a row takes in memory
     index: tuple[str, ...] = ()  # columns that are the index of stored pandas frames
-    by_folder: tuple[str, ...] = ()  # columns that the names of folders give, as in ``region=EU/0.parquet``
-    metadata: dict[bytes, bytes] | None = None  # what the first file says of its index, if it has one
+    by_folder: tuple[
+        str, ...
+    ] = ()  # columns that the names of folders give, as in ``region=EU/0.parquet``
+    metadata: dict[bytes, bytes] | None = (
+        None  # what the first file says of its index, if it has one
+    )
 
     @property
     def n_rows(self) -> int:
@@ -78,7 +82,9 @@ class PartFiles:
                     rows = pa.Table.from_batches([batch])
                     for name, value in zip(self.by_folder, part.folder_values, strict=True):
                         kind = self.schema.field(name).type
-                        rows = rows.append_column(name, pa.repeat(pa.scalar(value, kind), len(rows)))
+                        rows = rows.append_column(
+                            name, pa.repeat(pa.scalar(value, kind), len(rows))
+                        )
                     yield rows.select(self.schema.names).cast(self.schema)
         except pa.ArrowException as error:
             raise ValueError(f"{part.file} cannot be read: it is damaged.") from error
@@ -97,9 +103,15 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
     given = Path(pattern)
     if given.is_dir():
-        found = [path for path in given.rglob("*") if path.is_file() and tables.kind_of(path)[0] in STREAMED]
+        found = [
+            path
+            for path in given.rglob("*")
+            if path.is_file() and tables.kind_of(path)[0] in STREAMED
+        ]
         words = {path: path.relative_to(given).parts for path in found}
-        found = [path for path in found if not any(word.startswith((".", "_")) for word in words[path])]
+        found = [
+            path for path in found if not any(word.startswith((".", "_")) for word in words[path])
+        ]
         missing = f"The folder {pattern} holds no table (CSV, TSV, Parquet or JSON lines)."
     else:
         names = [pattern] if given.exists() else glob.glob(pattern, recursive=True)
@@ -113,7 +125,9 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     for path in files:
         own = tables.kind_of(path)[0]
         if own not in STREAMED:
-            raise ValueError(f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can.")
+            raise ValueError(
+                f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can."
+            )
         if own != kind:
             differ = f"{files[0]} and {path} are of different kinds"
             raise ValueError(f"{differ}: a table in parts has files of one kind.")
@@ -130,7 +144,9 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
     schema = _common(files, [own.remove_metadata() for own in stored])
     n_rows = sum(footer.num_rows for footer in footers)
     if n_rows == 0:
-        raise ValueError(f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows.")
+        raise ValueError(
+            f"{files[0]} holds no rows." if len(files) == 1 else "The files hold no rows."
+        )
     by_folder = tuple(name for name in named if name not in schema.names)
     for name in by_folder:
         whole = any(isinstance(value, int) for value in named[name])
@@ -142,7 +158,9 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
             name = f"part-{len(parts):05d}-{given.name.split('.')[0]}"
             parts.append(Part(len(parts), path, groups, rows, name, values))
     index = tuple(
-        name for name in tables.stored_index(stored[0]) if all(name in tables.stored_index(s) for s in stored)
+        name
+        for name in tables.stored_index(stored[0])
+        if all(name in tables.stored_index(s) for s in stored)
     )
     metadata = {b"pandas": stored[0].metadata[b"pandas"]} if index else None
     n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
@@ -150,7 +168,9 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
     return PartFiles(kind, files, schema, tuple(parts), *about)
 
 
-def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> dict[str, list[Any]]:
+def values_in_folders(
+    pattern: str, files: tuple[Path, ...], *, typed: bool
+) -> dict[str, list[Any]]:
     """Return what folders such as ``region=EU`` say about each file, by column; whole numbers as such if `typed`."""
     words, given = Path(pattern).parts, Path(pattern).exists()
     n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
@@ -159,13 +179,17 @@ def values_in_folders(pattern: str, files: tuple[Path, ...], *, typed: bool) -> 
         pairs = [word.partition("=") for word in path.parts[n_fixed:-1] if "=" in word]
         texts = {unquote(key): unquote(value) for key, _, value in pairs}
         found.append({key: None if text == _NO_VALUE else text for key, text in texts.items()})
-    odd = next((path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None)
+    odd = next(
+        (path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None
+    )
     if odd is not None:
         said = f"The folders of {files[0]} and {odd} name different columns"
         raise ValueError(f"{said}: let all have folders such as region=EU.")
     columns: dict[str, list[Any]] = {name: [own[name] for own in found] for name in found[0]}
     for name, values in columns.items():
-        if typed and all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values):
+        if typed and all(
+            value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values
+        ):
             columns[name] = [None if value is None else int(value) for value in values]
     return columns
 
@@ -175,7 +199,9 @@ def _footer(path: Path, given: Path) -> Any:
     try:
         return parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{given} cannot be read: it is damaged, or not a Parquet file.") from error
+        raise ValueError(
+            f"{given} cannot be read: it is damaged, or not a Parquet file."
+        ) from error
 
 
 def _runs(footer: Any) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -228,7 +254,11 @@ def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, .
         what = f"{path.resolve()}|{kind}|{delimiter}|{encoding}|{stat.st_size}|{stat.st_mtime_ns}"
         kept.append(work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet")
         if not kept[-1].exists():
-            texts = _json_batches(path) if kind == "json lines" else _csv_batches(path, delimiter, encoding)
+            texts = (
+                _json_batches(path)
+                if kind == "json lines"
+                else _csv_batches(path, delimiter, encoding)
+            )
             _keep(path, texts, kept[-1])
     return tuple(kept), delimiters[0]
 
@@ -263,24 +293,35 @@ def _keep(path: Path, batches: Iterator[pa.Table], target: Path) -> None:
                 raise ValueError(f"{path} holds no rows.")
             writer.close()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0].rstrip('.')}.") from error
+        raise ValueError(
+            f"{path} cannot be read: {str(error).splitlines()[0].rstrip('.')}."
+        ) from error
 
 
 def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table]:
-    names = tables.split_record(_head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter)
+    names = tables.split_record(
+        _head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter
+    )
     check_once(names, path)
-    stream, texts = pa.input_stream(str(path), compression="detect"), dict.fromkeys(names, pa.string())
+    stream, texts = (
+        pa.input_stream(str(path), compression="detect"),
+        dict.fromkeys(names, pa.string()),
+    )
     read = csv.ReadOptions(block_size=_BLOCK, encoding=encoding)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     convert = csv.ConvertOptions(column_types=texts, null_values=[""], strings_can_be_null=True)
-    yield from (pa.Table.from_batches([batch]) for batch in csv.open_csv(stream, read, parse, convert))
+    yield from (
+        pa.Table.from_batches([batch]) for batch in csv.open_csv(stream, read, parse, convert)
+    )
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
     """Yield the values of JSON lines as text, with each line as it was written; all files have the same keys."""
     rows = _json_rows(path)
     while some := list(itertools.islice(rows, _GROUP_ROWS)):
-        yield pa.Table.from_pylist(some, schema=pa.schema([(name, pa.string()) for name in some[-1]]))
+        yield pa.Table.from_pylist(
+            some, schema=pa.schema([(name, pa.string()) for name in some[-1]])
+        )
 
 
 def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
@@ -326,18 +367,29 @@ class PartWriter:
     def _write_lines(self, batch: pa.Table, new: pd.DataFrame) -> None:
         additions = tables.with_columns(batch.select(self._files.by_folder), new).to_pylist()
         for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
-            endless = [name for name, one in row.items() if isinstance(one, float) and not math.isfinite(one)]
-            text = tables.extended_object(line, json.dumps(row | dict.fromkeys(endless), ensure_ascii=False))
+            endless = [
+                name
+                for name, one in row.items()
+                if isinstance(one, float) and not math.isfinite(one)
+            ]
+            text = tables.extended_object(
+                line, json.dumps(row | dict.fromkeys(endless), ensure_ascii=False)
+            )
             self._file.write(f"{text}\n".encode())
 
     def _write_delimited(self, batch: pa.Table, new: pd.DataFrame) -> None:
         delimiter = self._files.delimiter
-        columns = [*batch.columns, *(tables.field_texts(new[name], self._decimal) for name in new.columns)]
+        columns = [
+            *batch.columns,
+            *(tables.field_texts(new[name], self._decimal) for name in new.columns),
+        ]
         if not self._file.tell():
             names = pa.array([*batch.column_names, *map(str, new.columns)], pa.string())
             self._file.write(f"{delimiter.join(_quoted(names, delimiter).to_pylist())}\n".encode())
         fields = [_quoted(column, delimiter) for column in columns]
-        rows = pc.binary_join_element_wise(*fields, delimiter, null_handling="replace", null_replacement="")
+        rows = pc.binary_join_element_wise(
+            *fields, delimiter, null_handling="replace", null_replacement=""
+        )
         self._file.write("\n".join([*rows.to_pylist(), ""]).encode())
 
     def close(self) -> None:

@@ -45,7 +45,10 @@ _IN_TEXT = re.compile(
 )
 FAULTS = {
     "absent": ("file is not there", "files are not there"),
-    "outside": ("file outside the folder was not opened", "files outside the folder were not opened"),
+    "outside": (
+        "file outside the folder was not opened",
+        "files outside the folder were not opened",
+    ),
     "broken": ("cell cannot be read as a picture", "cells cannot be read as pictures"),
     "large": ("picture is far too large", "pictures are far too large"),
 }
@@ -58,7 +61,9 @@ def holds_pictures(series: pd.Series) -> bool:
     cells = [content_of(series.iat[row]) for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
     cells = [cell for cell in cells if cell is not None]
     names = [cell.strip().lower() for cell in cells if isinstance(cell, str) and "\n" not in cell]
-    number = sum(isinstance(cell, bytes) for cell in cells) + sum(name.endswith(ENDINGS) for name in names)
+    number = sum(isinstance(cell, bytes) for cell in cells) + sum(
+        name.endswith(ENDINGS) for name in names
+    )
     return bool(cells) and number >= NEARLY * len(cells)
 
 
@@ -182,16 +187,24 @@ def picture_features(copies: AnyArray) -> AnyArray:
     cells = cells / np.sqrt(np.square(near).sum(axis=3, keepdims=True) + 1e-5)
     whole = np.sqrt(orientations.mean(axis=(1, 2)) / (strength[:, None] + 1e-4))
     shares = np.sqrt(_histogram(_pooled(colours, 32)))
-    pieces = np.array([[*_pieces(*pair)] for pair in zip(colours, grey, strict=True)], dtype=np.float32)
+    pieces = np.array(
+        [[*_pieces(*pair)] for pair in zip(colours, grey, strict=True)], dtype=np.float32
+    )
     groups = (_pooled(grey, 8), tint, cells, whole, shares, np.c_[np.sqrt(strength), pieces])
     # Rounded, so that the tints of a grey picture are 0.
-    return np.concatenate([group.reshape(n, -1) for group in groups], axis=1).astype(np.float32).round(4)
+    return (
+        np.concatenate([group.reshape(n, -1) for group in groups], axis=1)
+        .astype(np.float32)
+        .round(4)
+    )
 
 
 def _pooled(values: AnyArray, side: int) -> AnyArray:
     """Return the means of blocks, so that pictures have `side` rows and columns. Shapes: values (n, s, s, ...)."""
     n, size = values.shape[:2]
-    return values.reshape(n, side, size // side, side, size // side, *values.shape[3:]).mean(axis=(2, 4))
+    return values.reshape(n, side, size // side, side, size // side, *values.shape[3:]).mean(
+        axis=(2, 4)
+    )
 
 
 def _orientations(grey: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -207,7 +220,9 @@ def _orientations(grey: AnyArray) -> tuple[AnyArray, AnyArray]:
 def _histogram(colours: AnyArray) -> AnyArray:
     """Return how frequent 27 colours are, each pixel shared between the nearest. Returns shape (n, 27)."""
     levels = np.array([0.0, 0.5, 1.0], dtype=np.float32)
-    shares = np.clip(1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels), 0.0, None)
+    shares = np.clip(
+        1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels), 0.0, None
+    )
     pairs = shares[:, :, 0, :, None] * shares[:, :, 1, None, :]
     triples = np.einsum("npk,npl->nkl", pairs.reshape(*pairs.shape[:2], 9), shares[:, :, 2])
     return triples.reshape(len(colours), 27) / shares.shape[1]
@@ -215,7 +230,9 @@ def _histogram(colours: AnyArray) -> AnyArray:
 
 def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
     """Yield brightness, and in how many pieces, how much and in which colour a picture stands out from its border."""
-    border = np.median(np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0)
+    border = np.median(
+        np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0
+    )
     apart = np.abs(colours - border).max(axis=2)
     yield from (grey.mean(), grey.std(), np.sqrt(apart.mean()))
     for least in (0.15, 0.35):
@@ -251,22 +268,36 @@ def small_copies(series: pd.Series, folder: str) -> pd.Series:
 def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
     """Yield what a function makes of each picture, on all cores; nothing outside the folder is opened."""
     cells = series.tolist()
-    rows = [row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None]
-    with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool, stage("pictures") as report:
+    rows = [
+        row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None
+    ]
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+        stage("pictures") as report,
+    ):
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         for start in range(0, len(rows), AT_A_TIME):
             some = rows[start : start + AT_A_TIME]
-            yield from zip(some, pool.map(lambda row: read(_source(cells[row], folder)), some), strict=True)
+            yield from zip(
+                some, pool.map(lambda row: read(_source(cells[row], folder)), some), strict=True
+            )
             report((start + len(some)) / len(rows))
 
 
-def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int) -> list[str]:
+def picture_notes(
+    name: Any, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int
+) -> list[str]:
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
     was = counted(n_read, "picture was", "pictures were")
-    notes = [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
+    notes = (
+        [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
+    )
     where = f" Say below which folder they are with {option('pictures', 'FOLDER')}."
     for fault, words in FAULTS.items():
-        places = sorted((row for row, one in enumerate(faults) if one == fault), key=lambda row: rows[row])
+        places = sorted(
+            (row for row, one in enumerate(faults) if one == fault), key=lambda row: rows[row]
+        )
         if places:
             named = named_cells((name_of(series.iat[row]), int(rows[row])) for row in places)
             hint = where if fault in ("absent", "outside") and len(places) > n_read else ""
@@ -276,7 +307,10 @@ def picture_notes(name: Any, series: pd.Series, faults: list[str], rows: AnyArra
 
 def preview(content: bytes | Path) -> bytes | None:
     """Return a picture as a PNG that any browser shows, None if it cannot be read."""
-    picture, file = _seen(io.BytesIO(content) if isinstance(content, bytes) else content), io.BytesIO()
+    picture, file = (
+        _seen(io.BytesIO(content) if isinstance(content, bytes) else content),
+        io.BytesIO(),
+    )
     if isinstance(picture, str):
         return None
     picture.thumbnail((PREVIEW, PREVIEW))

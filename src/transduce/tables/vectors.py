@@ -19,9 +19,14 @@ from transduce.tables.pictures import read_pictures
 MOST_DIRECTIONS = 256  # longer vectors are projected onto so many
 PROJECTED_ROWS = 10_000  # that the projection is fitted to, at most
 PREVAILS = 0.5  # more than this share of the lists has the length of the vectors
-UNIT_SHARE, UNIT_ERROR = 0.95, 0.01  # so many vectors are this near to length 1, if all are to have it
+UNIT_SHARE, UNIT_ERROR = (
+    0.95,
+    0.01,
+)  # so many vectors are this near to length 1, if all are to have it
 LOOKED_AT = 20  # cells that show whether a column may hold vectors
-EACH = slice(None)  # of readings that look at every cell; others look once at what several have in common
+EACH = slice(
+    None
+)  # of readings that look at every cell; others look once at what several have in common
 SHOWN = 3  # numbers of a vector in short form
 _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
@@ -86,8 +91,15 @@ class Vectors:
 
 def read_vectors(series: pd.Series) -> Vectors | None:
     """Return the lists of numbers in a column; None if it holds anything else, or no number at all."""
-    found, stored = None, series.dtype.pyarrow_dtype if isinstance(series.dtype, pd.ArrowDtype) else pa.null()
-    series = series.astype(object) if pa.types.is_nested(stored) and not _holds_numbers(stored) else series
+    found, stored = (
+        None,
+        series.dtype.pyarrow_dtype if isinstance(series.dtype, pd.ArrowDtype) else pa.null(),
+    )
+    series = (
+        series.astype(object)
+        if pa.types.is_nested(stored) and not _holds_numbers(stored)
+        else series
+    )
     if _holds_numbers(stored):
         found = _of_arrow(series.array.__arrow_array__())
     elif series.dtype == object or pd.api.types.is_string_dtype(series):
@@ -153,7 +165,9 @@ def _of_cell(cell: Any) -> AnyArray | None:
 
 def _of_texts(series: pd.Series) -> Vectors | None:
     """Return the vectors in texts such as "[0.1, 0.2]", with commas, semicolons or blanks between the numbers."""
-    cells = pa.array([cell if isinstance(cell, str) else None for cell in series], pa.large_string())
+    cells = pa.array(
+        [cell if isinstance(cell, str) else None for cell in series], pa.large_string()
+    )
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
     for words, number in _SPELLINGS:
         texts = pc.replace_substring_regex(texts, words, number)
@@ -175,7 +189,9 @@ def _of_texts(series: pd.Series) -> Vectors | None:
     alone = lengths.max(initial=0) < 2  # notes such as [1]
     if n_cut <= PREVAILS * n_odd and (n_odd >= known.sum() or alone):
         return None
-    values = numbers.cast(pa.float64()).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
+    values = (
+        numbers.cast(pa.float64()).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
+    )
     return Vectors(values, lengths, known, n_odd)
 
 
@@ -184,7 +200,9 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if isinstance(field.type, pa.BaseExtensionType):  # such as tensors of one shape
-            column = pa.chunked_array([chunk.storage for chunk in column.chunks], field.type.storage_type)
+            column = pa.chunked_array(
+                [chunk.storage for chunk in column.chunks], field.type.storage_type
+            )
         if _holds_numbers(column.type):
             table = table.set_column(place, field.name, column.cast(_PACKED, safe=False))
     return table.to_pandas(ignore_metadata=True, types_mapper={_PACKED: pd.ArrowDtype(_PACKED)}.get)
@@ -221,7 +239,9 @@ class VectorReading:
     unit: bool  # whether they have unit length, so that they are compared by the cosine of the angle between them
     projection: Projection | None = None
     folder: str | None = None  # of pictures, of which vectors are made
-    groups: tuple[tuple[int, float], ...] = ()  # of numbers with a common scale: how many, and their weight
+    groups: tuple[
+        tuple[int, float], ...
+    ] = ()  # of numbers with a common scale: how many, and their weight
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
@@ -261,7 +281,9 @@ def filled(matrix: Array, middle: Array) -> Array:
 def middle_of(matrix: AnyArray) -> AnyArray:
     """Return the median of each number of the vectors that have it, 0 where none has. Returns shape (d,)."""
     known = [column[np.isfinite(column)] for column in matrix.T]
-    return np.array([np.median(column) if len(column) else 0.0 for column in known], dtype=np.float32)
+    return np.array(
+        [np.median(column) if len(column) else 0.0 for column in known], dtype=np.float32
+    )
 
 
 def of_unit_length(matrix: Array) -> bool:

@@ -51,7 +51,9 @@ def test_probabilities_are_shares_of_version_space(kernel):
     X = rng.normal(size=(16, 2))
     y = np.array(["a" if x > 0 else "b" for x in X[:, 0]], dtype=object)
     y[5:] = None
-    model = BayesianTransducer(kernel=kernel, width=2.0, bias=0.5, tolerance=0.004, random_state=0).fit(X, y)
+    model = BayesianTransducer(
+        kernel=kernel, width=2.0, bias=0.5, tolerance=0.004, random_state=0
+    ).fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     K = Kernel(kernel, 2.0).matrix(Z, Z) + 0.5
     values, vectors = np.linalg.eigh(K[:5, :5])
@@ -62,7 +64,9 @@ def test_probabilities_are_shares_of_version_space(kernel):
     share, count = brute.sampled_share(signs[:, None] * coordinates, unlabelled, 1_500_000, rng)
     spread = np.sqrt(model.answer_.standard_errors**2 + share * (1 - share) / count)
     assert count > 1000
-    np.testing.assert_array_less(np.abs(model.answer_.probabilities[:, 1] - share), 5 * spread + 1e-3)
+    np.testing.assert_array_less(
+        np.abs(model.answer_.probabilities[:, 1] - share), 5 * spread + 1e-3
+    )
     assert model.converged_
     assert model.answer_.standard_errors.max() <= 0.004
 
@@ -91,7 +95,9 @@ def test_soft_probabilities_are_those_of_labels(softness):
 
 def test_several_classes_are_one_against_the_rest():
     """Each class its own game on the same vectors; votes normalised, ball by ball for the standard error."""
-    flown = np.ones((2, 3, 2, 1))  # time on the positive side and in all, of three games, two balls, one row
+    flown = np.ones(
+        (2, 3, 2, 1)
+    )  # time on the positive side and in all, of three games, two balls, one row
     flown[0, :, :, 0] = [(0.6, 0.8), (0.2, 0.2), (0.0, 0.2)]
     share, error = probabilities(flown)
     np.testing.assert_allclose(share[0], [0.7, 0.2, 0.1])
@@ -128,12 +134,16 @@ def test_decisions_follow_the_probabilities():
 def test_same_seed_same_answer_in_any_order(setting, names, monkeypatch):
     monkeypatch.setattr("transduce.methods.billiard.classifier.SOFTNESSES", (0.1, 1.0))
     X, y, _ = classes(n=36, unlabelled=15, names=names, gap=2.5)
-    one, two = (BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X, y) for _ in range(2))
+    one, two = (
+        BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X, y) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.answer_.probabilities, two.answer_.probabilities)
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = BayesianTransducer(random_state=1, tolerance=0.03, **setting).fit(X[order], y[order])
     back = np.argsort(order[shuffled.answer_.rows])
-    np.testing.assert_allclose(shuffled.answer_.probabilities[back], one.answer_.probabilities, atol=1e-9)
+    np.testing.assert_allclose(
+        shuffled.answer_.probabilities[back], one.answer_.probabilities, atol=1e-9
+    )
     np.testing.assert_allclose(one.answer_.probabilities.sum(axis=1), 1.0)
 
 
@@ -157,7 +167,9 @@ def test_chunks_and_threads_change_nothing(setting):
         for more in ({}, {"max_memory_mb": 0.002}, {"n_jobs": 2})
     )
     np.testing.assert_allclose(chunked.answer_.probabilities, one.answer_.probabilities, atol=1e-12)
-    np.testing.assert_allclose(parallel.answer_.probabilities, one.answer_.probabilities, atol=1e-12)
+    np.testing.assert_allclose(
+        parallel.answer_.probabilities, one.answer_.probabilities, atol=1e-12
+    )
     for model in (one, chunked):
         unlabelled = model.predict_proba(X)[model.answer_.rows]
         np.testing.assert_allclose(unlabelled, one.answer_.probabilities, atol=1e-9)
@@ -175,7 +187,9 @@ def test_a_precomputed_kernel_is_the_same(softness):
     settings_ = {"softness": softness, "tolerance": 0.02, "random_state": 0}
     model = BayesianTransducer(kernel="precomputed", **settings_).fit(K, y)
     by_name = BayesianTransducer(kernel=lambda u, v: float((u @ v + 1) ** 2), **settings_).fit(X, y)
-    np.testing.assert_allclose(model.answer_.probabilities, by_name.answer_.probabilities, atol=1e-6)
+    np.testing.assert_allclose(
+        model.answer_.probabilities, by_name.answer_.probabilities, atol=1e-6
+    )
     own = np.column_stack([K, K.diagonal()])
     np.testing.assert_allclose(
         model.predict_proba(own)[model.answer_.rows], model.answer_.probabilities, atol=1e-9
@@ -188,16 +202,18 @@ def test_a_precomputed_kernel_is_the_same(softness):
     with pytest.raises(ValueError, match="got 29 columns"):
         model.predict_proba(K[:, :29])
     unit = Z / np.linalg.norm(Z, axis=1, keepdims=True)
-    level = BayesianTransducer(kernel="precomputed", softness=0.5, tolerance=0.05, random_state=0).fit(
-        unit @ unit.T, y
-    )
+    level = BayesianTransducer(
+        kernel="precomputed", softness=0.5, tolerance=0.05, random_state=0
+    ).fit(unit @ unit.T, y)
     assert level.predict_proba(unit @ unit.T).shape == (30, 2)  # the diagonal is 1, up to rounding
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_in_frames_out(frame):
     X, y, _ = classes(n=30, unlabelled=8)
-    table = frame(X, **({"columns": list("abc")} if frame is pd.DataFrame else {"schema": list("abc")}))
+    table = frame(
+        X, **({"columns": list("abc")} if frame is pd.DataFrame else {"schema": list("abc")})
+    )
     model = BayesianTransducer(tolerance=0.05, random_state=0).fit(table, y)
     assert list(model.feature_names_in_) == list("abc")
     series = pd.Series(y, index=[f"r{i}" for i in range(30)], name="answer")
@@ -289,9 +305,9 @@ def test_leave_one_out_chooses_the_least_log_loss():
     both = BayesianTransducer(softness="loo", width="cv", random_state=0, tolerance=0.05).fit(X, y)
     assert len(both.cv_path_) == 5
     for _, line in both.cv_path_.iterrows():
-        alone = BayesianTransducer(softness="loo", width=line["width"], tolerance=0.5, random_state=0).fit(
-            X, y
-        )
+        alone = BayesianTransducer(
+            softness="loo", width=line["width"], tolerance=0.5, random_state=0
+        ).fit(X, y)
         assert line["softness"] == alone.softness_
 
 
@@ -324,7 +340,9 @@ def test_memory_does_not_grow_with_positions_times_rows(monkeypatch):
     y = np.full(2510, np.nan)
     y[:10] = X[:10, 0] > 0
     settings_ = {"softness": 0.3, "width": 1.0, "n_balls": 2, "tolerance": 1e-9, "random_state": 0}
-    BayesianTransducer(max_bounces=10, **settings_).fit(X, y)  # what is compiled at first use does not count
+    BayesianTransducer(max_bounces=10, **settings_).fit(
+        X, y
+    )  # what is compiled at first use does not count
     monkeypatch.setattr("transduce.methods.billiard.balls.MOST_NUMBERS", 20_000)
     tracemalloc.start()
     BayesianTransducer(max_bounces=6000, **settings_).fit(X, y)
@@ -365,9 +383,9 @@ def test_two_rows_and_one_feature():
     )
     assert model.transduction_[2] == 1  # a single direction: the version space is a point
     assert model.answer_.confidence[0] == 1.0
-    middle = BayesianTransducer(kernel="linear", standardize=False, random_state=0, tolerance=0.005).fit(
-        [[1.0], [-1.0], [0.0]], [1, 0, None]
-    )
+    middle = BayesianTransducer(
+        kernel="linear", standardize=False, random_state=0, tolerance=0.005
+    ).fit([[1.0], [-1.0], [0.0]], [1, 0, None])
     assert middle.answer_.probabilities[0, 1] == pytest.approx(0.5, abs=0.03)
 
 
@@ -495,7 +513,12 @@ def test_what_cannot_be_separated_is_refused():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         BayesianTransducer(kernel="precomputed").fit(
             np.array(
-                [[1.0, 0.9, -0.9, 0.0], [0.9, 1.0, 0.9, 0.0], [-0.9, 0.9, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+                [
+                    [1.0, 0.9, -0.9, 0.0],
+                    [0.9, 1.0, 0.9, 0.0],
+                    [-0.9, 0.9, 1.0, 0.0],
+                    [0.0, 0.0, 0.0, 1.0],
+                ]
             ),
             [0, 1, 0, None],
         )
@@ -523,7 +546,10 @@ def test_the_area_is_the_mean_over_all_orders(rows):
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=20))
 def test_the_curve_is_the_error_among_those_kept(rows):
-    wrong, sureness = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], dtype=float)
+    wrong, sureness = (
+        np.array([row[0] for row in rows]),
+        np.array([row[1] for row in rows], dtype=float),
+    )
     errors, rejected = rejection_curve(np.zeros(len(rows)), wrong, sureness)
     assert rejected[0] == 0.0
     for error, share, level in zip(errors, rejected, np.unique(sureness), strict=True):

@@ -85,7 +85,9 @@ def test_every_bounce_stays_in_version_space(seed, dimension, n_rows):
     rows, signs = make_cone(seed, dimension, n_rows)
     flight = drop(rows, signs, seed, 400).run(3)
     for segment in flight:
-        moments = np.sort(np.concatenate([np.cumsum(segment.times), np.linspace(0, segment.length, 50)]))
+        moments = np.sort(
+            np.concatenate([np.cumsum(segment.times), np.linspace(0, segment.length, 50)])
+        )
         positions = segment.at(moments) @ rows
         assert (positions @ rows.T * signs).min() > -1e-7
         np.testing.assert_allclose(np.linalg.norm(positions, axis=1), 1.0, atol=1e-7)
@@ -97,7 +99,9 @@ def test_following_a_flight_is_integrating_it():
     unlabelled = np.random.default_rng(0).normal(size=(600, 5))  # more than a block
     segment = drop(rows, signs, 1, 15)._run_segment()
     positive, length = Voter(np.ascontiguousarray(rows @ unlabelled.T)).times([segment])
-    some = np.concatenate([np.arange(0, 600, 25), np.arange(505, 520)])  # both blocks, and where they meet
+    some = np.concatenate(
+        [np.arange(0, 600, 25), np.arange(505, 520)]
+    )  # both blocks, and where they meet
     fine = (np.arange(100_000) + 0.5) * segment.length / 100_000
     share = (segment.at(fine) @ rows @ unlabelled[some].T > 0).mean(axis=0)
     np.testing.assert_allclose(positive[some] / length, share, atol=1e-4)
@@ -194,7 +198,8 @@ def exact_share(cone, unlabelled, rng):
 
 
 @pytest.mark.parametrize(
-    ("dimension", "n_rows"), [(2, 3), (3, 6), *(pytest.param(d, 6, marks=pytest.mark.slow) for d in (4, 6))]
+    ("dimension", "n_rows"),
+    [(2, 3), (3, 6), *(pytest.param(d, 6, marks=pytest.mark.slow) for d in (4, 6))],
 )
 def test_votes_are_the_shares_of_version_space(dimension, n_rows):
     """Arcs in the plane, spherical polygons in space, rejection sampling above; standard errors that are right."""
@@ -243,14 +248,18 @@ def test_a_flight_has_the_length_of_its_parts(seed):
     assert taken.coefficients.shape == (240, 5)  # one for every two and a half bounces
     assert 100 < game.n_bounces < 2400  # thirty segments of about twenty
     np.testing.assert_allclose(
-        np.einsum("si,ij,sj->s", taken.coefficients, game.space.G, taken.coefficients), 1.0, atol=1e-7
+        np.einsum("si,ij,sj->s", taken.coefficients, game.space.G, taken.coefficients),
+        1.0,
+        atol=1e-7,
     )
 
 
 def test_tiny_loops_by_hand():
     """One flight of a quarter turn, once past a row and once before it."""
     positive, p, q = np.zeros(2), np.array([1.0, -1.0]), np.array([-1.0, 1.0])
-    follow(np.zeros((1, 2)), p, q, np.zeros(1, np.int32), np.zeros(1), np.array([np.pi / 2]), positive)
+    follow(
+        np.zeros((1, 2)), p, q, np.zeros(1, np.int32), np.zeros(1), np.array([np.pi / 2]), positive
+    )
     np.testing.assert_allclose(positive, [np.pi / 4, np.pi / 4])
     a, b = np.array([0.6, 0.8]), np.array([-0.8, 0.6])
     walls, kicks, times = np.empty(2, np.int32), np.empty(2), np.empty(2)
@@ -277,4 +286,6 @@ def test_a_thin_version_space_takes_a_short_trial(monkeypatch):
 @pytest.mark.parametrize("rank", [1, 2, 5, 40, 300, 5000])
 def test_shares_of_students_distribution(rank):
     values = np.concatenate([np.linspace(-13.0, 13.0, 3001), [-1e6, -12.0, 0.0, 12.0, 1e6]])
-    np.testing.assert_allclose(student_shares(values.copy(), rank), stdtr(rank, values), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        student_shares(values.copy(), rank), stdtr(rank, values), rtol=0, atol=1e-11
+    )

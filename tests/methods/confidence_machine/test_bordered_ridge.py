@@ -39,7 +39,9 @@ def test_guard_gives_up_on_improper_matrices():
 def test_border_is_the_inverse_of_the_bordered_matrix(problem):
     """Prediction, pivot and weights are read off the refitted sample of l + 1 rows."""
     K, n = problem.K, len(problem.y)
-    fit = DualRidge.fit(K[:n, :n], problem.y, ridge=problem.ridge, fit_intercept=problem.fit_intercept)
+    fit = DualRidge.fit(
+        K[:n, :n], problem.y, ridge=problem.ridge, fit_intercept=problem.fit_intercept
+    )
     prediction, pivot, weights = fit.border(K[n:, :n], K[n:, n])
     c, b = brute.ridge_fit(K[:n, :n], problem.y, problem.ridge, problem.fit_intercept)
     np.testing.assert_allclose(prediction, float(K[n, :n] @ c + b), rtol=1e-6, atol=1e-8)
@@ -82,9 +84,13 @@ def test_several_label_columns_share_a_fit():
         for column in range(3):
             alone = DualRidge.fit(K[:10, :10], Y[:10, column], **settings)
             np.testing.assert_allclose(together.residuals[:, column], alone.residuals, atol=1e-12)
-            np.testing.assert_allclose(together.predict(K[10:, :10])[:, column], alone.predict(K[10:, :10]))
+            np.testing.assert_allclose(
+                together.predict(K[10:, :10])[:, column], alone.predict(K[10:, :10])
+            )
             alone_primal = PrimalRidge.fit(X[:10], Y[:10, column], **settings)
-            np.testing.assert_allclose(primal.directions(X[10:])[0][:, column], alone_primal.predict(X[10:]))
+            np.testing.assert_allclose(
+                primal.directions(X[10:])[0][:, column], alone_primal.predict(X[10:])
+            )
 
 
 def test_huge_offsets_do_not_spoil_an_intercept():

@@ -95,7 +95,9 @@ def test_regions_of_asked_rows_equal_refits(kernel, residual, fit_intercept):
         rows = [*labelled, row]
         alphas = brute.nonconformity(K[np.ix_(rows, rows)], completed, 0.3, fit_intercept, residual)
         p = np.array([brute.p_value(alpha) for alpha in alphas.T])
-        np.testing.assert_array_equal(model.answer_.regions[[j] * 33].contains(labels), p > 0.2 + 1e-9)
+        np.testing.assert_array_equal(
+            model.answer_.regions[[j] * 33].contains(labels), p > 0.2 + 1e-9
+        )
         np.testing.assert_allclose(model.p_values(X[[row] * 33], labels), p)
         c, b = brute.ridge_fit(K[np.ix_(labelled, labelled)], y_l, 0.3, fit_intercept)
         assert model.answer_.values[j] == pytest.approx(float(K[row, labelled] @ c + b))
@@ -105,14 +107,22 @@ def test_regions_of_asked_rows_equal_refits(kernel, residual, fit_intercept):
 @pytest.mark.parametrize("names", [("no", "yes"), ("no", "perhaps", "yes")])
 def test_label_sets_of_asked_rows_equal_refits(label_conditional, names):
     X, y, _ = classes(n=27, unlabelled=6, names=names)
-    model = run(RidgeConfidenceClassifier(label_conditional=label_conditional, confidence=0.75), X, y)
+    model = run(
+        RidgeConfidenceClassifier(label_conditional=label_conditional, confidence=0.75), X, y
+    )
     K, labelled = full_kernel(model, X), np.flatnonzero(y != None)  # noqa: E711
     codes = np.searchsorted(model.classes_, y[labelled].astype(str))
     for j, row in enumerate(model.answer_.rows):
         rows = [*labelled, row]
         p = [
             brute.class_p_value(
-                K[np.ix_(rows, rows)], codes, c, len(names), 1.0, True, label_conditional=label_conditional
+                K[np.ix_(rows, rows)],
+                codes,
+                c,
+                len(names),
+                1.0,
+                True,
+                label_conditional=label_conditional,
             )
             for c in range(len(names))
         ]
@@ -124,7 +134,9 @@ def test_label_sets_of_asked_rows_equal_refits(label_conditional, names):
             brute.class_p_value(K[np.ix_(rows, rows)], codes, c, len(names), 1.0, True)
             for c in range(len(names))
         ]
-        assert overall[list(model.classes_).index(model.answer_.values[j])] == pytest.approx(max(overall))
+        assert overall[list(model.classes_).index(model.answer_.values[j])] == pytest.approx(
+            max(overall)
+        )
 
 
 def test_two_classes_are_ridge_regression_on_minus_and_plus_one():
@@ -134,8 +146,12 @@ def test_two_classes_are_ridge_regression_on_minus_and_plus_one():
     unlabelled = np.isnan(signs)
     regression = RidgeConfidenceMachine().fit(X, signs)
     p = RidgeConfidenceClassifier().fit(X, y).answer_.p_values
-    np.testing.assert_allclose(p[:, 0], regression.p_values(X[unlabelled], -np.ones(unlabelled.sum())))
-    np.testing.assert_allclose(p[:, 1], regression.p_values(X[unlabelled], np.ones(unlabelled.sum())))
+    np.testing.assert_allclose(
+        p[:, 0], regression.p_values(X[unlabelled], -np.ones(unlabelled.sum()))
+    )
+    np.testing.assert_allclose(
+        p[:, 1], regression.p_values(X[unlabelled], np.ones(unlabelled.sum()))
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
@@ -147,14 +163,18 @@ def test_precomputed_and_callable_kernels_equal_named_ones(kernel):
     named = RidgeConfidenceMachine(kernel=kernel, width=1.3, **settings).fit(X, y)
     k = Kernel(kernel, 1.3)
     computed = RidgeConfidenceMachine(kernel="precomputed", **settings).fit(k.matrix(X, X), y)
-    called = RidgeConfidenceMachine(kernel=lambda u, v: k.matrix(u[None], v[None])[0, 0], **settings).fit(
-        X, y
-    )
+    called = RidgeConfidenceMachine(
+        kernel=lambda u, v: k.matrix(u[None], v[None])[0, 0], **settings
+    ).fit(X, y)
     rows = np.column_stack([k.matrix(new, X), k.diagonal(new)])
     for model, given_rows in ((computed, rows), (called, new)):
         np.testing.assert_allclose(model.transduction_, named.transduction_)
-        np.testing.assert_allclose(model.answer_.regions.hull(), named.answer_.regions.hull(), rtol=1e-6)
-        np.testing.assert_allclose(model.predict_interval(given_rows), named.predict_interval(new), rtol=1e-6)
+        np.testing.assert_allclose(
+            model.answer_.regions.hull(), named.answer_.regions.hull(), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            model.predict_interval(given_rows), named.predict_interval(new), rtol=1e-6
+        )
     np.testing.assert_allclose(computed.predict(rows[:, :-1]), named.predict(new))
     if kernel == "rbf":
         with pytest.warns(UserWarning, match="not given: 1 is taken, as for all rows of fit"):
@@ -246,7 +266,10 @@ def test_constant_columns_are_dropped():
 
 
 def test_transduction_agrees_with_predict_and_keeps_labels():
-    for make, (X, y, _) in ((RidgeConfidenceMachine, numbers()), (RidgeConfidenceClassifier, classes())):
+    for make, (X, y, _) in (
+        (RidgeConfidenceMachine, numbers()),
+        (RidgeConfidenceClassifier, classes()),
+    ):
         model = make().fit(X, y)
         unlabelled = model.answer_.rows
         at_unlabelled = np.asarray(model.transduction_)[unlabelled]
@@ -278,7 +301,9 @@ def test_no_asked_row_is_fine():
 
 def test_too_few_labels_give_the_line_and_a_warning_that_says_so():
     X, y, _ = numbers(n=18, unlabelled=10)
-    with pytest.warns(UserWarning, match=r"8 labelled rows support a confidence of at most 8/9 = 0\.8889"):
+    with pytest.warns(
+        UserWarning, match=r"8 labelled rows support a confidence of at most 8/9 = 0\.8889"
+    ):
         model = RidgeConfidenceMachine().fit(X, y)
     np.testing.assert_array_equal(model.answer_.regions.hull(), np.tile([-np.inf, np.inf], (10, 1)))
     assert model.answer_.diagnostics["largest_confidence"] == 8 / 9
@@ -308,7 +333,9 @@ def test_one_labelled_row():
         model = RidgeConfidenceMachine(residual="deleted").fit([[0.0], [1.0]], [5.0, None])
     assert model.transduction_.tolist() == [5.0, 5.0]
     # With an intercept the two residuals of two rows are equal, whatever the second label.
-    np.testing.assert_array_equal(model.predict_interval([[1.0]], confidence=0.4), [[-np.inf, np.inf]])
+    np.testing.assert_array_equal(
+        model.predict_interval([[1.0]], confidence=0.4), [[-np.inf, np.inf]]
+    )
 
 
 def test_ridge_to_infinity_is_the_mean():
@@ -465,7 +492,10 @@ GOOD_X, GOOD_Y, _ = numbers()
         ({"kernel": "gauss"}, "Unknown kernel 'gauss': use one of"),
         ({"width": 0}, r"width \(a number, or 'median'\) must be a positive number; got 0"),
         ({"width": "mean"}, "width .* must be a positive number; got 'mean'"),
-        ({"residual": "raw"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'; got 'raw'"),
+        (
+            {"residual": "raw"},
+            "residual must be one of 'auto', 'plain', 'studentized', 'deleted'; got 'raw'",
+        ),
         ({"confidence": 0.0}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 1}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 90}, "confidence must lie strictly between 0 and 1; got 90"),
@@ -529,7 +559,9 @@ def test_bad_data_get_their_sentence(make, X, y, message):
 def test_bad_labels_get_their_sentence():
     with pytest.raises(ValueError, match="y contains infinity"):
         RidgeConfidenceMachine().fit(GOOD_X, np.where(GOOD_Y > 0, np.inf, GOOD_Y))
-    with pytest.raises(ValueError, match="labels that are numbers, but y holds 'dear': convert them"):
+    with pytest.raises(
+        ValueError, match="labels that are numbers, but y holds 'dear': convert them"
+    ):
         RidgeConfidenceMachine().fit(GOOD_X, [*GOOD_Y[:-1], "dear"])
     with pytest.raises(ValueError, match="Complex data not supported"):
         RidgeConfidenceMachine().fit(GOOD_X, GOOD_Y + 1j)
@@ -564,7 +596,9 @@ def test_a_failed_fit_leaves_no_half_fitted_machine():
 
 @pytest.mark.parametrize("make", BOTH)
 def test_settings_after_fit_do_not_leak_into_predict(make):
-    model = make(kernel="poly").fit(GOOD_X, np.where(np.isnan(GOOD_Y), np.nan, np.round(GOOD_Y) > 0))
+    model = make(kernel="poly").fit(
+        GOOD_X, np.where(np.isnan(GOOD_Y), np.nan, np.round(GOOD_Y) > 0)
+    )
     before = model.predict(GOOD_X)
     model.set_params(kernel="precomputed", standardize=False, ridge=1e6)
     np.testing.assert_array_equal(model.predict(GOOD_X), before)
@@ -626,14 +660,20 @@ def test_precomputed_classifiers_can_be_cross_validated():
     K = Kernel("linear").matrix(X, X)
     model = RidgeConfidenceClassifier(kernel="precomputed")
     assert (
-        cross_val_score(model, K, truth.astype(str), cv=KFold(3, shuffle=True, random_state=0)).mean() > 0.6
+        cross_val_score(
+            model, K, truth.astype(str), cv=KFold(3, shuffle=True, random_state=0)
+        ).mean()
+        > 0.6
     )
 
 
 @pytest.mark.parametrize(
     ("kernel", "make"),
     [("rbf", BOTH[0]), ("linear", BOTH[1])]
-    + [pytest.param(*case, marks=pytest.mark.slow) for case in (("linear", BOTH[0]), ("rbf", BOTH[1]))],
+    + [
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("linear", BOTH[0]), ("rbf", BOTH[1]))
+    ],
 )
 def test_memory_stays_within_the_budget(kernel, make):
     """Beyond copies of the features and the answers themselves, asking more rows needs no more memory."""

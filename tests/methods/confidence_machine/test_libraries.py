@@ -35,7 +35,8 @@ def same_regions(found, wanted, name):
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize("residual", ["plain", "deleted", "studentized"])
 @pytest.mark.parametrize(
-    "settings", [{"kernel": "rbf"}, {"kernel": "linear"}, {"kernel": "exponential", "fit_intercept": False}]
+    "settings",
+    [{"kernel": "rbf"}, {"kernel": "linear"}, {"kernel": "exponential", "fit_intercept": False}],
 )
 def test_regressor(name, residual, settings):
     X, y, truth = problem()
@@ -56,7 +57,8 @@ def test_regressor(name, residual, settings):
         same(there.predict_interval(give(new, name)), here.predict_interval(new), name)
         same(there.p_values(give(X, name), truth), here.p_values(X, truth), name)
         smooth = [
-            m.p_values(x, truth, smooth=True, random_state=0) for m, x in ((there, give(X, name)), (here, X))
+            m.p_values(x, truth, smooth=True, random_state=0)
+            for m, x in ((there, give(X, name)), (here, X))
         ]
         same(*smooth, name)
     np.testing.assert_allclose(
@@ -69,7 +71,10 @@ def test_regressor(name, residual, settings):
 def test_regressor_in_chunks_and_precomputed(name):
     X, y, _ = problem(1)
     K = X @ X.T + np.eye(len(X))
-    for settings, rows in (({"kernel": "rbf", "max_memory_mb": 1e-2}, X), ({"kernel": "precomputed"}, K)):
+    for settings, rows in (
+        ({"kernel": "rbf", "max_memory_mb": 1e-2}, X),
+        ({"kernel": "precomputed"}, K),
+    ):
         here = RidgeConfidenceMachine(**settings).fit(rows, y)
         with dispatch():
             there = RidgeConfidenceMachine(**settings).fit(give(rows, name), y)
@@ -92,16 +97,24 @@ def test_too_few_labels_and_no_question(name):
 @pytest.mark.parametrize("label_conditional", [False, True])
 def test_classifier(name, label_conditional):
     X, y, _ = problem(3, n=90)
-    labels = np.where(np.isnan(y), None, np.where(y < -0.5, "low", np.where(y > 0.5, "high", "middle")))
+    labels = np.where(
+        np.isnan(y), None, np.where(y < -0.5, "low", np.where(y > 0.5, "high", "middle"))
+    )
     here = RidgeConfidenceClassifier(label_conditional=label_conditional).fit(X, labels)
     with dispatch():
-        there = RidgeConfidenceClassifier(label_conditional=label_conditional).fit(give(X, name), labels)
+        there = RidgeConfidenceClassifier(label_conditional=label_conditional).fit(
+            give(X, name), labels
+        )
         assert there.transduction_.tolist() == here.transduction_.tolist()
         for field in ("p_values", "confidence", "credibility", "label_sets"):
             same(getattr(there.answer_, field), getattr(here.answer_, field), name)
         assert there.answer_.status.tolist() == here.answer_.status.tolist()
         assert there.predict(give(X, name)).tolist() == here.predict(X).tolist()
-        same(there.predict_set(give(X, name), confidence=0.7), here.predict_set(X, confidence=0.7), name)
+        same(
+            there.predict_set(give(X, name), confidence=0.7),
+            here.predict_set(X, confidence=0.7),
+            name,
+        )
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -131,7 +144,9 @@ def test_steep_lines_are_swept(name, seed):
     t = rng.normal(size=m).round(1)
     above, tied = device_lines.counts(give(rho, name), give(beta, name), give(t, name), 1e-12)
     wanted = [count_nonconforming(rho[j], beta[j], t[j], 1e-12) for j in range(m)]
-    np.testing.assert_array_equal(np.column_stack([arrays.to_numpy(above), arrays.to_numpy(tied)]), wanted)
+    np.testing.assert_array_equal(
+        np.column_stack([arrays.to_numpy(above), arrays.to_numpy(tied)]), wanted
+    )
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
@@ -143,5 +158,7 @@ def test_lines(name, power):
     diagonal[3] = weights[3] = 0.0
     parts = [give(part, name) for part in (residuals, diagonal, weights[None], np.array([1.3]))]
     found = device_lines.lines(*parts, power)
-    for one, other in zip(found, residual_lines(residuals, diagonal, weights, 1.3, power), strict=True):
+    for one, other in zip(
+        found, residual_lines(residuals, diagonal, weights, 1.3, power), strict=True
+    ):
         same(one, other[None], name)

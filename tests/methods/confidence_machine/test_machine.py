@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from numba import njit
 
 from tests import brute
-from tests.strategies import KERNELS, RESIDUALS, SIDES, confidences, every_other, make_problem, problems
+from tests.strategies import (
+    KERNELS,
+    RESIDUALS,
+    SIDES,
+    confidences,
+    every_other,
+    make_problem,
+    problems,
+)
 from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
@@ -67,7 +75,9 @@ def build(problem, **settings):
 def count_labels(machine, rows, labels):
     """How many labelled rows are more nonconforming, and how many tie: p-values with two weights of ties tell."""
     n = machine.n_labelled + 1
-    above, both = (n * machine.label_p_values(rows, labels, np.full(len(rows), tau)) for tau in (0.0, 1.0))
+    above, both = (
+        n * machine.label_p_values(rows, labels, np.full(len(rows), tau)) for tau in (0.0, 1.0)
+    )
     return np.round(above), np.round(both - above) - 1
 
 
@@ -93,12 +103,18 @@ def candidates(problem, seed=0):
 GRID = list(itertools.product(range(len(KERNELS)), RESIDUALS, [False, True], [False, True]))
 
 
-@pytest.mark.parametrize(("kernel", "residual", "fit_intercept", "heavy"), every_other(GRID, keep=4))
+@pytest.mark.parametrize(
+    ("kernel", "residual", "fit_intercept", "heavy"), every_other(GRID, keep=4)
+)
 def test_regions_and_p_values_equal_refits(kernel, residual, fit_intercept, heavy):
     """A label is in the region exactly when refitting with it gives a p-value above 1 - confidence."""
     for seed in range(4):
         problem = make_problem(
-            seed, heavy=heavy, kernel=KERNELS[kernel], residual=residual, fit_intercept=fit_intercept
+            seed,
+            heavy=heavy,
+            kernel=KERNELS[kernel],
+            residual=residual,
+            fit_intercept=fit_intercept,
         )
         machine, labels = build(problem), candidates(problem)
         n, K = len(problem.y), problem.K
@@ -122,7 +138,11 @@ def test_the_grid_above_meets_unions_and_rays():
     for kernel, residual, fit_intercept, _ in GRID:
         for seed in range(4):
             problem = make_problem(
-                seed, heavy=True, kernel=KERNELS[kernel], residual=residual, fit_intercept=fit_intercept
+                seed,
+                heavy=True,
+                kernel=KERNELS[kernel],
+                residual=residual,
+                fit_intercept=fit_intercept,
             )
             region = find_regions(
                 build(problem), problem.X[-1:], rank=max(1, nonconformity_rank(0.8, len(problem.y)))
@@ -174,7 +194,9 @@ def test_window_equals_selection_equals_sweep(residual, fit_intercept, side):
             swept = sweep_any(rho, beta, rank, side, machine.fit.slack)
             np.testing.assert_allclose(selected, swept, rtol=1e-10, atol=1e-12)
             if not np.isnan(ends[j]).any():
-                np.testing.assert_allclose(ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(
+                    ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12
+                )
 
 
 def sweep_any(rho, beta, rank, side, slack):
@@ -195,7 +217,9 @@ def test_window_with_rows_of_high_leverage(residual, side):
     y[:3] += 30
     machine = Machine.build(X[:400], y, Kernel("linear"), ridge=0.3, power=POWER[residual])
     order = machine.order(side)
-    groups = np.split(1 - machine.fit.ridge * machine.fit.diagonal()[order.order], order.starts[1:-1])
+    groups = np.split(
+        1 - machine.fit.ridge * machine.fit.diagonal()[order.order], order.starts[1:-1]
+    )
     assert len(groups) > 3
     for leverage, largest in zip(groups, order.leverage, strict=True):
         assert np.max(leverage) == pytest.approx(largest)
@@ -205,7 +229,9 @@ def test_window_with_rows_of_high_leverage(residual, side):
         for j, prediction, rho, beta in machine.lines(X[400:], machine.fit.residuals):
             if not np.isnan(ends[j]).any():
                 swept = sweep_any(rho, beta, rank, side, machine.fit.slack)
-                np.testing.assert_allclose(ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(
+                    ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12
+                )
 
 
 @given(problems)
@@ -246,7 +272,9 @@ def test_window_from_a_part_of_the_rows(residual, side):
         assert part.rest > 0
         assert len(part.order) < 600
         ends = window_intervals(whole, X[1000:], rank=rank, side=side)
-        np.testing.assert_array_equal(window_intervals(machine, X[1000:], rank=rank, side=side), ends)
+        np.testing.assert_array_equal(
+            window_intervals(machine, X[1000:], rank=rank, side=side), ends
+        )
         assert np.mean(np.isnan(ends)) < 0.3
         machine = Machine.build(X[:1000], y, Kernel("linear"), **settings)
 
@@ -266,7 +294,9 @@ def test_window_where_many_rows_are_open(residual):
         for j, prediction, rho, beta in machine.lines(X[2500:], machine.fit.residuals):
             if not np.isnan(ends[j]).any():
                 swept = sweep_any(rho, beta, rank, "two", machine.fit.slack)
-                np.testing.assert_allclose(ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12)
+                np.testing.assert_allclose(
+                    ends[j : j + 1] - prediction, swept, rtol=1e-9, atol=1e-12
+                )
     assert settled > 60  # of 120
     assert settled < 120 or residual != "plain"
 
@@ -288,12 +318,19 @@ def test_primal_and_dual_forms_agree(problem):
 
 
 def test_precomputed_equals_features():
-    problem = make_problem(5, heavy=False, kernel=KERNELS[0], residual="deleted", fit_intercept=True)
+    problem = make_problem(
+        5, heavy=False, kernel=KERNELS[0], residual="deleted", fit_intercept=True
+    )
     direct = find_regions(build(problem), problem.X[-1:], rank=2)
     K = problem.K
     rows = np.column_stack([K[:, :-1], np.diag(K)])
     machine = Machine.build(
-        rows[:-1], problem.y, Kernel("precomputed"), ridge=problem.ridge, fit_intercept=True, power=1.0
+        rows[:-1],
+        problem.y,
+        Kernel("precomputed"),
+        ridge=problem.ridge,
+        fit_intercept=True,
+        power=1.0,
     )
     np.testing.assert_allclose(find_regions(machine, rows[-1:], rank=2)[0], direct[0], rtol=1e-10)
 
@@ -306,7 +343,9 @@ def test_regions_grow_with_confidence(problem, one, other):
     low, high = sorted((one, other))
     machine, labels = build(problem), np.linspace(-30, 30, 301)
     n = len(problem.y)
-    narrow, wide = (find_regions(machine, problem.X[-1:], rank=nonconformity_rank(c, n)) for c in (low, high))
+    narrow, wide = (
+        find_regions(machine, problem.X[-1:], rank=nonconformity_rank(c, n)) for c in (low, high)
+    )
     inside, still = (region[[0] * len(labels)].contains(labels) for region in (narrow, wide))
     assert still[inside].all()
 
@@ -387,7 +426,9 @@ def test_rank_is_the_p_value_rule(confidence, n):
     assert rank == 0 or rank / (n + 1) <= 1 - confidence + 1e-9
 
 
-@pytest.mark.parametrize(("confidence", "n"), [(0.9, 9), (0.8, 4), (0.8, 9), (0.95, 19), (0.99, 99)])
+@pytest.mark.parametrize(
+    ("confidence", "n"), [(0.9, 9), (0.8, 4), (0.8, 9), (0.95, 19), (0.99, 99)]
+)
 def test_rank_at_equality(confidence, n):
     """With n / (n + 1) = confidence exactly, the most nonconforming label is out: floating point must not keep it."""
     assert nonconformity_rank(confidence, n) == round((1 - confidence) * (n + 1))
@@ -403,7 +444,11 @@ def test_ties_survive_rounding():
         above, tied = count_labels(machine, X[::10], y[::10])
         assert np.all(tied >= 10)
         for j, rank in enumerate(above + tied):
-            assert find_regions(machine, X[10 * j : 10 * j + 1], rank=int(rank)).contains(y[10 * j]).all()
+            assert (
+                find_regions(machine, X[10 * j : 10 * j + 1], rank=int(rank))
+                .contains(y[10 * j])
+                .all()
+            )
 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
@@ -441,7 +486,12 @@ def test_kernels_for_positive_features_equal_refits(name, residual):
     """The last two are not positive definite by themselves; a large ridge makes them so."""
     for seed in range(5):
         problem = make_problem(
-            seed, heavy=False, kernel=Kernel(name, 1.0), residual=residual, fit_intercept=True, n_labelled=9
+            seed,
+            heavy=False,
+            kernel=Kernel(name, 1.0),
+            residual=residual,
+            fit_intercept=True,
+            n_labelled=9,
         )
         problem.X, problem.ridge = np.abs(problem.X), 30.0
         machine, K = build(problem), problem.K
@@ -456,7 +506,9 @@ def test_constant_labels_give_a_point_that_holds_them():
     X = rng.normal(size=(30, 2))
     for value in (0.1, 1e9 + 0.1, -3e-7):
         for kernel in (Kernel("rbf"), Kernel("linear")):
-            regions = find_regions(Machine.build(X[:20], np.full(20, value), kernel), X[20:], rank=2)
+            regions = find_regions(
+                Machine.build(X[:20], np.full(20, value), kernel), X[20:], rank=2
+            )
             assert regions.contains(value).all()
             assert np.all(regions.measure() <= 1e-12 * abs(value))
 
@@ -508,10 +560,15 @@ def test_compiled_functions_equal_their_python(problem):
     ((_, _, rho, beta),) = machine.lines(problem.X[-1:], machine.fit.residuals)
     for side in SIDE.values():
         np.testing.assert_array_equal(
-            line_region(rho, beta, 1, side, 0.0), lines_module.region_pieces.py_func(rho, beta, 1, side, 0.0)
+            line_region(rho, beta, 1, side, 0.0),
+            lines_module.region_pieces.py_func(rho, beta, 1, side, 0.0),
         )
-    for sets, slopes in itertools.product((two_sided_sets, one_sided_sets), (beta, beta - 1, np.sign(rho))):
-        for ours, theirs in zip(sets(rho, slopes, 0.0), sets.py_func(rho, slopes, 0.0), strict=True):
+    for sets, slopes in itertools.product(
+        (two_sided_sets, one_sided_sets), (beta, beta - 1, np.sign(rho))
+    ):
+        for ours, theirs in zip(
+            sets(rho, slopes, 0.0), sets.py_func(rho, slopes, 0.0), strict=True
+        ):
             np.testing.assert_array_equal(ours, theirs)
     for power in POWER.values():
         scale = lines_module.residual_scale

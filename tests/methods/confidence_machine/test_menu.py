@@ -35,7 +35,10 @@ def values(kernel, X, Z):
         (Setting(), "rbf, median width, ridge 1"),
         (Setting("rbf", 0.5, 0.1), "rbf, width 0.5, ridge 0.1"),
         (Setting("linear", ridge=3.0), "linear, ridge 3"),
-        (Setting({"rbf": 1.0, "linear": 1 / 7}, ridge=0.3), "rbf + 0.143 linear, median width, ridge 0.3"),
+        (
+            Setting({"rbf": 1.0, "linear": 1 / 7}, ridge=0.3),
+            "rbf + 0.143 linear, median width, ridge 0.3",
+        ),
         (Setting(np.dot), "dot, ridge 1"),
     ],
 )
@@ -47,9 +50,13 @@ def test_a_sum_is_the_weighted_sum():
     X = rows()
     menu = Menu.build([Setting({"rbf": 2.0, "linear": 0.5, "trees": 1.5}, 0.7)], X)
     forms = TreeKernel.grow(X).leaves(X)
-    expected = 2.0 * Kernel("rbf", 0.7).matrix(X, X) + 0.5 * X @ X.T + 1.5 * shared_leaves(forms, forms)
+    expected = (
+        2.0 * Kernel("rbf", 0.7).matrix(X, X) + 0.5 * X @ X.T + 1.5 * shared_leaves(forms, forms)
+    )
     np.testing.assert_allclose(values(menu.kernels[0], X, X), expected)
-    np.testing.assert_allclose(menu.kernels[0].diagonal(menu.kernels[0].represent(X)), np.diag(expected))
+    np.testing.assert_allclose(
+        menu.kernels[0].diagonal(menu.kernels[0].represent(X)), np.diag(expected)
+    )
 
 
 def test_equal_kernels_are_built_once():
@@ -127,7 +134,9 @@ def test_trees_on_hardly_any_rows(X):
 def test_rows_beyond_all_others_fall_into_the_outer_leaves():
     X = np.linspace(0, 1, 40)[:, None]
     kernel = TreeKernel.grow(X)
-    np.testing.assert_array_equal(kernel.leaves(np.array([[-1e300], [1e300]])), kernel.leaves(X[[0, -1]]))
+    np.testing.assert_array_equal(
+        kernel.leaves(np.array([[-1e300], [1e300]])), kernel.leaves(X[[0, -1]])
+    )
 
 
 # ---------------------------------------------------------------------------------------- refusals

@@ -49,7 +49,10 @@ def make_rows(seed, *, kind="normal", n_labelled=None, n_unlabelled=1):
     if kind == "heavy":
         X, y = np.clip(rng.standard_t(1, size=shape), -20, 20), rng.standard_t(1, size=n_labelled)
     elif kind == "duplicates":
-        X, y = rng.integers(0, 3, size=shape).astype(float), rng.integers(0, 3, size=n_labelled).astype(float)
+        X, y = (
+            rng.integers(0, 3, size=shape).astype(float),
+            rng.integers(0, 3, size=n_labelled).astype(float),
+        )
     else:
         X, y = rng.normal(size=shape), rng.normal(size=n_labelled)
     return X, y
@@ -130,16 +133,22 @@ def test_parabolas_are_leave_one_out_errors(fit_intercept):
     machine = build(X, y, fit_intercept=fit_intercept)
     found = row_envelope(machine, X[-1:], rank=1)
     for label in (-3.0, 0.2, 50.0):
-        expected = brute.completed_errors(kernels(machine, X), np.append(y, label), fit_intercept) / 13
+        expected = (
+            brute.completed_errors(kernels(machine, X), np.append(y, label), fit_intercept) / 13
+        )
         t = label - found.curves[:, 0]
         np.testing.assert_allclose(
-            found.curves[:, 1] + t * (found.curves[:, 2] + t * found.curves[:, 3]), expected, rtol=1e-9
+            found.curves[:, 1] + t * (found.curves[:, 2] + t * found.curves[:, 3]),
+            expected,
+            rtol=1e-9,
         )
 
 
 @pytest.mark.parametrize(("residual", "label_conditional", "kind"), every_other(GRID, keep=3))
 def test_class_p_values_equal_refits(residual, label_conditional, kind):
-    for n_classes, fit_intercept in itertools.product((2, 4), (False, True)):  # of four, one has one label
+    for n_classes, fit_intercept in itertools.product(
+        (2, 4), (False, True)
+    ):  # of four, one has one label
         X, _ = make_rows([n_classes, 2], kind=kind, n_labelled=7)
         codes = np.random.default_rng(n_classes).permutation(np.arange(7) % n_classes)
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -147,10 +156,14 @@ def test_class_p_values_equal_refits(residual, label_conditional, kind):
         found = machine.class_p_values(X[-1:], codes, np.ones(1))
         every = kernels(machine, X)
         expected = [
-            brute.tuned_class_p_value(every, codes, c, n_classes, fit_intercept, residual, label_conditional)
+            brute.tuned_class_p_value(
+                every, codes, c, n_classes, fit_intercept, residual, label_conditional
+            )
             for c in range(n_classes)
         ]
-        np.testing.assert_allclose((found.within if label_conditional else found.overall)[0], expected)
+        np.testing.assert_allclose(
+            (found.within if label_conditional else found.overall)[0], expected
+        )
 
 
 @settings(max_examples=200)
@@ -168,7 +181,9 @@ def test_the_envelope_is_the_minimum(seed, n_curves, whole):
     assert np.all(np.diff(owners) != 0)
     assert whole or len(starts) <= 2 * n_curves - 1
     choice = choose(curves, np.zeros(n_curves), 10)
-    for label in np.concatenate([rng.normal(scale=3, size=20), rng.integers(-3, 4, size=5), [-1e8, 1e8]]):
+    for label in np.concatenate(
+        [rng.normal(scale=3, size=20), rng.integers(-3, 4, size=5), [-1e8, 1e8]]
+    ):
         heights = np.array([regions_module.height(curve, label) for curve in curves])
         owner = owners[np.searchsorted(starts, label, side="right") - 1]
         assert heights[owner] <= heights.min() * (1 + 1e-12)
@@ -208,7 +223,10 @@ def test_a_menu_of_one_is_the_fixed_machine(setting, residual, fit_intercept):
     targets = np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
     tuned = build(X, targets, [setting], residual=residual, fit_intercept=fit_intercept)
     fixed = Machine.build(rows[:40], targets, Kernel("precomputed"), **rule)
-    found, expected = tuned.class_p_values(X[40:], codes, tau), fixed.class_p_values(rows[40:], codes, tau)
+    found, expected = (
+        tuned.class_p_values(X[40:], codes, tau),
+        fixed.class_p_values(rows[40:], codes, tau),
+    )
     np.testing.assert_array_equal(found.overall, expected.overall)
     np.testing.assert_array_equal(found.within, expected.within)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-9, atol=1e-11)
@@ -220,7 +238,9 @@ samples = st.builds(
     kind=st.sampled_from(["normal", "heavy", "duplicates"]),
     n_unlabelled=st.just(3),
 )
-fitted = st.fixed_dictionaries({"residual": st.sampled_from(RESIDUALS), "fit_intercept": st.booleans()})
+fitted = st.fixed_dictionaries(
+    {"residual": st.sampled_from(RESIDUALS), "fit_intercept": st.booleans()}
+)
 
 
 def find(X, y, menu=FEW, *, rank=1, side="two", **rule):
@@ -251,7 +271,9 @@ def test_mirroring_labels_mirrors_all(sample, rule):
     X, y = sample
     before, after = find(X, y, side="upper", **rule), find(X, -y, side="lower", **rule)
     np.testing.assert_allclose(after.values, -before.values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(after.regions.hull(), -before.regions.hull()[:, ::-1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        after.regions.hull(), -before.regions.hull()[:, ::-1], rtol=1e-9, atol=1e-12
+    )
 
 
 @given(samples, st.sampled_from(RESIDUALS), st.sampled_from([4.0, -1024.0]))
@@ -259,7 +281,9 @@ def test_shifting_labels_shifts_all_with_an_intercept(sample, residual, shift):
     X, y = sample
     before, after = find(X, y, residual=residual), find(X, y + shift, residual=residual)
     np.testing.assert_allclose(after.values, before.values + shift, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(after.regions.hull(), before.regions.hull() + shift, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        after.regions.hull(), before.regions.hull() + shift, rtol=1e-8, atol=1e-8
+    )
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -326,7 +350,11 @@ def test_chunks_do_not_matter_and_progress_is_told():
 def test_a_linear_kernel_needs_only_as_many_directions_as_features():
     """And trees, of which there are a hundred, need all: both equal refits with 130 labels."""
     X, y = make_rows(8, n_labelled=130)
-    menu = [Setting("linear", ridge=1e-3), Setting({"linear": 0.5}, ridge=3.0), Setting("trees", ridge=0.01)]
+    menu = [
+        Setting("linear", ridge=1e-3),
+        Setting({"linear": 0.5}, ridge=3.0),
+        Setting("trees", ridge=0.01),
+    ]
     machine = build(X, y, menu)
     assert [spectrum.span.start for spectrum in machine.spectra] == [-X.shape[1], -X.shape[1], -130]
     found = row_envelope(machine, X[-1:], rank=1)
@@ -409,7 +437,9 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     curves = regions_module.parabolas(machine.fit, border)
     np.testing.assert_allclose(curves, parabolas(machine.fit, border), rtol=1e-12)
     for side in (0, 1, -1):
-        pieces, counts, values, *_ = regions_module.tuned_regions(machine.fit, border, curves, (1, side, 0.0))
+        pieces, counts, values, *_ = regions_module.tuned_regions(
+            machine.fit, border, curves, (1, side, 0.0)
+        )
         np.testing.assert_allclose(values, machine.scale.apply(expected.values))
         if side == 0:
             np.testing.assert_allclose(machine.scale.undo(pieces), expected.regions.pieces)

@@ -40,7 +40,12 @@ def full_kernels(X):
     """Kernel matrix of all rows and ridge of every setting of CHOICES, by the documented recipe."""
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rbf, linear = Kernel("rbf", median_width(X)).matrix(X, X), X @ X.T
-    return [(rbf, 0.1), (Kernel("rbf", 0.7).matrix(X, X), 1.0), (linear, 0.5), (rbf + 0.3 * linear, 0.3)]
+    return [
+        (rbf, 0.1),
+        (Kernel("rbf", 0.7).matrix(X, X), 1.0),
+        (linear, 0.5),
+        (rbf + 0.3 * linear, 0.3),
+    ]
 
 
 @pytest.mark.parametrize("residual", ["auto", "plain", "deleted"])
@@ -66,7 +71,11 @@ def test_regions_of_unlabelled_rows_equal_refits(residual, fit_intercept):
 def test_sets_of_unlabelled_rows_equal_refits(label_conditional):
     X, y, _ = classes(n=15, unlabelled=3)
     model = run(
-        RidgeConfidenceClassifier(settings=CHOICES, label_conditional=label_conditional, confidence=0.7), X, y
+        RidgeConfidenceClassifier(
+            settings=CHOICES, label_conditional=label_conditional, confidence=0.7
+        ),
+        X,
+        y,
     )
     every, labelled = full_kernels(X), np.flatnonzero(y != None)  # noqa: E711
     codes = np.searchsorted(model.classes_, y[labelled].astype(str))
@@ -78,22 +87,27 @@ def test_sets_of_unlabelled_rows_equal_refits(label_conditional):
             for c in range(3)
         ]
         np.testing.assert_allclose(model.answer_.p_values[j], p)
-    np.testing.assert_allclose(run(model, X, y).p_values(X[model.answer_.rows]), model.answer_.p_values)
+    np.testing.assert_allclose(
+        run(model, X, y).p_values(X[model.answer_.rows]), model.answer_.p_values
+    )
 
 
 def test_one_setting_in_a_list_is_that_setting():
     X, y, _ = numbers()
     listed = RidgeConfidenceMachine(settings=[Setting("exponential", 2.0, 0.3)]).fit(X, y)
-    fixed = RidgeConfidenceMachine(kernel="exponential", width=2.0, ridge=0.3, residual="studentized").fit(
-        X, y
-    )
+    fixed = RidgeConfidenceMachine(
+        kernel="exponential", width=2.0, ridge=0.3, residual="studentized"
+    ).fit(X, y)
     np.testing.assert_allclose(listed.answer_.values, fixed.answer_.values)
     np.testing.assert_allclose(listed.answer_.regions.pieces, fixed.answer_.regions.pieces)
     for side in ("lower", "upper"):
-        one, other = (model.predict_region(X[:5], side=side, confidence=0.7) for model in (listed, fixed))
+        one, other = (
+            model.predict_region(X[:5], side=side, confidence=0.7) for model in (listed, fixed)
+        )
         np.testing.assert_allclose(one.pieces, other.pieces)
     one, other = (
-        model.p_values(X[:5], np.arange(5.0), smooth=True, random_state=0) for model in (listed, fixed)
+        model.p_values(X[:5], np.arange(5.0), smooth=True, random_state=0)
+        for model in (listed, fixed)
     )
     np.testing.assert_allclose(one, other)
 
@@ -106,7 +120,8 @@ def test_the_order_of_rows_does_not_matter(make, data):
     X, y, _ = data()
     order = np.random.default_rng(1).permutation(len(y))
     one, other = (
-        make(settings="leave-one-out").fit(rows, labels) for rows, labels in ((X, y), (X[order], y[order]))
+        make(settings="leave-one-out").fit(rows, labels)
+        for rows, labels in ((X, y), (X[order], y[order]))
     )
     if make is RidgeConfidenceMachine:
         np.testing.assert_allclose(other.transduction_, one.transduction_[order])
@@ -188,7 +203,8 @@ def test_the_envelope_of_a_row():
     assert found.names == tuple(model.answer_.diagnostics["settings"])
     assert EnvelopeDisplay.from_envelope(found).ax_.get_xlabel() == "label of the row"
     np.testing.assert_allclose(
-        model.envelope(X[[row]], confidence=0.5).region, model.predict_region(X[[row]], confidence=0.5)[0]
+        model.envelope(X[[row]], confidence=0.5).region,
+        model.predict_region(X[[row]], confidence=0.5)[0],
     )
 
 
@@ -211,10 +227,16 @@ def test_too_few_labels_warn_and_give_the_line():
         ({"settings": [Setting("rfb")]}, "Unknown kernel 'rfb'"),
         ({"settings": [Setting(ridge=-1.0)]}, "ridge must be a positive number; got -1.0"),
         ({"settings": CHOICES, "ridge": 0.3}, "With settings given, ridge=0.3 has no meaning"),
-        ({"settings": "leave-one-out", "kernel": "linear"}, "kernel='linear' has no meaning: leave it out"),
+        (
+            {"settings": "leave-one-out", "kernel": "linear"},
+            "kernel='linear' has no meaning: leave it out",
+        ),
         ({"settings": CHOICES, "kernel": "precomputed"}, "chosen among kernels of the features"),
         ({"settings": [Setting("precomputed")]}, "a precomputed one is fixed"),
-        ({"residual": "studentised"}, "residual must be one of 'auto', 'plain', 'studentized', 'deleted'"),
+        (
+            {"residual": "studentised"},
+            "residual must be one of 'auto', 'plain', 'studentized', 'deleted'",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make, settings, sentence):
@@ -225,7 +247,9 @@ def test_what_cannot_be_meant_is_refused(make, settings, sentence):
 
 def test_an_envelope_needs_a_choice_and_one_row():
     X, y, _ = numbers()
-    with pytest.raises(ValueError, match="One setting has no envelope: pass settings='leave-one-out'"):
+    with pytest.raises(
+        ValueError, match="One setting has no envelope: pass settings='leave-one-out'"
+    ):
         RidgeConfidenceMachine().fit(X, y).envelope(X[:1])
     with pytest.raises(ValueError, match="Give one row, with shape"):
         RidgeConfidenceMachine(settings=CHOICES).fit(X, y).envelope(X[:2])

@@ -73,7 +73,11 @@ def test_the_device_counts_alike():
     rng = np.random.default_rng(0)
     codes = np.array([0, 0, 0, 1, 1, 2, 3])
     inside = codes[:, None] == np.arange(4)
-    rho, beta, prediction = rng.normal(size=(5, 7)), rng.normal(size=(5, 7)), rng.normal(size=(5, 4))
+    rho, beta, prediction = (
+        rng.normal(size=(5, 7)),
+        rng.normal(size=(5, 7)),
+        rng.normal(size=(5, 4)),
+    )
     overall, within = device_lines.counts_by_class(rho, beta, inside, prediction, 1e-12)
     for j in range(5):
         every, same = count_nonconforming_by_class(rho[j], beta[j], codes, prediction[j], 1e-12)

@@ -74,7 +74,9 @@ def test_regressor(name, settings):
     """The descent amplifies rounding, so that answers agree to the tolerance of the search."""
     X, y = problem()
     settings = {"n_restarts": 1, "random_state": 0, "relevance": False, **settings}
-    context = pytest.warns(UserWarning, match="raise max_iter") if settings.get("max_iter") else None
+    context = (
+        pytest.warns(UserWarning, match="raise max_iter") if settings.get("max_iter") else None
+    )
     here = TransductiveGPRegressor(**settings)
     there = TransductiveGPRegressor(**settings)
     if context:
@@ -105,5 +107,8 @@ def test_regressor(name, settings):
 def test_memory_is_asked_for(name, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda like: np.inf if like is None else 1e3)
     X, y = problem()
-    with dispatch(), pytest.raises(MemoryError, match=r"A Gaussian process with \d+ rows needs about"):
+    with (
+        dispatch(),
+        pytest.raises(MemoryError, match=r"A Gaussian process with \d+ rows needs about"),
+    ):
         TransductiveGPRegressor().fit(give(X, name), y)

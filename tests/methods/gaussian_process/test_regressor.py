@@ -94,12 +94,16 @@ def test_inverses_and_kernels_of_every_size(n):
     K = own_kernel(X, np.array([1.0, 0.3]))
     whole = np.exp(-(((X[:, None] - X[None]) * [1.0, 0.3]) ** 2).sum(axis=2))
     np.testing.assert_allclose(np.tril(K), np.tril(whole), rtol=1e-12)
-    factor = np.asfortranarray(np.linalg.cholesky(whole + np.eye(n)) + np.triu(np.full((n, n), np.nan), 1))
+    factor = np.asfortranarray(
+        np.linalg.cholesky(whole + np.eye(n)) + np.triu(np.full((n, n), np.nan), 1)
+    )
     inverse = np.linalg.inv(whole + np.eye(n))
     np.testing.assert_allclose(np.tril(inverse_of(factor)), np.tril(inverse), atol=1e-11)
 
 
-@given(seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans())
+@given(
+    seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans()
+)
 def test_the_objective_is_the_definition(seed, matching, slack, common):
     """From densities and the divergence, whether q is held or found."""
     X, y_l, log_parameters = small(seed)
@@ -109,12 +113,16 @@ def test_the_objective_is_the_definition(seed, matching, slack, common):
     q = objective.match(log_parameters)
     held = Objective(X, y_l, PRIOR, matching, slack, q)
     # A common relevance has one prior, not one for each feature.
-    expected = brute.matched_objective(X, y_l, relevance, noise, PRIOR, matching, q.mean, q.covariance, slack)
+    expected = brute.matched_objective(
+        X, y_l, relevance, noise, PRIOR, matching, q.mean, q.covariance, slack
+    )
     assert objective(log_parameters)[0] == pytest.approx(expected, abs=1e-7)
     assert held(log_parameters)[0] == pytest.approx(expected, abs=1e-7)
 
 
-@given(seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans())
+@given(
+    seeds, st.sampled_from([0.0, 0.3, 1.0, 2.5]), st.sampled_from([0.0, 0.01, 0.5]), st.booleans()
+)
 def test_gradients_are_finite_differences(seed, matching, slack, common):
     X, y_l, log_parameters = small(seed)
     log_parameters = log_parameters[-2:] if common else log_parameters
@@ -129,7 +137,9 @@ def test_gradients_are_finite_differences(seed, matching, slack, common):
 def test_predictions_are_the_textbook(seed):
     X, y_l, log_parameters = small(seed)
     known = len(y_l)
-    mean, covariance = brute.predictive(X, y_l, np.exp(log_parameters[:-1]), np.exp(log_parameters[-1]))
+    mean, covariance = brute.predictive(
+        X, y_l, np.exp(log_parameters[:-1]), np.exp(log_parameters[-1])
+    )
     fit = Posterior.fit(X[:known], y_l, log_parameters)
     np.testing.assert_allclose(fit.mean(X[known:]), mean, atol=1e-9)
     np.testing.assert_allclose(fit.covariance(X[known:]), covariance, atol=1e-9)
@@ -150,7 +160,9 @@ def test_the_q_step_is_the_nearest_normal(m, slack):
     np.testing.assert_allclose(q.mean, q_mean, atol=1e-4)
     np.testing.assert_allclose(q.covariance, q_covariance, atol=1e-4)
     assert q.divergence == pytest.approx(value, abs=1e-7)
-    direct = brute.divergence(q.mean, q.covariance, mean, covariance) + np.sum(q.misfit**2) / (2 * slack)
+    direct = brute.divergence(q.mean, q.covariance, mean, covariance) + np.sum(q.misfit**2) / (
+        2 * slack
+    )
     assert q.divergence == pytest.approx(direct, abs=1e-9)
     assert q.penalty == pytest.approx(np.sum(q.misfit**2) / (2 * slack), abs=1e-9)
     assert q.log_determinant == pytest.approx(np.linalg.slogdet(q.covariance)[1])
@@ -177,8 +189,12 @@ def test_derivatives_of_the_tilt(seed):
     p = Spread.of(rng.normal(size=m), np.diag(rng.uniform(0.1, 2, size=m)))
     theta = np.array([rng.normal(), rng.uniform(-0.2, 2.0)])
     _, gradient, hessian = tilt(p, theta)
-    np.testing.assert_allclose(gradient, approx_derivative(lambda t: tilt(p, t)[0], theta), atol=1e-6)
-    np.testing.assert_allclose(hessian, approx_derivative(lambda t: tilt(p, t)[1], theta), atol=1e-6)
+    np.testing.assert_allclose(
+        gradient, approx_derivative(lambda t: tilt(p, t)[0], theta), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        hessian, approx_derivative(lambda t: tilt(p, t)[1], theta), atol=1e-6
+    )
 
 
 def test_without_matching_it_is_the_posterior_maximum():
@@ -190,7 +206,9 @@ def test_without_matching_it_is_the_posterior_maximum():
     z = (y[known] - y[known].mean()) / y[known].std()
 
     def posterior(x):
-        return brute.matched_objective(Z[known], z, np.exp(x[:2]), np.exp(x[2]), PRIOR, 0.0, None, None, 0.0)
+        return brute.matched_objective(
+            Z[known], z, np.exp(x[:2]), np.exp(x[2]), PRIOR, 0.0, None, None, 0.0
+        )
 
     rng = np.random.default_rng(0)
     starts = rng.normal(size=(4, 3)) - 1
@@ -200,14 +218,23 @@ def test_without_matching_it_is_the_posterior_maximum():
     kernel = RBF(1 / (np.sqrt(2) * relevance)) + WhiteKernel(model.noise_ / y[known].var())
     peer = GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-12).fit(Z[known], z)
     mean, std = peer.predict(Z[~known], return_std=True)
-    np.testing.assert_allclose(model.answer_.values, mean * y[known].std() + y[known].mean(), atol=1e-7)
+    np.testing.assert_allclose(
+        model.answer_.values, mean * y[known].std() + y[known].mean(), atol=1e-7
+    )
     np.testing.assert_allclose(model.answer_.standard_errors, std * y[known].std(), atol=1e-7)
-    assert model.log_marginal_likelihood_ == pytest.approx(peer.log_marginal_likelihood_value_, abs=1e-6)
-    assert (model.matching_, model.answer_.diagnostics["choice"]) == (0.0, "matching=0, slack=0, as set")
+    assert model.log_marginal_likelihood_ == pytest.approx(
+        peer.log_marginal_likelihood_value_, abs=1e-6
+    )
+    assert (model.matching_, model.answer_.diagnostics["choice"]) == (
+        0.0,
+        "matching=0, slack=0, as set",
+    )
     np.testing.assert_array_equal(model.answer_.values, model.answer_.inductive)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))]
+)
 def test_no_worse_than_twenty_random_restarts(seed):
     """Of a general optimiser that is given the objective alone."""
     X, y, _ = numbers(n=24, unlabelled=8, seed=seed, d=2, noise=0.5)
@@ -244,7 +271,9 @@ def test_answers_in_folds_are_near_those_of_whole_fits(matching, from_scratch, m
         some = np.concatenate([rows[visible], np.flatnonzero(np.isnan(y))])
         Z = (X - X.mean(axis=0)) / X.std(axis=0)
         again = TransductiveGPRegressor(standardize=False, **settings).fit(Z[some], y[some])
-        np.testing.assert_allclose(answers, again.predict(Z[rows[hidden]]), atol=0.02 * np.nanstd(y))
+        np.testing.assert_allclose(
+            answers, again.predict(Z[rows[hidden]]), atol=0.02 * np.nanstd(y)
+        )
 
 
 @given(seeds)
@@ -257,7 +286,9 @@ def test_points_at_all_labelled_rows_are_the_exact_process(seed):
     np.testing.assert_allclose(
         induced.predict(rest)[1] ** 2, exact.predict(rest)[1] ** 2, rtol=1e-4, atol=1e-5
     )
-    np.testing.assert_allclose(induced.covariance(rest), exact.covariance(rest), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        induced.covariance(rest), exact.covariance(rest), rtol=1e-4, atol=1e-5
+    )
     np.testing.assert_allclose(induced.log_likelihood, exact.log_likelihood, rtol=1e-4, atol=1e-4)
 
 
@@ -275,12 +306,16 @@ def test_inducing_points_by_definition(monkeypatch):
     own = np.ones(5) - np.diag(Q)[9:]
     spread = np.diag(Q[9:, 9:] - Q[9:, :9] @ np.linalg.solve(C, Q[:9, 9:])) + own + noise
     np.testing.assert_allclose(fit.predict(X[9:])[1] ** 2, spread)
-    np.testing.assert_allclose(fit.log_likelihood, multivariate_normal(np.zeros(9), C).logpdf(y_l), rtol=1e-8)
+    np.testing.assert_allclose(
+        fit.log_likelihood, multivariate_normal(np.zeros(9), C).logpdf(y_l), rtol=1e-8
+    )
 
 
 def test_parameters_of_some_labels_and_a_process_of_all():
     X, y, truth = numbers(n=120, unlabelled=20)
-    some = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0).fit(X, y)
+    some = TransductiveGPRegressor(matching=0, n_restarts=0, max_searched=40, random_state=0).fit(
+        X, y
+    )
     whole = TransductiveGPRegressor(matching=0, n_restarts=0, random_state=0).fit(X, y)
     assert some._fitted.posterior.X_l.shape == whole._fitted.posterior.X_l.shape == (100, 3)
     unlabelled = np.isnan(y)
@@ -302,7 +337,9 @@ def test_very_many_labels_go_through_inducing_points(monkeypatch):
     ).fit(X, y)
     assert isinstance(model._fitted.posterior, InducedPosterior)
     many = np.resize(X, (2 * FEW_ROWS + 3, X.shape[1]))
-    np.testing.assert_allclose(model.predict(many), model.predict(many, return_std=True)[0], rtol=1e-8)
+    np.testing.assert_allclose(
+        model.predict(many), model.predict(many, return_std=True)[0], rtol=1e-8
+    )
     unlabelled = np.isnan(y)
     assert np.std(model.mean_ - truth[unlabelled]) < 0.5 * np.std(truth[unlabelled])
     assert np.isfinite(model.log_marginal_likelihood_)
@@ -323,7 +360,9 @@ def test_no_step_raises_the_objective(seed, matching, slack):
     objective = Objective(X, y_l, PRIOR, matching, slack)
     ends = {}
     for solver in ("nested", "alternating"):
-        found = Search(log_parameters, log_parameters, solver=solver).descend(objective, log_parameters)
+        found = Search(log_parameters, log_parameters, solver=solver).descend(
+            objective, log_parameters
+        )
         assert np.all(np.diff(found.path) <= 1e-9 * (1 + np.abs(found.path[:-1])))
         assert found.objective == pytest.approx(objective(found.log_parameters)[0], abs=1e-6)
         assert found.converged
@@ -335,7 +374,8 @@ def test_both_solvers_agree():
     X, y, _ = numbers(n=40, unlabelled=15)
     same = {"matching": 1.0, "slack": 0.01, "n_restarts": 1, "random_state": 0, "tol": 1e-11}
     one, other = (
-        TransductiveGPRegressor(solver=solver, **same).fit(X, y) for solver in ("nested", "alternating")
+        TransductiveGPRegressor(solver=solver, **same).fit(X, y)
+        for solver in ("nested", "alternating")
     )
     assert one.objective_path_[-1] == pytest.approx(other.objective_path_[-1], abs=1e-4)
     np.testing.assert_allclose(one.answer_.values, other.answer_.values, atol=0.02)
@@ -353,14 +393,18 @@ def test_matching_pulls_the_moments():
         np.testing.assert_allclose(table.loc["labels"], [known.mean(), known.std()])
         np.testing.assert_allclose(table.loc["matched"], [known.mean(), known.std()], rtol=1e-6)
         second = np.mean(model.matched_mean_**2) + np.trace(model.matched_covariance_) / 50
-        np.testing.assert_allclose([model.matched_mean_.mean(), second], [known.mean(), np.mean(known**2)])
+        np.testing.assert_allclose(
+            [model.matched_mean_.mean(), second], [known.mean(), np.mean(known**2)]
+        )
         np.testing.assert_allclose(
             table.loc["predicted", "standard deviation"] ** 2 + table.loc["predicted", "mean"] ** 2,
             np.mean(model.mean_**2) + np.trace(model.covariance_) / 50,
         )
         away.append(float(np.abs(table.loc["predicted"] - table.loc["labels"]).sum()))
         np.testing.assert_allclose(model.answer_.inductive, inductive.answer_.values, atol=1e-9)
-        np.testing.assert_allclose(table.loc["without matching"], inductive.moments_.loc["predicted"])
+        np.testing.assert_allclose(
+            table.loc["without matching"], inductive.moments_.loc["predicted"]
+        )
     assert away[0] > away[1] > away[2]
 
 
@@ -382,14 +426,18 @@ def test_row_order_leaves_no_trace(setting):
     np.testing.assert_allclose(other.matched_mean_[back], one.matched_mean_, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1e-6, 3.0), pytest.param(1e5, -1e6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1e-6, 3.0), pytest.param(1e5, -1e6, marks=pytest.mark.slow)]
+)
 def test_units_of_labels_and_features_do_not_matter(scale, shift):
     X, y, _ = numbers(n=40, unlabelled=15)
     same = {"random_state": 0, "matching": 0.3, "slack": 0.01, "n_restarts": 1}
     one = TransductiveGPRegressor(**same).fit(X, y)
     other = TransductiveGPRegressor(**same).fit(X * 7 - 2, y * scale + shift)
     np.testing.assert_allclose(other.transduction_, one.transduction_ * scale + shift, rtol=1e-5)
-    np.testing.assert_allclose(other.answer_.standard_errors, one.answer_.standard_errors * scale, rtol=1e-3)
+    np.testing.assert_allclose(
+        other.answer_.standard_errors, one.answer_.standard_errors * scale, rtol=1e-3
+    )
     np.testing.assert_allclose(other.relevance_, one.relevance_ / 7, rtol=1e-3)
     assert other.noise_ == pytest.approx(one.noise_ * scale**2, rel=1e-3)
 
@@ -414,7 +462,9 @@ def test_irrelevant_features_are_found_out():
     contributions = model.relevance_ * X.std(axis=0)
     assert contributions[1] > 10 * contributions[[0, 2, 3]].max()
     common = TransductiveGPRegressor(matching=0, random_state=0, relevance=False).fit(X, y)
-    np.testing.assert_allclose(common.relevance_ * X.std(axis=0), common.relevance_[0] * X[:, 0].std())
+    np.testing.assert_allclose(
+        common.relevance_ * X.std(axis=0), common.relevance_[0] * X[:, 0].std()
+    )
 
 
 def test_standard_errors_are_right_for_a_gaussian_process():
@@ -444,7 +494,9 @@ def test_standard_errors_are_the_diagonal_of_the_covariance():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_in_frames_out(frame):
     X, y, _ = numbers(n=30, unlabelled=8)
-    table = frame(X, **({"columns": list("abc")} if frame is pd.DataFrame else {"schema": list("abc")}))
+    table = frame(
+        X, **({"columns": list("abc")} if frame is pd.DataFrame else {"schema": list("abc")})
+    )
     model = TransductiveGPRegressor(matching=0, n_restarts=0).fit(table, y)
     assert list(model.feature_names_in_) == list("abc")
     np.testing.assert_allclose(model.predict(table)[np.isnan(y)], model.answer_.values)
@@ -453,7 +505,12 @@ def test_frames_in_frames_out(frame):
         pd.DataFrame(X, index=named.index), named
     )
     assert answered.transduction_.index.equals(named.index)
-    assert list(answered.answer_.to_frame().columns) == ["value", "standard_error", "inductive", "status"]
+    assert list(answered.answer_.to_frame().columns) == [
+        "value",
+        "standard_error",
+        "inductive",
+        "status",
+    ]
 
 
 # --------------------------------------------------------------------------------------------------- limits
@@ -508,7 +565,8 @@ def test_the_choice_needs_a_clear_gain(monkeypatch):
             }
         )
         monkeypatch.setattr(
-            "transduce.methods.gaussian_process.regressor.compare_matchings", lambda *_, table=table: table
+            "transduce.methods.gaussian_process.regressor.compare_matchings",
+            lambda *_, table=table: table,
         )
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
         assert model.matching_ == chosen
@@ -521,7 +579,9 @@ def test_the_table_of_cross_validation_is_fold_by_fold():
     objective, fold = Objective(X, z, PRIOR), (np.arange(30) >= 5).astype(int)
     search, grid = Search.at(X, z), np.array([[0.0, 0.01], [0.5, 0.01]])
     table = compare_matchings(objective, fold, search, search.start, grid, None)
-    errors = np.array([fold_errors(objective, fold == k, search, search.start, grid) for k in range(2)])
+    errors = np.array(
+        [fold_errors(objective, fold == k, search, search.start, grid) for k in range(2)]
+    )
     share = np.array([5, 25]) / 30
     np.testing.assert_allclose(table["error"], share @ errors)
     np.testing.assert_allclose(table["gain"], share @ (errors[:, :1] - errors))
@@ -545,7 +605,9 @@ def test_few_labels_are_too_few_to_choose_by():
 
 def test_many_asked_rows_are_thinned_for_matching_only():
     X, y, _ = numbers(n=90, unlabelled=60)
-    model = TransductiveGPRegressor(matching=0.5, slack=0.01, max_matched=25, random_state=0).fit(X, y)
+    model = TransductiveGPRegressor(matching=0.5, slack=0.01, max_matched=25, random_state=0).fit(
+        X, y
+    )
     assert len(model.matched_rows_) == len(model.matched_mean_) == 25
     assert np.isnan(y[model.matched_rows_]).all()
     assert len(model.answer_) == 60
@@ -603,17 +665,21 @@ def test_extreme_units(factor):
 def test_without_standardising_the_start_follows_the_rows():
     X, y, _ = numbers(n=40, unlabelled=10)
     plain, scaled = (
-        TransductiveGPRegressor(matching=0, prior=(0, 0), standardize=False, random_state=0).fit(X * f, y)
+        TransductiveGPRegressor(matching=0, prior=(0, 0), standardize=False, random_state=0).fit(
+            X * f, y
+        )
         for f in (1.0, 1e6)
     )
     np.testing.assert_allclose(scaled.transduction_, plain.transduction_, rtol=1e-3)
-    shifted = TransductiveGPRegressor(matching=0, prior=(0, 0), standardize=False, random_state=0).fit(
-        X + 1e9, y
-    )
+    shifted = TransductiveGPRegressor(
+        matching=0, prior=(0, 0), standardize=False, random_state=0
+    ).fit(X + 1e9, y)
     np.testing.assert_allclose(shifted.transduction_, plain.transduction_, rtol=1e-3)
     np.testing.assert_allclose(shifted.predict(X + 1e9), plain.predict(X), rtol=1e-3)
     constant = np.column_stack([X, np.full(40, 3.0)])
-    assert TransductiveGPRegressor(matching=0, standardize=False).fit(constant, y).relevance_[3] == 0.0
+    assert (
+        TransductiveGPRegressor(matching=0, standardize=False).fit(constant, y).relevance_[3] == 0.0
+    )
 
 
 @given(seeds)
@@ -684,7 +750,9 @@ def test_bad_requests_are_refused():
 def test_trouble_is_reported_in_words(monkeypatch):
     X, y, _ = numbers(n=30, unlabelled=8)
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=2 steps"):
-        model = TransductiveGPRegressor(matching=0, max_iter=2, n_restarts=0, random_state=0).fit(X, y)
+        model = TransductiveGPRegressor(matching=0, max_iter=2, n_restarts=0, random_state=0).fit(
+            X, y
+        )
     assert not model.converged_
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1 turns"):
         TransductiveGPRegressor(
@@ -696,9 +764,9 @@ def test_trouble_is_reported_in_words(monkeypatch):
             x[:, None], np.sin(x)
         )
     with pytest.warns(ConvergenceWarning, match="A relevance ran into its upper bound"):
-        TransductiveGPRegressor(matching=1e6, slack=0.0, prior=(0, 0), n_restarts=1, random_state=0).fit(
-            x[:, None], np.where(np.arange(20) % 2, np.nan, np.sin(x))
-        )
+        TransductiveGPRegressor(
+            matching=1e6, slack=0.0, prior=(0, 0), n_restarts=1, random_state=0
+        ).fit(x[:, None], np.where(np.arange(20) % 2, np.nan, np.sin(x)))
     with pytest.warns(UserWarning, match="20,000 labels needs about 13 GB"):
         announce_cost(20_000)
 
@@ -746,7 +814,9 @@ def test_a_descent_that_is_lost_is_not_called_converged():
             value, gradient = super().__call__(x)
             return value, -gradient
 
-    found = Search(log_parameters, log_parameters).descend(Backwards(X, y_l, PRIOR), log_parameters + 2.0)
+    found = Search(log_parameters, log_parameters).descend(
+        Backwards(X, y_l, PRIOR), log_parameters + 2.0
+    )
     assert not found.converged
     assert found.message == "stopped where no lower point could be found"
 
@@ -773,7 +843,11 @@ def test_real_data_without_warnings():
 def test_the_place_of_a_row_changes_no_bit(shift):
     """In blocks of the size in which rows outside of a fit are answered, on one thread."""
     rng = np.random.default_rng(0)
-    X, points, coefficients = rng.normal(size=(4608, 58)), rng.normal(size=(500, 58)), rng.normal(size=500)
+    X, points, coefficients = (
+        rng.normal(size=(4608, 58)),
+        rng.normal(size=(500, 58)),
+        rng.normal(size=500),
+    )
     relevance = rng.uniform(0.0, 0.1, size=58)
     with few_threads(0):
         whole = kernel_times(X, points, relevance, coefficients)

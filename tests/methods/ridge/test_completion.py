@@ -29,7 +29,14 @@ def make(seed, *, n=None, kernel=None):
     unlabelled[rng.choice(n, rng.integers(1, n - 2), replace=False)] = True
     K = (kernel or Kernel("rbf", 1.0)).matrix(X, X)
     ridge, tether = 10 ** rng.uniform(-3, 1), 10 ** rng.uniform(-2, 1)
-    return K, rng.normal(size=(n, 1)), unlabelled, rng.normal(size=(unlabelled.sum(), 1)), ridge, tether
+    return (
+        K,
+        rng.normal(size=(n, 1)),
+        unlabelled,
+        rng.normal(size=(unlabelled.sum(), 1)),
+        ridge,
+        tether,
+    )
 
 
 def design_of(K):
@@ -71,7 +78,9 @@ def test_completion_equals_refits_and_a_general_optimiser(seed):
         refitted = brute.refit_leave_one_out(design, found.labels[:, 0], ridge)
         np.testing.assert_allclose(found.loo_residuals[:, 0], refitted, atol=1e-7)
         np.testing.assert_allclose(
-            design @ found.coefficients, design @ brute.design_fit(design, found.labels, ridge), atol=1e-6
+            design @ found.coefficients,
+            design @ brute.design_fit(design, found.labels, ridge),
+            atol=1e-6,
         )
 
 
@@ -81,7 +90,9 @@ def test_both_systems_agree(seed):
     K, y, unlabelled, start, ridge, tether = make(seed)
     ridge = max(ridge, 0.05)
     dense = complete(DenseSystem.build(K, ridge), y, unlabelled, start=start, tether=tether)
-    design = complete(DesignSystem.build(design_of(K), ridge), y, unlabelled, start=start, tether=tether)
+    design = complete(
+        DesignSystem.build(design_of(K), ridge), y, unlabelled, start=start, tether=tether
+    )
     np.testing.assert_allclose(design.labels, dense.labels, atol=1e-6)
     assert design.solver["converged"]
     assert design.solver["relative_residual"] <= 1e-9
@@ -98,7 +109,10 @@ def test_the_two_routes_of_the_dense_system_agree():
     by_eigenvectors = DenseSystem.build(K, 1e-7)
     z = complete(by_eigenvectors, y, unlabelled, start=start, tether=0.5).labels
     np.testing.assert_allclose(
-        by_eigenvectors.loo(z)[:, 0], brute.refit_leave_one_out(K, z[:, 0], 1e-7), rtol=1e-4, atol=1e-5
+        by_eigenvectors.loo(z)[:, 0],
+        brute.refit_leave_one_out(K, z[:, 0], 1e-7),
+        rtol=1e-4,
+        atol=1e-5,
     )
 
 
@@ -128,7 +142,9 @@ class Valley:
 @pytest.mark.parametrize("at_ridge", [1e-9, 0.02, 1e5])
 def test_search_widens_and_refines_its_grid(at_width, at_ridge):
     """From width 1 and ridges 1e-9 to 300 it gets to a minimum far outside, and close to it."""
-    choice = search(lambda width: Valley(width, at_width, at_ridge), width=1.0, search_width=True, ridge=None)
+    choice = search(
+        lambda width: Valley(width, at_width, at_ridge), width=1.0, search_width=True, ridge=None
+    )
     assert abs(np.log2(choice.width / at_width)) <= 0.26
     assert abs(np.log10(choice.ridge / at_ridge)) <= 0.11
     assert choice.error == choice.path["error"].min()

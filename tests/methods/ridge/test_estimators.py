@@ -72,7 +72,9 @@ def test_the_estimator_is_the_paper(kernel):
     assert model.loo_error_ == pytest.approx(np.mean(loo**2), rel=1e-6)
     completed = model.transduction_ - mean
     np.testing.assert_allclose(
-        model.answer_.loo_residuals, brute.refit_leave_one_out(design, completed, 0.2)[unlabelled], atol=1e-7
+        model.answer_.loo_residuals,
+        brute.refit_leave_one_out(design, completed, 0.2)[unlabelled],
+        atol=1e-7,
     )
     fitted = design @ brute.design_fit(design, completed, 0.2) + mean
     np.testing.assert_allclose(model.predict(X), fitted, atol=1e-6)
@@ -103,7 +105,9 @@ def test_search_finds_the_smallest_leave_one_out_error():
         for w in 10 ** np.linspace(-1, 2, 60)
     ]
     assert model.loo_error_ <= 1.01 * min(fine)
-    assert model.loo_error_ == pytest.approx(model.loo_path_["error"].min() * np.var(truth), rel=1e-6)
+    assert model.loo_error_ == pytest.approx(
+        model.loo_path_["error"].min() * np.var(truth), rel=1e-6
+    )
     expected = leave_one_out(Kernel("rbf", model.width_).matrix(Z, Z), z, model.ridge_)
     assert model.loo_error_ == pytest.approx(np.mean(expected**2), rel=1e-6)
 
@@ -121,11 +125,14 @@ def test_the_scale_of_a_kernel_does_not_matter(scale):
     """A multiple of the kernel is undone by the ridge that is chosen."""
     X, y, _ = numbers()
     K = Kernel("rbf", 2.0).matrix(X, X)
-    one, other = (TransductiveRidge(kernel="precomputed").fit(factor * K, y) for factor in (1.0, scale))
+    one, other = (
+        TransductiveRidge(kernel="precomputed").fit(factor * K, y) for factor in (1.0, scale)
+    )
     np.testing.assert_allclose(other.transduction_, one.transduction_, atol=1e-6)
     assert other.ridge_ == pytest.approx(scale**2 * one.ridge_, rel=1e-6)
     linear, scaled = (
-        TransductiveRidge(kernel="linear", standardize=False).fit(factor * X, y) for factor in (1.0, scale)
+        TransductiveRidge(kernel="linear", standardize=False).fit(factor * X, y)
+        for factor in (1.0, scale)
     )
     np.testing.assert_allclose(scaled.transduction_, linear.transduction_, atol=1e-6)
 
@@ -178,13 +185,17 @@ def test_answers_in_folds_of_a_kernel_matrix_and_of_many_labels(monkeypatch):
     plain = TransductiveRidge(width=1.3, standardize=False).fit(X, y)
     K = Kernel("rbf", 1.3).matrix(X, X)
     other = TransductiveRidge(kernel="precomputed").fit(K, y)
-    np.testing.assert_allclose(plain.answers_in_folds(folds)[0], other.answers_in_folds(folds)[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        plain.answers_in_folds(folds)[0], other.answers_in_folds(folds)[0], rtol=1e-6
+    )
     monkeypatch.setattr("transduce.methods.ridge.transductive_ridge.MOST_SEARCHED", 10)
     shown = y.copy()
     shown[rows[:4]] = np.nan
     kept = {"width": plain.width_, "ridge": plain.ridge_, "standardize": False}
     again = TransductiveRidge(tether=np.inf, **kept).fit(X, shown)
-    np.testing.assert_allclose(plain.answers_in_folds(folds)[0], again.transduction_[rows[[3, 0]]], rtol=1e-6)
+    np.testing.assert_allclose(
+        plain.answers_in_folds(folds)[0], again.transduction_[rows[[3, 0]]], rtol=1e-6
+    )
 
 
 def test_class_answers_in_folds_are_those_of_whole_fits():
@@ -208,7 +219,8 @@ def test_centres_are_labelled_rows_first():
     """All of them if they are few enough, else half of the number and as many of all rows."""
     X, y, _ = numbers(n=40, unlabelled=30)
     few, many = (
-        TransductiveRidge(centres=n, random_state=0).fit(X, y)._fitted.basis.centres for n in (12, 6)
+        TransductiveRidge(centres=n, random_state=0).fit(X, y)._fitted.basis.centres
+        for n in (12, 6)
     )
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(few, np.unique(Z[~np.isnan(y)], axis=0))
@@ -221,7 +233,9 @@ def test_centres_are_labelled_rows_first():
 
 
 @settings(max_examples=12)
-@given(st.randoms(use_true_random=False), st.sampled_from([None, 7]), st.sampled_from(["auto", "cv"]))
+@given(
+    st.randoms(use_true_random=False), st.sampled_from([None, 7]), st.sampled_from(["auto", "cv"])
+)
 def test_order_of_rows_does_not_matter(random, centres, tether):
     X, y, _ = numbers(n=30)
     order = list(range(30))
@@ -241,7 +255,8 @@ def test_order_of_rows_does_not_matter_with_automatic_settings(centres, seed):
     y = np.where(np.arange(40) % 3 == 0, np.nan, X[:, 0] ** 2 + X[:, 1])
     order = rng.permutation(40)
     before, after = (
-        TransductiveRidge(centres=centres, random_state=0).fit(X[i], y[i]) for i in (range(40), order)
+        TransductiveRidge(centres=centres, random_state=0).fit(X[i], y[i])
+        for i in (range(40), order)
     )
     np.testing.assert_allclose(after.transduction_, before.transduction_[order], atol=1e-6)
 
@@ -255,14 +270,22 @@ def test_tether_by_cv_does_not_see_row_order():
     order = rng.permutation(30)
     chosen = {"ridge": 0.1, "tether": "cv"}
     K = Kernel("rbf").matrix(X, X)
-    for y in (np.where(shown[:, None], columns, np.nan), np.where(shown, np.round(X[:, 0]), np.nan)):
-        for kernel, rows, shuffled in (("rbf", X, X[order]), ("precomputed", K, K[np.ix_(order, order)])):
+    for y in (
+        np.where(shown[:, None], columns, np.nan),
+        np.where(shown, np.round(X[:, 0]), np.nan),
+    ):
+        for kernel, rows, shuffled in (
+            ("rbf", X, X[order]),
+            ("precomputed", K, K[np.ix_(order, order)]),
+        ):
             settings_ = {"kernel": kernel, **chosen} | ({"width": 1.0} if kernel == "rbf" else {})
             before, after = (
                 TransductiveRidge(**settings_).fit(r, labels)
                 for r, labels in ((rows, y), (shuffled, y[order]))
             )
-            np.testing.assert_allclose(after.tether_path_["error"], before.tether_path_["error"], rtol=1e-6)
+            np.testing.assert_allclose(
+                after.tether_path_["error"], before.tether_path_["error"], rtol=1e-6
+            )
 
 
 def test_folds_do_not_see_hidden_labels():
@@ -279,7 +302,9 @@ def test_folds_do_not_see_hidden_labels():
         mean = y[shown].mean()
         c = brute.design_fit(K[np.ix_(shown, shown)], y[shown] - mean, 0.2)
         total += np.sum((K[np.ix_(hidden, shown)] @ c + mean - y[hidden]) ** 2)
-    assert model.tether_path_["error"][-1] * np.var(y[labelled]) == pytest.approx(total / 10, rel=1e-6)
+    assert model.tether_path_["error"][-1] * np.var(y[labelled]) == pytest.approx(
+        total / 10, rel=1e-6
+    )
 
 
 @given(st.sampled_from([1e-200, 1e-3, -2.0, 1e150]), st.sampled_from([0.0, 5.0]))
@@ -288,18 +313,26 @@ def test_scaling_labels_scales_answers(scale, shift):
     before = TransductiveRidge().fit(X, y).answer_
     after = TransductiveRidge().fit(X, (y + shift) * scale).answer_
     np.testing.assert_allclose(after.values / scale, before.values + shift, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(after.inductive / scale, before.inductive + shift, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        after.inductive / scale, before.inductive + shift, rtol=1e-6, atol=1e-8
+    )
 
 
 def test_label_columns_do_not_see_each_other():
     """Several columns share settings and factors; each is answered as if alone."""
     X, y, _ = numbers()
     Y = np.column_stack([y, np.where(np.isnan(y), np.nan, X[:, 0] ** 2)])
-    for chosen in (FIXED, {"centres": 9, "random_state": 1, **FIXED}, {"kernel": "linear", **FIXED}):
+    for chosen in (
+        FIXED,
+        {"centres": 9, "random_state": 1, **FIXED},
+        {"kernel": "linear", **FIXED},
+    ):
         together = TransductiveRidge(**chosen).fit(X, Y)
         for column in range(2):
             alone = TransductiveRidge(**chosen).fit(X, Y[:, column])
-            np.testing.assert_allclose(together.answer_.values[:, column], alone.answer_.values, atol=1e-8)
+            np.testing.assert_allclose(
+                together.answer_.values[:, column], alone.answer_.values, atol=1e-8
+            )
             np.testing.assert_allclose(together.predict(X)[:, column], alone.predict(X), atol=1e-8)
     assert list(together.answer_.to_frame().columns[:2]) == ["value_0", "value_1"]
 
@@ -315,7 +348,9 @@ def test_names_of_classes_do_not_matter(names):
 
 def test_the_same_seed_gives_the_same_centres():
     X, y, _ = numbers(n=60)
-    fits = [TransductiveRidge(centres=10, random_state=seed, **FIXED).fit(X, y) for seed in (0, 0, 1)]
+    fits = [
+        TransductiveRidge(centres=10, random_state=seed, **FIXED).fit(X, y) for seed in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(fits[0].transduction_, fits[1].transduction_)
     assert not np.array_equal(fits[0].transduction_, fits[2].transduction_)
 
@@ -372,7 +407,9 @@ def test_duplicate_rows_constant_columns_and_tiny_ridges():
     X, y = np.repeat(np.column_stack([X, np.full(20, 0.1)]), 3, axis=0), np.repeat(y, 3)
     for chosen in ({}, {"ridge": 1e-9}, {"centres": 15, "random_state": 0}):
         assert np.isfinite(TransductiveRidge(**chosen).fit(X, y).transduction_).all()
-    constant = TransductiveRidge().fit(np.ones((20, 2)), np.append(np.arange(10.0), np.full(10, np.nan)))
+    constant = TransductiveRidge().fit(
+        np.ones((20, 2)), np.append(np.arange(10.0), np.full(10, np.nan))
+    )
     np.testing.assert_allclose(constant.answer_.values, 4.5, atol=0.5)
     same = TransductiveRidge().fit(X, np.where(np.isnan(y), np.nan, 7.0))
     np.testing.assert_allclose(same.transduction_, 7.0)
@@ -399,7 +436,9 @@ def test_transduction_beats_induction_where_it_should():
         truth = X @ np.ones(8) + rng.normal(size=150)
         y = np.append(truth[:20], np.full(130, np.nan))
         answer = TransductiveRidge(width=8.0, ridge=0.1).fit(X, y).answer_
-        wins += np.mean((answer.values - truth[20:]) ** 2) < np.mean((answer.inductive - truth[20:]) ** 2)
+        wins += np.mean((answer.values - truth[20:]) ** 2) < np.mean(
+            (answer.inductive - truth[20:]) ** 2
+        )
     assert wins >= 15
 
 
@@ -417,9 +456,15 @@ def test_classifier_on_real_data(load):
     assert model.score(X, y) > 0.9
     probabilities = model.answer_.probabilities
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.answer_.values)
-    np.testing.assert_array_equal(model.classes_[model.decision_function(X).argmax(axis=1)], model.predict(X))
-    np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+    np.testing.assert_array_equal(
+        model.classes_[probabilities.argmax(axis=1)], model.answer_.values
+    )
+    np.testing.assert_array_equal(
+        model.classes_[model.decision_function(X).argmax(axis=1)], model.predict(X)
+    )
+    np.testing.assert_array_equal(
+        model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X)
+    )
 
 
 def test_two_classes_are_the_sign_of_regression_on_plus_and_minus_one():
@@ -434,7 +479,9 @@ def test_two_classes_are_the_sign_of_regression_on_plus_and_minus_one():
 
 
 def test_tied_rows_say_so():
-    model = TransductiveRidgeClassifier(width=1.0, ridge=0.1).fit([[-1.0], [1.0], [0.0]], ["a", "b", None])
+    model = TransductiveRidgeClassifier(width=1.0, ridge=0.1).fit(
+        [[-1.0], [1.0], [0.0]], ["a", "b", None]
+    )
     assert model.answer_.status.tolist() == ["tied"]
 
 
@@ -468,7 +515,9 @@ def test_precomputed_and_callable_kernels_equal_named_ones():
     chosen = {"standardize": False, "ridge": 0.2, "tether": 0.7}
     named = TransductiveRidge(width=1.3, **chosen).fit(X, y)
     computed = TransductiveRidge(kernel="precomputed", **chosen).fit(k.matrix(X, X), y)
-    called = TransductiveRidge(kernel=lambda u, v: k.matrix(u[None], v[None])[0, 0], **chosen).fit(X, y)
+    called = TransductiveRidge(kernel=lambda u, v: k.matrix(u[None], v[None])[0, 0], **chosen).fit(
+        X, y
+    )
     for model, new in ((computed, k.matrix(X[:5] + 1, X)), (called, X[:5] + 1)):
         np.testing.assert_allclose(model.transduction_, named.transduction_, atol=1e-8)
         np.testing.assert_allclose(model.predict(new), named.predict(X[:5] + 1), atol=1e-8)
@@ -480,7 +529,11 @@ def test_progress_is_logged(caplog):
     with caplog.at_level(logging.INFO, logger="transduce"):
         TransductiveRidge(tether="cv").fit(X, y)
         TransductiveRidge(centres=5, random_state=0, **FIXED).fit(X, y)
-    for words in ("leave-one-out: width", "tether: fold 5 of 5", "conjugate gradients: column 1 of 1"):
+    for words in (
+        "leave-one-out: width",
+        "tether: fold 5 of 5",
+        "conjugate gradients: column 1 of 1",
+    ):
         assert words in caplog.text
 
 
@@ -525,7 +578,10 @@ GOOD_X, GOOD_Y, _ = numbers()
         ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
         ({"centres": 0}, "centres .* must be a whole number from 1 on; got 0"),
         ({"centres": "all"}, "centres .* must be a whole number from 1 on; got 'all'"),
-        ({"centres": 5, "kernel": "linear"}, "kernel='linear' has a basis of its own: leave centres=None"),
+        (
+            {"centres": 5, "kernel": "linear"},
+            "kernel='linear' has a basis of its own: leave centres=None",
+        ),
         ({"max_memory_mb": 0}, "max_memory_mb must be a positive number"),
         ({"standardize": 1}, "standardize must be True or False"),
         ({"kernel": "precomputed"}, "square matrix"),
@@ -534,7 +590,11 @@ GOOD_X, GOOD_Y, _ = numbers()
 )
 @pytest.mark.parametrize("make_model", BOTH)
 def test_bad_settings_get_their_sentence(make_model, chosen, message):
-    y = GOOD_Y if make_model is TransductiveRidge else np.where(np.isnan(GOOD_Y), np.nan, GOOD_Y > 0)
+    y = (
+        GOOD_Y
+        if make_model is TransductiveRidge
+        else np.where(np.isnan(GOOD_Y), np.nan, GOOD_Y > 0)
+    )
     with pytest.raises(ValueError, match=message):
         make_model(**chosen).fit(GOOD_X, y)
 
@@ -604,6 +664,8 @@ def test_diabetes_end_to_end():
     y[unlabelled] = np.nan
     answer = TransductiveRidge().fit(X, y).answer_
     truth = truth[np.sort(unlabelled)]
-    error, inductive = (np.mean((values - truth) ** 2) for values in (answer.values, answer.inductive))
+    error, inductive = (
+        np.mean((values - truth) ** 2) for values in (answer.values, answer.inductive)
+    )
     assert error < 0.65 * np.var(truth)
     assert error < 1.05 * inductive

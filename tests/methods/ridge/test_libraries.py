@@ -44,7 +44,9 @@ def both(name, settings, X, y, kind=TransductiveRidge):
 def test_regressor(name, settings):
     X, y = problem()
     here, there = both(name, settings, X, y)
-    assert there.width_ is here.width_ is None or there.width_ == pytest.approx(here.width_, rel=1e-10)
+    assert there.width_ is here.width_ is None or there.width_ == pytest.approx(
+        here.width_, rel=1e-10
+    )
     assert there.ridge_ == pytest.approx(here.ridge_, rel=1e-10)
     assert there.tether_ == here.tether_
     assert there.loo_error_ == pytest.approx(here.loo_error_, rel=1e-8)
@@ -82,12 +84,16 @@ def test_several_columns_precomputed_and_wide(name):
 @pytest.mark.parametrize("names", [("no", "yes"), ("a", "b", "c")])
 def test_classifier(name, names):
     X, y = problem(80)
-    place = np.clip(np.digitize(np.nan_to_num(y), np.linspace(-0.3, 0.3, len(names) - 1)), 0, len(names) - 1)
+    place = np.clip(
+        np.digitize(np.nan_to_num(y), np.linspace(-0.3, 0.3, len(names) - 1)), 0, len(names) - 1
+    )
     labels = np.where(np.isnan(y), None, np.array(names)[place])
     here, there = both(name, {"width": 2.0, "ridge": 0.1}, X, labels, TransductiveRidgeClassifier)
     assert there.transduction_.tolist() == here.transduction_.tolist()
     same(there.answer_.scores, here.answer_.scores, name)
-    same(there.answer_.probabilities, here.answer_.probabilities, name, tolerance=1e-8)  # of a fitted factor
+    same(
+        there.answer_.probabilities, here.answer_.probabilities, name, tolerance=1e-8
+    )  # of a fitted factor
     assert there.answer_.status.tolist() == here.answer_.status.tolist()
     with dispatch():
         same(there.decision_function(give(X, name)), here.decision_function(X), name)

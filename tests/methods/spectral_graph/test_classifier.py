@@ -21,7 +21,11 @@ from tests.methods.spectral_graph.test_graph import blobs, ring
 from transduce import SpectralGraphTransducer
 from transduce.display import GraphMapDisplay
 from transduce.methods.spectral_graph import Spectrum, neighbor_graph
-from transduce.methods.spectral_graph.cut import default_label_weight, first_ranks, minimise_on_sphere
+from transduce.methods.spectral_graph.cut import (
+    default_label_weight,
+    first_ranks,
+    minimise_on_sphere,
+)
 from transduce.metrics import precision_recall_break_even
 
 
@@ -48,7 +52,9 @@ def on_graph(**settings):
 # --------------------------------------------------------------------------------------------------- exact
 
 
-@given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 25), st.sampled_from([0.5, 3200.0]))
+@given(
+    st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 25), st.sampled_from([0.5, 3200.0])
+)
 @example(853, 2, 17, 3200.0)
 def test_scores_solve_the_paper_s_eigenproblem(seed, n_labelled, d, label_weight):
     A = random_graph(30, seed)
@@ -85,7 +91,9 @@ def test_minimum_on_a_sphere_is_that_of_a_general_optimiser(seed, d, log_radius)
     G, b, n = G + G.T, rng.normal(size=d), float(np.exp(log_radius))
     best = minimise_on_sphere(G, b, n)
     assert best.w @ best.w == pytest.approx(n)
-    np.testing.assert_allclose(G @ best.w - best.multiplier * best.w, b, atol=1e-7 * (1 + np.abs(b).max()))
+    np.testing.assert_allclose(
+        G @ best.w - best.multiplier * best.w, b, atol=1e-7 * (1 + np.abs(b).max())
+    )
     value = best.w @ G @ best.w - 2 * b @ best.w
     assert value == pytest.approx(brute.minimum_on_sphere(G, b, n, n_starts=8), abs=1e-6)
 
@@ -105,7 +113,9 @@ def test_hard_case_has_two_minima_or_a_sphere_of_them(seed, degenerate):
     for w in (best.w, best.fixed + best.free @ u, best.fixed - best.free @ u):
         assert w @ w == pytest.approx(100.0)
         assert w @ G @ w - 2 * b @ w == pytest.approx(smallest, rel=1e-6)
-    easy = minimise_on_sphere(G, 1000.0 * b, 1.0)  # the same b, but the sphere is small: one minimum
+    easy = minimise_on_sphere(
+        G, 1000.0 * b, 1.0
+    )  # the same b, but the sphere is small: one minimum
     assert easy.free.shape[1] == 0
     assert easy.w @ easy.w == pytest.approx(1.0)
 
@@ -126,7 +136,9 @@ def test_break_even_is_its_definition():
     for _ in range(30):
         truth, score = rng.uniform(size=40) < 0.3, rng.permutation(40)
         truth[0] = True
-        assert precision_recall_break_even(truth, score) == pytest.approx(brute.break_even(truth, score))
+        assert precision_recall_break_even(truth, score) == pytest.approx(
+            brute.break_even(truth, score)
+        )
 
 
 def test_ties_at_the_break_even_count_in_part():
@@ -168,7 +180,9 @@ def test_two_classes_exchanged_change_the_sign(seed):
     A, y = random_graph(25, seed), labels_for(25, 5, seed)
     one = on_graph(n_components=9).fit(A, y)
     other = np.array([None if label is None else 1 - label for label in y], dtype=object)
-    np.testing.assert_allclose(one.scores_, -on_graph(n_components=9).fit(A, other).scores_, atol=1e-8)
+    np.testing.assert_allclose(
+        one.scores_, -on_graph(n_components=9).fit(A, other).scores_, atol=1e-8
+    )
 
 
 def test_parts_without_a_label_leave_no_trace():
@@ -211,7 +225,9 @@ def test_label_weight_follows_the_number_of_rows():
 
 
 def test_equal_eigenvalues_share_their_rank():
-    np.testing.assert_array_equal(first_ranks(np.array([0.0, 1e-12, 0.3, 0.3, 0.5])), [1, 1, 3, 3, 5])
+    np.testing.assert_array_equal(
+        first_ranks(np.array([0.0, 1e-12, 0.3, 0.3, 0.5])), [1, 1, 3, 3, 5]
+    )
     assert len(first_ranks(np.empty(0))) == 0
 
 
@@ -240,7 +256,9 @@ def test_new_rows_get_the_mean_score_of_their_neighbours():
     means = (weights * model.scores_[nearest]).sum(axis=1) / weights.sum(axis=1)
     np.testing.assert_allclose(model.decision_function(new), means - model.thresholds_)
     np.testing.assert_array_equal(model.predict(new), (means > model.thresholds_).astype(int))
-    np.testing.assert_allclose(model.decision_function(sp.csr_array(new)), means - model.thresholds_)
+    np.testing.assert_allclose(
+        model.decision_function(sp.csr_array(new)), means - model.thresholds_
+    )
     alone = model.decision_function(-np.ones((1, 10)))  # similar to none
     np.testing.assert_allclose(alone, model.scores_.mean() - model.thresholds_)
 
@@ -272,7 +290,9 @@ def test_prior_and_costs_move_the_cut():
     same = clone(plain).set_params(class_costs={"a": 3.0, "b": 5.0}).fit(X, y)
     np.testing.assert_allclose(by_row.scores_, same.scores_)
     assert np.abs(by_row.scores_ - plain.scores_).max() > 1e-6
-    nothing = clone(plain).fit(X, y, costs=np.where(np.arange(60) == np.flatnonzero(y == "a")[0], 0.0, 1.0))
+    nothing = clone(plain).fit(
+        X, y, costs=np.where(np.arange(60) == np.flatnonzero(y == "a")[0], 0.0, 1.0)
+    )
     assert np.abs(nothing.scores_ - plain.scores_).max() > 1e-6
 
 
@@ -305,7 +325,9 @@ def test_digits_by_one_label_each():
         rows = np.array([rng.choice(np.flatnonzero(truth == digit)) for digit in range(10)])
         y = np.full(len(truth), np.nan)
         y[rows] = truth[rows]
-        model = SpectralGraphTransducer(random_state=0).fit(X, y) if model is None else model.relabel(y)
+        model = (
+            SpectralGraphTransducer(random_state=0).fit(X, y) if model is None else model.relabel(y)
+        )
         unlabelled = model.answer_.rows
         ours = [
             precision_recall_break_even(truth[unlabelled] == c, model.scores_[unlabelled, c])
@@ -456,7 +478,9 @@ def test_displays():
     with pytest.raises(TypeError, match="Pass a fitted"):
         GraphMapDisplay.from_estimator(SpectralGraphTransducer())
     with pytest.raises(ValueError, match="fewer than two eigenvectors"):
-        GraphMapDisplay.from_estimator(on_graph(n_components=1).fit(random_graph(9, 0), labels_for(9, 4, 0)))
+        GraphMapDisplay.from_estimator(
+            on_graph(n_components=1).fit(random_graph(9, 0), labels_for(9, 4, 0))
+        )
 
 
 # --------------------------------------------------------------------------------------------------- refusals

@@ -125,7 +125,9 @@ def test_cosines_that_single_precision_cannot_tell_are_told(monkeypatch):
 def test_pairs_find_the_best_among_equal_rows(n, k, seed):
     """Coordinates of few values, so that rows are equal or 0: the scores are those of the definition."""
     k = min(k, n - 1)
-    X = graph_module.unit_rows(np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float))
+    X = graph_module.unit_rows(
+        np.random.default_rng(seed).integers(-1, 2, size=(n, 3)).astype(float)
+    )
     found = neighbors.search_pairs(X, k)
     np.testing.assert_allclose(found.scores, nearest_by_definition(X, k)[1], atol=1e-15)
     assert all(len({*ids, i}) == k + 1 for i, ids in enumerate(found.ids.tolist()))
@@ -148,7 +150,9 @@ def test_other_metrics(metric):
 def test_callable_metric_is_the_named_one():
     X = blobs(30)
     one = neighbor_graph(X, n_neighbors=3, metric=lambda u, v: float(np.abs(u - v).sum()))
-    np.testing.assert_allclose(one.toarray(), neighbor_graph(X, n_neighbors=3, metric="manhattan").toarray())
+    np.testing.assert_allclose(
+        one.toarray(), neighbor_graph(X, n_neighbors=3, metric="manhattan").toarray()
+    )
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -157,7 +161,9 @@ def test_approximate_search_reports_its_recall(metric, k):
     """The reported recall is that of the graph, within the error of its sample."""
     X = blobs(3000, d=12, n_centres=30)
     exact = neighbor_graph(X, n_neighbors=k, metric=metric, method="exact")
-    near = neighbor_graph(X, n_neighbors=k, metric=metric, method="approximate", random_state=0, n_jobs=2)
+    near = neighbor_graph(
+        X, n_neighbors=k, metric=metric, method="approximate", random_state=0, n_jobs=2
+    )
     assert near.diagnostics["method"] == "approximate"
     assert near.diagnostics["recall"] >= 0.95
     common = (near.astype(bool).multiply(exact.astype(bool))).nnz / exact.nnz
@@ -191,8 +197,12 @@ def test_most_compared_bounds_the_rows_that_each_is_compared_with(most, monkeypa
 
     monkeypatch.setattr(neighbors.Cells, "gaps", counted)
     visits, visit = [], neighbors.Cells.visit
-    monkeypatch.setattr(neighbors.Cells, "visit", lambda *given: (visits.append(given[2]), visit(*given))[1])
-    near = neighbor_graph(X, n_neighbors=5, method="approximate", most_compared=most, random_state=0)
+    monkeypatch.setattr(
+        neighbors.Cells, "visit", lambda *given: (visits.append(given[2]), visit(*given))[1]
+    )
+    near = neighbor_graph(
+        X, n_neighbors=5, method="approximate", most_compared=most, random_state=0
+    )
     (cells, found), (reach,) = compared[0], visits
     sizes = np.diff(cells.bounds)
     own = sizes[found.argmin(axis=1)].mean()
@@ -213,7 +223,9 @@ def test_row_in_a_cell_of_its_own_has_neighbours():
         X, n_neighbors=5, metric="euclidean", method="approximate", most_compared=1, random_state=0
     )
     assert graph.diagnostics["n_random"] == 0
-    assert set(graph[[400]].nonzero()[1]) == set(np.argsort(np.linalg.norm(X[:400] - X[400], axis=1))[:5])
+    assert set(graph[[400]].nonzero()[1]) == set(
+        np.argsort(np.linalg.norm(X[:400] - X[400], axis=1))[:5]
+    )
 
 
 def test_auto_is_approximate_for_many_dense_rows_only(monkeypatch):
@@ -243,7 +255,9 @@ def test_spectrum_by_every_route(route, monkeypatch):
     found = graph_spectrum(A, n_components=20, random_state=0)
     exact = route != "filtered"
     np.testing.assert_allclose(found.values, true, atol=1e-9 if exact else 1e-6)
-    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(20), atol=1e-9 if exact else 1e-4)
+    np.testing.assert_allclose(
+        found.vectors.T @ found.vectors, np.eye(20), atol=1e-9 if exact else 1e-4
+    )
     assert found.residuals.max() < (1e-8 if exact else 1e-4)
     np.testing.assert_allclose(residuals(A, found), found.residuals, atol=1e-10 if exact else 1e-5)
     trivial = np.sqrt(found.degrees)
@@ -259,7 +273,9 @@ def random_graph(n, n_neighbors, seed=0):
     return sp.csr_array(A)
 
 
-@pytest.mark.parametrize("A", [random_graph(900, 4), neighbor_graph(blobs(900, n_centres=1), n_neighbors=8)])
+@pytest.mark.parametrize(
+    "A", [random_graph(900, 4), neighbor_graph(blobs(900, n_centres=1), n_neighbors=8)]
+)
 def test_a_few_lanczos_steps_count_eigenvalues(A):
     S = spectrum.normalised(A, np.asarray(A.sum(axis=1)).ravel())
     true = np.linalg.eigvalsh(S.toarray())[::-1]
@@ -312,7 +328,10 @@ def test_labels_from_the_filtered_spectrum_are_those_from_the_exact_one(monkeypa
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10)
     filtered = graph_spectrum(A, random_state=0)
     np.testing.assert_allclose(filtered.values, exact.values, atol=1e-6)
-    models = [SpectralGraphTransducer(metric="precomputed").fit(found, truth) for found in (exact, filtered)]
+    models = [
+        SpectralGraphTransducer(metric="precomputed").fit(found, truth)
+        for found in (exact, filtered)
+    ]
     n_other = 0
     for draw in range(10):
         y = np.full(len(truth), np.nan)
@@ -346,7 +365,9 @@ def test_a_curve_is_solved_by_inversion(route, monkeypatch):
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", 10 if route == "filtered" else 20_000)
     monkeypatch.setattr(spectrum, "MOST_RESTARTS", 3)
     found = graph_spectrum(path, n_components=6, random_state=0)
-    np.testing.assert_allclose(found.values, 1 - np.cos(np.arange(1, 7) * np.pi / (n - 1)), rtol=1e-4)
+    np.testing.assert_allclose(
+        found.values, 1 - np.cos(np.arange(1, 7) * np.pi / (n - 1)), rtol=1e-4
+    )
     assert found.residuals.max() < 1e-8
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(6), atol=1e-8)
 
@@ -396,7 +417,9 @@ def test_equal_eigenvalues_are_kept_or_dropped_together():
     """A circle has every eigenvalue twice but one."""
     assert len(graph_spectrum(ring(60), n_components=7).values) == 6
     assert len(graph_spectrum(ring(60), n_components=8).values) == 8
-    assert len(graph_spectrum(np.ones((30, 30)), n_components=5).values) == 5  # nothing else is left
+    assert (
+        len(graph_spectrum(np.ones((30, 30)), n_components=5).values) == 5
+    )  # nothing else is left
 
 
 def test_degrees_are_those_of_the_graph_given():
@@ -419,9 +442,13 @@ def test_the_user_s_matrix_is_left_alone():
 def test_distances_that_are_not_numbers_are_refused():
     X = np.random.default_rng(0).normal(size=(30, 4))
     huge = neighbor_graph(1e200 * X, n_neighbors=3, metric="euclidean")
-    np.testing.assert_allclose(huge.toarray(), neighbor_graph(X, n_neighbors=3, metric="euclidean").toarray())
+    np.testing.assert_allclose(
+        huge.toarray(), neighbor_graph(X, n_neighbors=3, metric="euclidean").toarray()
+    )
     tiny = neighbor_graph(1e-200 * X, n_neighbors=3, metric="manhattan")
-    np.testing.assert_allclose(tiny.toarray(), neighbor_graph(X, n_neighbors=3, metric="manhattan").toarray())
+    np.testing.assert_allclose(
+        tiny.toarray(), neighbor_graph(X, n_neighbors=3, metric="manhattan").toarray()
+    )
     X[3] = 1.0
     with pytest.raises(ValueError, match="no finite distance"):
         neighbor_graph(X, n_neighbors=3, metric="correlation")
@@ -483,7 +510,9 @@ SOLVERS = {"leading_pairs": refuse_filter, "eigsh": refuse, "splu": refuse}
 
 @pytest.mark.parametrize("n_failing", range(4))
 @pytest.mark.parametrize("rows", [2, 30])
-def test_an_eigenproblem_that_one_solver_gives_up_is_solved_by_the_next(n_failing, rows, monkeypatch):
+def test_an_eigenproblem_that_one_solver_gives_up_is_solved_by_the_next(
+    n_failing, rows, monkeypatch
+):
     """Filter, ARPACK on the inverse, a block with the inverse, a dense matrix: all find the same vectors."""
     A = neighbor_graph(blobs(400, 3), n_neighbors=8, metric="euclidean")
     monkeypatch.setattr(spectrum, "ARPACK_ROWS", rows)
@@ -513,7 +542,10 @@ def test_equal_rows_have_a_spectrum_and_always_the_same_one(rows, n_components, 
         own = found.vectors[inside][:, found.columns[found.owners == component]]
         np.testing.assert_allclose(own.T @ own, np.eye(own.shape[1]), atol=1e-4)
         assert (
-            np.abs(np.sqrt(found.degrees[inside] / found.degrees[inside].sum()) @ own).max(initial=0.0) < 1e-4
+            np.abs(np.sqrt(found.degrees[inside] / found.degrees[inside].sum()) @ own).max(
+                initial=0.0
+            )
+            < 1e-4
         )
 
 
@@ -551,7 +583,9 @@ def test_threads_leave_no_trace(monkeypatch):
     for threads in (1, 2, 3):
         with threadpool_limits(threads):
             graphs.append(neighbor_graph(rows, metric="euclidean", random_state=0).toarray())
-            spectra.append(graph_spectrum(smooth, n_components=5, random_state=0, n_jobs=threads).vectors)
+            spectra.append(
+                graph_spectrum(smooth, n_components=5, random_state=0, n_jobs=threads).vectors
+            )
     for one in (graphs, spectra):
         np.testing.assert_array_equal(one[0], one[1])
         np.testing.assert_array_equal(one[0], one[2])
@@ -648,7 +682,10 @@ def test_equal_rows_and_far_rows_have_neighbours():
 
 
 def test_sum_of_graphs_is_a_graph():
-    one, two = neighbor_graph(blobs(20), n_neighbors=2), neighbor_graph(blobs(20, seed=1), n_neighbors=2)
+    one, two = (
+        neighbor_graph(blobs(20), n_neighbors=2),
+        neighbor_graph(blobs(20, seed=1), n_neighbors=2),
+    )
     both = one + two
     assert isinstance(both, NeighborGraph)
     assert both.diagnostics == {}
@@ -745,7 +782,10 @@ def test_bad_graphs(A, match):
 
 @pytest.mark.parametrize("n_components", [0, 1.5, True])
 def test_bad_number_of_components(n_components):
-    with warnings.catch_warnings(), pytest.raises(ValueError, match="n_components must be a whole number"):
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(ValueError, match="n_components must be a whole number"),
+    ):
         graph_spectrum(np.ones((3, 3)), n_components=n_components)
 
 
@@ -763,4 +803,6 @@ def test_a_spectrum_in_another_order_is_that_of_the_moved_graph():
     np.testing.assert_allclose(moved.values, again.values)
     np.testing.assert_array_equal(moved.owners, again.owners)
     np.testing.assert_allclose(brute.null_vectors(moved), brute.null_vectors(again))
-    np.testing.assert_allclose(np.abs(moved.vectors), np.abs(again.vectors), atol=1e-9)  # up to signs
+    np.testing.assert_allclose(
+        np.abs(moved.vectors), np.abs(again.vectors), atol=1e-9
+    )  # up to signs

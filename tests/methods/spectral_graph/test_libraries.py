@@ -23,7 +23,9 @@ def digits(n=300, share=0.1):
 
 
 def built(X, name, **settings):
-    made = GraphSettings(settings.get("n_neighbors", 5), settings.get("metric", "cosine"), "auto", None)
+    made = GraphSettings(
+        settings.get("n_neighbors", 5), settings.get("metric", "cosine"), "auto", None
+    )
     return build_graph(give(X, name), made, np.random.RandomState(0))
 
 
@@ -99,7 +101,9 @@ def test_filtered_spectrum(name, precision, monkeypatch):
         monkeypatch.setattr(device_graph, "DOUBLE_ROWS", 10)
     X, _ = make_blobs(400, centers=6, n_features=4, random_state=1)
     graph = built(X, name, metric="euclidean", n_neighbors=8)
-    wanted = graph_spectrum(arrays.to_numpy(graph.matrix @ give(np.eye(400), name)), n_components=12)
+    wanted = graph_spectrum(
+        arrays.to_numpy(graph.matrix @ give(np.eye(400), name)), n_components=12
+    )
     found = graph_spectrum(graph, n_components=12, random_state=np.random.RandomState(0))
     largest = 1e-8 if precision == "double" else 1e-4
     assert found.residuals.max() <= largest
@@ -155,14 +159,18 @@ def test_steps_one_by_one(name):
             neighbor_graph(give(X, name), n_neighbors=5, random_state=0), n_components=9
         )
         model = SpectralGraphTransducer(metric="precomputed", n_components=9).fit(spectrum, y)
-        whole = SpectralGraphTransducer(n_neighbors=5, n_components=9, random_state=0).fit(give(X, name), y)
+        whole = SpectralGraphTransducer(n_neighbors=5, n_components=9, random_state=0).fit(
+            give(X, name), y
+        )
     same(model.scores_, arrays.to_numpy(whole.scores_), name)
 
 
 def test_spectrum_of_a_device_is_saved(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     X, _ = digits(60)
-    spectrum = graph_spectrum(built(X, "torch"), n_components=5, random_state=np.random.RandomState(0))
+    spectrum = graph_spectrum(
+        built(X, "torch"), n_components=5, random_state=np.random.RandomState(0)
+    )
     spectrum.save(tmp_path / "spectrum.npz")
     loaded = type(spectrum).load(tmp_path / "spectrum.npz")
     np.testing.assert_array_equal(loaded.vectors, arrays.to_numpy(spectrum.vectors))

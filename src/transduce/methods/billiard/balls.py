@@ -153,7 +153,12 @@ class VersionSpace:
 # Sums and maxima may be taken in any order, which lets the compiler work on several rows at once; NaN cannot occur.
 @numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _advance(
-    column: Array, signs: Array, a: Array, b: Array, steepness: Array, turn: tuple[float, float, float]
+    column: Array,
+    signs: Array,
+    a: Array,
+    b: Array,
+    steepness: Array,
+    turn: tuple[float, float, float],
 ) -> float:
     """Turn to the wall and reflect, in place; fill in ``-b / a``, and return the largest, which is the next wall's."""
     (cosine, sine, kick), largest = turn, -1e308
@@ -169,7 +174,9 @@ def _advance(
 
 
 @numba.njit(cache=True, nogil=True)
-def fly(G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array) -> None:
+def fly(
+    G: Array, signs: Array, a: Array, b: Array, walls: AnyArray, kicks: Array, times: Array
+) -> None:
     """Let the ball bounce as often as the traces (k,) have room for; `a`, `b` (l,) are where it starts, then ends."""
     steepness = np.empty(a.size)
     cosine, sine, wall, kick = 1.0, 0.0, 0, 0.0
@@ -201,7 +208,9 @@ class Ball:
     def _run_segment(self) -> Segment:
         space, position = self.space, self.position
         if space.rank == 1:  # a single direction: the ball rests
-            return Segment(position, np.zeros_like(position), np.zeros(1, np.int32), np.zeros(1), np.ones(1))
+            return Segment(
+                position, np.zeros_like(position), np.zeros(1, np.int32), np.zeros(1), np.ones(1)
+            )
         velocity = space.velocity(position, self.random)
         a, b = (space.root @ (space.root.T @ vector) for vector in (position, velocity))
         length = self.reach * (0.5 + self.random.random_sample())
@@ -213,7 +222,9 @@ class Ball:
         return segment
 
 
-def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> tuple[AnyArray, Array, Array]:
+def _fly_for(
+    space: VersionSpace, a: Array, b: Array, reach: float
+) -> tuple[AnyArray, Array, Array]:
     """Return walls, kicks and times of a flight of this length; the last flight ends in the air."""
     traces, length, size = [], 0.0, max(32, len(a))
     while length < reach:
@@ -290,7 +301,10 @@ class Positions(NamedTuple):
         ends = np.cumsum([segment.length for segment in flight])
         moments = (np.arange(count) + 0.5) * ends[-1] / count
         parts = [
-            segment.at(moments[(moments > end - segment.length) & (moments <= end)] - (end - segment.length))
+            segment.at(
+                moments[(moments > end - segment.length) & (moments <= end)]
+                - (end - segment.length)
+            )
             for segment, end in zip(flight, ends, strict=True)
         ]
         return cls(np.concatenate(parts), float(ends[-1]))
@@ -301,7 +315,12 @@ Record = list[Segment] | Positions
 
 @numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _turn(
-    column: Array, p: Array, q: Array, old: Array, positive: Array, turn: tuple[float, float, float, float]
+    column: Array,
+    p: Array,
+    q: Array,
+    old: Array,
+    positive: Array,
+    turn: tuple[float, float, float, float],
 ) -> int:
     """Follow one flight and reflection; give all its time to the side on which it began; return how many crossed."""
     (cosine, sine, kick, time), crossed = turn, 0
@@ -323,7 +342,9 @@ def follow(
     """Add to `positive` (m,) how long the ball was on the positive side of rows with columns (l, m) and p, q (m,)."""
     # A flight is shorter than half a turn, so it crosses a row's wall at most once, at the angle ``arctan2(|p|, -+q)``.
     buffer = np.empty(_BLOCK)
-    for first in range(0, p.size, _BLOCK):  # a block's state stays near the processor for the whole flight
+    for first in range(
+        0, p.size, _BLOCK
+    ):  # a block's state stays near the processor for the whole flight
         last = min(p.size, first + _BLOCK)
         here, speed, share = p[first:last], q[first:last], positive[first:last]
         old = buffer[: last - first]
@@ -349,7 +370,9 @@ FARTHEST, STEPS = 12.0, 400  # where the table of shares ends, and its steps
 def _student_table(rank: int) -> Array:
     """Return polynomials of degree 5, (steps, 6), that meet the distribution, its density and slope at every step."""
     at, step = np.linspace(0.0, FARTHEST, STEPS + 1), FARTHEST / STEPS
-    density = np.exp(gammaln((rank + 1) / 2) - gammaln(rank / 2) - (rank + 1) / 2 * np.log1p(at**2 / rank))
+    density = np.exp(
+        gammaln((rank + 1) / 2) - gammaln(rank / 2) - (rank + 1) / 2 * np.log1p(at**2 / rank)
+    )
     density *= step / np.sqrt(np.pi * rank)
     slope = -step * density * (rank + 1) * at / (rank + at**2)
     share = stdtr(rank, at)
@@ -404,7 +427,9 @@ class Voter(NamedTuple):
 
     def _soft(self, record: Positions) -> Array:
         sums = np.zeros(self.columns.shape[1])
-        for part in arrays.blocks(len(record.coefficients), max(1, MOST_NUMBERS // max(len(sums), 1))):
+        for part in arrays.blocks(
+            len(record.coefficients), max(1, MOST_NUMBERS // max(len(sums), 1))
+        ):
             votes = record.coefficients[part] @ self.columns
             sums += student_shares(np.divide(votes, self.spread, out=votes), self.rank).sum(axis=0)
         return sums * (record.length / len(record.coefficients))
@@ -426,7 +451,9 @@ class Game:
         n_rows, rank = space.root.shape
         most = rank * (MOST_SOFT_REFRESH if soft else MOST_REFRESH)
         self.space, self.n_bounces, self._soft, self._n_jobs = space, 0, soft, n_jobs
-        self.pace = refresh or max(LEAST_REFRESH, n_rows, min(rank**2 // 5, most))  # bounces of a segment
+        self.pace = refresh or max(
+            LEAST_REFRESH, n_rows, min(rank**2 // 5, most)
+        )  # bounces of a segment
         reach = choose_reach(space, seeds[0], self.pace)
         self._balls = [Ball(space, seed, reach) for seed in seeds]
         self._fly(max(1, WARM_UP // self.pace))
@@ -474,7 +501,12 @@ class Geometry(NamedTuple):
         return cls(VersionSpace.of(G, np.ones(len(G))), norms, softness)
 
     def games(
-        self, codes: AnyArray, n_classes: int, seeds: AnyArray, n_jobs: int | None, refresh: int | None = None
+        self,
+        codes: AnyArray,
+        n_classes: int,
+        seeds: AnyArray,
+        n_jobs: int | None,
+        refresh: int | None = None,
     ) -> list[Game]:
         """Return one game for two classes, or one for each of several, one-vs-rest."""
         games = []

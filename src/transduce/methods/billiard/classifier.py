@@ -42,14 +42,18 @@ LEAST = 1e-3  # probabilities below count as this
 log = logging.getLogger(__name__)
 
 Grid = Sequence[tuple[float, float]]  # pairs of width and softness
-Choice = tuple[float, float, pd.DataFrame | None]  # width, softness, and what was tried, if anything was
+Choice = tuple[
+    float, float, pd.DataFrame | None
+]  # width, softness, and what was tried, if anything was
 
 
 def check_settings(given: BayesianTransducer) -> None:
     """Raise a ValueError that says which setting to mend."""
     check_kernel(given.kernel)
     if not isinstance(given.width, str) or given.width not in ("median", "cv"):
-        checks.check_positive("width (a number, 'median' or 'cv')", given.width, least=1e-100, most=1e100)
+        checks.check_positive(
+            "width (a number, 'median' or 'cv')", given.width, least=1e-100, most=1e100
+        )
     if not isinstance(given.softness, str) or given.softness not in ("loo", "cv"):
         checks.check_number("softness (a number from 0, 'loo' or 'cv')", given.softness)
         checks.check_not_negative("softness", given.softness, "'loo', 'cv' or a number from 0")
@@ -80,7 +84,9 @@ class LabelledRows(NamedTuple):
     bias: float
     labelled: AnyArray  # (l,) their positions among all rows
     scaling: Scaling | None = None
-    own: float | None = None  # every row's precomputed kernel value with itself, if it is the same for all
+    own: float | None = (
+        None  # every row's precomputed kernel value with itself, if it is the same for all
+    )
 
     def gram(self, width: float) -> Array:
         """Return their kernel matrix with another width, bias included."""
@@ -97,10 +103,17 @@ class LabelledRows(NamedTuple):
 
     def compare(self, grid: Grid, seed: int, n_jobs: int | None) -> Choice:
         """Return the pair of width and softness with the smallest log-loss of billiards at hidden labels."""
-        ties = np.sort(self.rows, axis=1)[:, :-9:-1] if self.kernel.name == "precomputed" else self.rows
-        fold = rank_folds(self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min())))
+        ties = (
+            np.sort(self.rows, axis=1)[:, :-9:-1]
+            if self.kernel.name == "precomputed"
+            else self.rows
+        )
+        fold = rank_folds(
+            self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min()))
+        )
         return best_of(
-            grid, balls.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs)
+            grid,
+            balls.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs),
         )
 
     def leave_one_out(self, width: float) -> Choice:
@@ -128,7 +141,9 @@ class LabelledRows(NamedTuple):
             flown = balls.count_votes([played], n_hidden, [(slice(None), voter)], None)
             right = balls.probabilities(flown)[0][np.arange(n_hidden), self.codes[hidden]]
             total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
-        log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes))
+        log.info(
+            "width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes)
+        )
         return total / len(self.codes)
 
 
@@ -208,7 +223,9 @@ def arrange_rows(
         checks.check_square(rows)
         own = rows.diagonal()
         same = float(own[0]) if np.allclose(own, own[0], rtol=1e-10, atol=0.0) else None
-        shown = LabelledRows(kernel, rows[np.ix_(labelled, labelled)], codes, bias, labelled, own=same)
+        shown = LabelledRows(
+            kernel, rows[np.ix_(labelled, labelled)], codes, bias, labelled, own=same
+        )
         return shown, rows, np.column_stack([rows[:, labelled], own])[~sample.labelled]
     scaling, rows = Scaling.fit_apply(rows) if settings.standardize else (None, rows)
     kernel.check_symmetry(rows)
@@ -232,7 +249,9 @@ class FittedBilliard(NamedTuple):
         if len(parts) == 1:
             kept = [(parts[0], self.geometry.voter(*self.shown.columns(rows)))]
             return lambda: kept
-        return lambda: ((part, self.geometry.voter(*self.shown.columns(rows[part]))) for part in parts)
+        return lambda: (
+            (part, self.geometry.voter(*self.shown.columns(rows[part]))) for part in parts
+        )
 
 
 def drop_balls(
@@ -438,7 +457,9 @@ class BayesianTransducer(ClassTransducer):
         shown = self._fitted.shown
         if shown.kernel.name == "precomputed":
             own_value = self.softness_ > 0.0
-            rows = validation.read_kernel_rows(X, self.n_features_in_, shown.own, own_value=own_value)
+            rows = validation.read_kernel_rows(
+                X, self.n_features_in_, shown.own, own_value=own_value
+            )
             rows = np.nan_to_num(rows[:, [*shown.labelled, -1]])  # an own value may not be needed
         else:
             rows = validation.read_rows(self, X, reset=False)
@@ -460,7 +481,11 @@ class BayesianTransducer(ClassTransducer):
 
 
 def make_answer(
-    sample: PartlyLabelled, classes: AnyArray, vote: Vote, softness: float, settings: BayesianTransducer
+    sample: PartlyLabelled,
+    classes: AnyArray,
+    vote: Vote,
+    softness: float,
+    settings: BayesianTransducer,
 ) -> Answer:
     """Return the answer at the unlabelled rows."""
     best, ordered = vote.shares.argmax(axis=1), np.sort(vote.shares, axis=1)

@@ -70,7 +70,9 @@ def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
     return menu if isinstance(menu, str) and menu == "leave-one-out" else check_settings(menu)
 
 
-def explain(machine: AnyMachine, sample: PartlyLabelled, exact: Guarantee, estimated: list[str]) -> Guarantee:
+def explain(
+    machine: AnyMachine, sample: PartlyLabelled, exact: Guarantee, estimated: list[str]
+) -> Guarantee:
     """Return what is guaranteed at the unlabelled rows, with its reasons; with none, for rows given later."""
     if machine.jitter > 0.0:
         reason = "The ridge had to be raised for numerical reasons."
@@ -79,7 +81,9 @@ def explain(machine: AnyMachine, sample: PartlyLabelled, exact: Guarantee, estim
     what, kind = " and ".join(estimated), exact.kind
     reasons: tuple[str, ...]
     if not estimated:
-        reasons = ("The features set nothing." if chosen else "No setting was estimated from the data.",)
+        reasons = (
+            "The features set nothing." if chosen else "No setting was estimated from the data.",
+        )
     elif sample.labelled.all():
         kind = "approximate"
         reasons = (f"The features set {what}, and rows given only to predict had no part in that.",)
@@ -105,7 +109,9 @@ class GivenKernel(NamedTuple):
         own, xp = arrays.diagonal(K), arrays.namespace(K)
         # A kernel that is the same for all rows with themselves is so for rows yet to come.
         near = xp.abs(own - own[0]) <= 1e-12 * abs(float(own[0]))
-        return cls(K.shape[0], np.flatnonzero(labelled), float(own[0]) if bool(xp.all(near)) else None)
+        return cls(
+            K.shape[0], np.flatnonzero(labelled), float(own[0]) if bool(xp.all(near)) else None
+        )
 
     def rows(self, values: Array) -> Array:
         """Return kernel values with the labelled rows alone, and the last column: values of rows with themselves."""
@@ -130,7 +136,9 @@ class MachineEstimator:
     settings: str | Sequence[Setting] | None = None
     missing_label: object = None
     _machine: AnyMachine = field(init=False)
-    _form: Scaling | GivenKernel | None = field(init=False)  # how the user's rows become the machine's
+    _form: Scaling | GivenKernel | None = field(
+        init=False
+    )  # how the user's rows become the machine's
 
     def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> tuple[Array, list[str]]:
         """Fit the machine; return the unlabelled rows in the form it takes, and what the features set."""
@@ -155,7 +163,10 @@ class MachineEstimator:
                 instead = "pass X as one, or set kernel, width and ridge"
                 raise ValueError(f"settings are chosen on numpy arrays only: {instead}.")
             choices = Menu.build(default_menu(rows) if isinstance(menu, str) else menu, rows)
-            self._machine, settings = TunedMachine.build(choices, rows_l, y_l, **build), choices.settings
+            self._machine, settings = (
+                TunedMachine.build(choices, rows_l, y_l, **build),
+                choices.settings,
+            )
             if isinstance(menu, str) or any(setting.estimated for setting in menu):
                 estimated.append("the kernels")
         self._form, self.width_, self.settings_ = form, width, settings
@@ -175,10 +186,14 @@ class MachineEstimator:
                 f"{form.own_value:g} is taken, as for all rows of fit.",
                 stacklevel=3,
             )
-        return form.rows(validation.read_kernel_rows(X, form.n, form.own_value, own_value=own_value))
+        return form.rows(
+            validation.read_kernel_rows(X, form.n, form.own_value, own_value=own_value)
+        )
 
     def _level(self, confidence: float | None) -> float:
-        return checks.check_share("confidence", self.confidence if confidence is None else confidence)
+        return checks.check_share(
+            "confidence", self.confidence if confidence is None else confidence
+        )
 
 
 def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
@@ -305,7 +320,9 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
         return self._machine.predict(rows)
 
-    def predict_region(self, X: Any, *, confidence: float | None = None, side: str = "two") -> Regions:
+    def predict_region(
+        self, X: Any, *, confidence: float | None = None, side: str = "two"
+    ) -> Regions:
         """Return the `Regions` of rows X, as in `predict`, at a level that is the estimator's own by default.
 
         The side "lower" gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from signed residuals.
@@ -350,7 +367,9 @@ def diagnose(machine: AnyMachine, answers: RowAnswers) -> dict[str, Any]:
         "form": machine.form,
         "largest_confidence": n_labelled / (n_labelled + 1),
         "n_unions": int(np.count_nonzero(regions.n_pieces > 1)),
-        "n_unbounded": 0 if bounded else int(np.sum(~np.isfinite(arrays.to_numpy(regions.measure())))),
+        "n_unbounded": 0
+        if bounded
+        else int(np.sum(~np.isfinite(arrays.to_numpy(regions.measure())))),
     }
     if not isinstance(machine, TunedMachine) or answers.winners is None or answers.used is None:
         return told
@@ -427,7 +446,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         xp, none = arrays.namespace(p), arrays.zeros((p.shape[0],), p)
         within = "class" if self._conditional else ""
         level, rank = float(self.confidence), nonconformity_rank(self.confidence, n_labelled)
-        exact = Guarantee("exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone)
+        exact = Guarantee(
+            "exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone
+        )
         self.guarantee_ = explain(self._machine, sample, exact, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
@@ -447,7 +468,9 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
-    def _judge(self, rows: Array, tau: Array) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
+    def _judge(
+        self, rows: Array, tau: Array
+    ) -> tuple[Array, AnyArray, AnyArray, dict[str, object]]:
         """Return p-values, best class and status of rows, and what was chosen; ties weigh `tau` (m,)."""
         said = self._machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the classes are on the host.
@@ -455,7 +478,10 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         contest = np.where(p == p.max(axis=1, keepdims=True, initial=0.0), scores, -np.inf)
         # Predictions for targets -1 and +1 that differ by rounding only are equal.
         winners = contest >= contest.max(axis=1, keepdims=True, initial=-np.inf) - 1e-9
-        best, status = np.argmax(winners, axis=1), np.where(winners.sum(axis=1) > 1, "tied", "answered")
+        best, status = (
+            np.argmax(winners, axis=1),
+            np.where(winners.sum(axis=1) > 1, "tied", "answered"),
+        )
         told = {}
         if isinstance(self._machine, TunedMachine) and said.chosen is not None:
             menu, answered = self._machine.menu, said.chosen[np.arange(len(best)), best]

@@ -53,7 +53,9 @@ log = logging.getLogger(__name__)
 class Border(NamedTuple):
     """What one more row brings to a ridge regression, for each of `m` rows taken one at a time."""
 
-    prediction: Array  # (m,) or (m, c) inductive ridge prediction, a column for each of `c` label columns
+    prediction: (
+        Array  # (m,) or (m, c) inductive ridge prediction, a column for each of `c` label columns
+    )
     pivot: Array  # (m,) ``s``, the Schur complement of the labelled block; at least ``ridge``
     weights: Array  # (m, l) ``g``, the weights of the labels in the prediction
 
@@ -101,7 +103,9 @@ def _checked_pivot(pivot: Array, k_aa: Array, ridge: float) -> Array:
     """Return the pivots, at least `ridge` as theory has it where only rounding says otherwise."""
     xp = arrays.namespace(pivot)
     rounding = 1e-8 * (xp.abs(k_aa) + ridge)
-    pivot = xp.where((pivot < ridge) & (pivot > ridge - rounding), xp.full_like(pivot, ridge), pivot)
+    pivot = xp.where(
+        (pivot < ridge) & (pivot > ridge - rounding), xp.full_like(pivot, ridge), pivot
+    )
     if bool(xp.any(pivot <= 0.0)):
         raise ValueError(IMPROPER.format(ridge))
     return pivot
@@ -127,7 +131,9 @@ class DualRidge:
         # With an intercept residuals do not move when labels do, and small labels round better.
         centre = xp.mean(y, axis=0) if fit_intercept else 0.0
         residuals = _cholesky_solve(factor, y - centre)
-        ones = _cholesky_solve(factor, arrays.zeros((K.shape[0],), K) + 1.0) if fit_intercept else None
+        ones = (
+            _cholesky_solve(factor, arrays.zeros((K.shape[0],), K) + 1.0) if fit_intercept else None
+        )
         if ones is not None:
             shift = xp.sum(residuals, axis=0) / xp.sum(ones)
             centre = centre + shift
@@ -207,7 +213,9 @@ class PrimalRidge:
         with np.errstate(over="ignore", invalid="ignore"):
             gram = X.T @ X
         if not bool(xp.all(xp.isfinite(gram))):
-            raise ValueError("The features are too large to be squared: scale them (standardize=True).")
+            raise ValueError(
+                "The features are too large to be squared: scale them (standardize=True)."
+            )
         gram = arrays.shifted(gram, ridge)
         factor, jitter = _factorise(gram, ridge)
         # numpy alone on this path: its BLAS threads and scipy's wait for each other by spinning, which
@@ -217,7 +225,9 @@ class PrimalRidge:
         coefficients = inverse @ (X.T @ centred)
         residuals = (centred - X @ coefficients) / (ridge + jitter)
         slack = _rounding_slack(linalg.length(gram), ridge, y, centred)
-        return cls(X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack)
+        return cls(
+            X, mean, inverse, coefficients, centre, residuals, offset, ridge + jitter, jitter, slack
+        )
 
     def diagonal(self) -> Array:
         """Return the diagonal of ``G`` (with the intercept's term if there is one), shape (l,)."""
@@ -321,7 +331,9 @@ class Machine:
             return self.fit.predict(rows)
         values = arrays.zeros((rows.shape[0], *self.fit.residuals.shape[1:]), rows)
         for part in self.chunks(rows.shape[0], self.n_labelled):
-            values[part, ...] = self.fit.predict(kernel_values(self.kernel, rows[part, :], self.X_l))
+            values[part, ...] = self.fit.predict(
+                kernel_values(self.kernel, rows[part, :], self.X_l)
+            )
         return values
 
     def borders(self, rows: Array) -> Iterator[tuple[slice, Border]]:
@@ -341,7 +353,9 @@ class Machine:
         known = self._orders.get(side)
         if known is None or (known.rest > 0.0 and (rank is None or len(known.ranked) < rank + 32)):
             depth = None if rank is None else rank + rank // 4 + 64
-            known = order_rows(self.fit.residuals, self.diagonal, self._leverages(), self.power, side, depth)
+            known = order_rows(
+                self.fit.residuals, self.diagonal, self._leverages(), self.power, side, depth
+            )
             self._orders[side] = known
         return known
 
@@ -349,7 +363,9 @@ class Machine:
         fit = self.fit
         assert isinstance(fit, PrimalRidge)
         if self.power == 0.0:
-            return Leverages(*fit.leverage_bounds(), lambda rows: fit.leverages(fit.X.take(rows, axis=0)))
+            return Leverages(
+                *fit.leverage_bounds(), lambda rows: fit.leverages(fit.X.take(rows, axis=0))
+            )
         known = 1.0 - fit.ridge * self.diagonal
         return Leverages(known, float(known.mean()), known.__getitem__)
 
@@ -361,7 +377,9 @@ class Machine:
         """Yield place, prediction and lines ``rho``, ``beta`` (l,) of each row; on a device of each chunk, (m, l)."""
         for part, border in self.borders(rows):
             if self.foreign:
-                lines = device_lines.lines(residuals, self.diagonal, border.weights, border.pivot, self.power)
+                lines = device_lines.lines(
+                    residuals, self.diagonal, border.weights, border.pivot, self.power
+                )
                 yield part, border.prediction, *lines
                 continue
             for j, (prediction, pivot, weights) in enumerate(zip(*border, strict=True), part.start):
@@ -373,7 +391,9 @@ class Machine:
         count = device_lines.counts if self.foreign else count_nonconforming
         labels, counts = arrays.beside(labels, rows), arrays.zeros((2, rows.shape[0]), rows)
         for part, prediction, rho, beta in self.lines(rows, self.fit.residuals):
-            counts[0, part], counts[1, part] = count(rho, beta, labels[part] - prediction, self.fit.slack)
+            counts[0, part], counts[1, part] = count(
+                rho, beta, labels[part] - prediction, self.fit.slack
+            )
         return p_values(counts[0, :], counts[1, :], self.n_labelled, arrays.beside(tau, rows))
 
     def class_p_values(self, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
@@ -390,7 +410,10 @@ class Machine:
             for place in range(2):
                 overall[place, part, :], within[place, part, :] = every[place], same[place]
             scores[part, :] = prediction
-        sizes, tau = arrays.beside(np.bincount(codes), rows, "float64"), arrays.beside(tau[:, None], rows)
+        sizes, tau = (
+            arrays.beside(np.bincount(codes), rows, "float64"),
+            arrays.beside(tau[:, None], rows),
+        )
         p = p_values(overall[0, ...], overall[1, ...], len(codes), tau)
         return ClassPValues(p, p_values(within[0, ...], within[1, ...], sizes, tau), scores)
 
@@ -403,7 +426,9 @@ class Machine:
 
 def _announce_memory(n_labelled: int, max_bytes: float, rows: Any = None) -> None:
     what = f"The kernel matrix of {n_labelled:,} labelled rows, with its factor,"
-    memory.announce(3 * 8.0 * n_labelled**2, max_bytes, rows, what, "kernel='linear' needs none of it.")
+    memory.announce(
+        3 * 8.0 * n_labelled**2, max_bytes, rows, what, "kernel='linear' needs none of it."
+    )
 
 
 def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two") -> Regions:
@@ -424,7 +449,9 @@ def find_regions(machine: Machine, rows: Array, *, rank: int, side: str = "two")
     undecided = np.flatnonzero(missing)
     pieces: list[Array] = list(ends[:, None, :])
     for j, prediction, rho, beta in machine.lines(rows[undecided], machine.fit.residuals):
-        pieces[undecided[j]] = prediction + line_region(rho, beta, rank, SIDE[side], machine.fit.slack)
+        pieces[undecided[j]] = prediction + line_region(
+            rho, beta, rank, SIDE[side], machine.fit.slack
+        )
     return Regions.from_pieces(pieces)
 
 

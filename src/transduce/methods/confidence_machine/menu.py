@@ -44,8 +44,12 @@ class TreeKernel:
         firsts = [np.unique(column, return_index=True) for column in ordered.T]
         values = tuple(distinct for distinct, _ in firsts)
         ranks = zip(ordered.T, firsts, strict=True)
-        kernel = cls([], values, tuple(rankdata(column)[first] / len(column) for column, (_, first) in ranks))
-        return replace(kernel, trees=random_trees(kernel._to_ranks(ordered), N_TREES, depth=DEPTH, seed=0))
+        kernel = cls(
+            [], values, tuple(rankdata(column)[first] / len(column) for column, (_, first) in ranks)
+        )
+        return replace(
+            kernel, trees=random_trees(kernel._to_ranks(ordered), N_TREES, depth=DEPTH, seed=0)
+        )
 
     def leaves(self, X: Array) -> AnyArray:
         """Return the leaf of each row (n, d) in each tree, shape (n, N_TREES)."""
@@ -55,7 +59,9 @@ class TreeKernel:
 
     def _to_ranks(self, X: Array) -> Array:
         columns = zip(X.T, self.values, self.ranks, strict=True)
-        return np.column_stack([np.interp(column, values, ranks) for column, values, ranks in columns])
+        return np.column_stack(
+            [np.interp(column, values, ranks) for column, values, ranks in columns]
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -127,23 +133,33 @@ class Setting:
     def check(self) -> None:
         """Raise a ValueError, in one sentence, unless all can be used."""
         if not self.parts:
-            raise ValueError("A kernel that is a sum needs at least one part, such as {'rbf': 1.0}.")
+            raise ValueError(
+                "A kernel that is a sum needs at least one part, such as {'rbf': 1.0}."
+            )
         for part in self.parts:
             if not isinstance(part, tuple) or len(part) != 2:
-                raise ValueError(f"A kernel that is a sum maps names to weights; got {self.kernel!r}.")
+                raise ValueError(
+                    f"A kernel that is a sum maps names to weights; got {self.kernel!r}."
+                )
             if part[0] != "trees":
                 check_kernel(part[0])
             checks.check_positive("The weight of a kernel", part[1])
         checks.check_positive("ridge", self.ridge)
         if self.width != "median":
-            checks.check_positive("width (a number, or 'median')", self.width, least=1e-100, most=1e100)
+            checks.check_positive(
+                "width (a number, or 'median')", self.width, least=1e-100, most=1e100
+            )
         for name in ("degree", "coef0"):
             checks.check_number(name, getattr(self, name))
 
     def __str__(self) -> str:
         terms = []
         for kernel, weight in self.parts:
-            name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
+            name = (
+                kernel
+                if isinstance(kernel, str)
+                else getattr(kernel, "__name__", type(kernel).__name__)
+            )
             terms.append(name if weight == 1.0 else f"{weight:.3g} {name}")
         width = ", median width" if self.width == "median" else f", width {self.width:.3g}"
         return f"{' + '.join(terms)}{width if self.has_width else ''}, ridge {self.ridge:g}"
@@ -161,7 +177,9 @@ def default_menu(X: Array) -> tuple[Setting, ...]:
         ({"trees": 1.0}, 1.0),
         ({"trees": 1.0, "rbf": 1.0, "linear": linear}, median),
     )
-    return tuple(Setting(kernel, width, ridge) for kernel, width in kernels for ridge in (0.1, 0.3, 1.0, 3.0))
+    return tuple(
+        Setting(kernel, width, ridge) for kernel, width in kernels for ridge in (0.1, 0.3, 1.0, 3.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -172,12 +190,16 @@ class MenuKernel:
 
     def represent(self, X: Array) -> tuple[AnyArray, ...]:
         """Return the forms of rows (n, d), one a part: features, leaves, or given kernel values."""
-        return tuple(kernel.leaves(X) if isinstance(kernel, TreeKernel) else X for kernel, _ in self.parts)
+        return tuple(
+            kernel.leaves(X) if isinstance(kernel, TreeKernel) else X for kernel, _ in self.parts
+        )
 
     def matrix(self, one: tuple[AnyArray, ...], other: tuple[AnyArray, ...]) -> Array:
         """Return the kernel values of represented rows, a line for each of the first; all finite."""
         parts = zip(self.parts, one, other, strict=True)
-        return reduce(iadd, (weight * kernel_values(kernel, *rows) for (kernel, weight), *rows in parts))
+        return reduce(
+            iadd, (weight * kernel_values(kernel, *rows) for (kernel, weight), *rows in parts)
+        )
 
     def diagonal(self, forms: tuple[AnyArray, ...]) -> Array:
         """Return the kernel value of each represented row with itself."""
@@ -186,7 +208,9 @@ class MenuKernel:
 
     def rank(self, forms: tuple[AnyArray, ...]) -> int:
         """Return a bound on the rank of the kernel matrix of rows (n, d): `d` if all is linear, else `n`."""
-        linear = all(isinstance(kernel, Kernel) and kernel.name == "linear" for kernel, _ in self.parts)
+        linear = all(
+            isinstance(kernel, Kernel) and kernel.name == "linear" for kernel, _ in self.parts
+        )
         return min(forms[0].shape) if linear else len(forms[0])
 
     def check_symmetry(self, forms: tuple[AnyArray, ...]) -> None:
@@ -223,10 +247,17 @@ class Menu:
         """Set widths and grow trees on the features of all rows (n, d); equal kernels are built once."""
         if any(setting.has_width and setting.width == "median" for setting in settings):
             median = median_width(X)
-            settings = tuple(replace(one, width=median) if one.width == "median" else one for one in settings)
+            settings = tuple(
+                replace(one, width=median) if one.width == "median" else one for one in settings
+            )
         trees = TreeKernel.grow(X) if any(_has(setting, "trees") for setting in settings) else None
         keys = [
-            (setting.parts, float(setting.width) if setting.has_width else 1.0, setting.degree, setting.coef0)
+            (
+                setting.parts,
+                float(setting.width) if setting.has_width else 1.0,
+                setting.degree,
+                setting.coef0,
+            )
             for setting in settings
         ]
         distinct = [
@@ -236,8 +267,12 @@ class Menu:
         def kernel(name: Any, form: list[Any]) -> Kernel | TreeKernel:
             return trees if trees and name == "trees" else Kernel(name, *form)
 
-        parts = [tuple((kernel(name, form), float(w)) for name, w in parts) for parts, *form in distinct]
-        return cls(settings, tuple(map(MenuKernel, parts)), np.array([distinct.index(key) for key in keys]))
+        parts = [
+            tuple((kernel(name, form), float(w)) for name, w in parts) for parts, *form in distinct
+        ]
+        return cls(
+            settings, tuple(map(MenuKernel, parts)), np.array([distinct.index(key) for key in keys])
+        )
 
     def __len__(self) -> int:
         return len(self.settings)
@@ -255,7 +290,9 @@ class Menu:
 def check_settings(settings: object) -> tuple[Setting, ...]:
     """Return a list of settings as a tuple, or raise a ValueError that says what is wrong with it."""
     if isinstance(settings, str) or not isinstance(settings, Iterable):
-        raise ValueError(f"settings must be 'leave-one-out' or a list of Setting; got {settings!r}.")
+        raise ValueError(
+            f"settings must be 'leave-one-out' or a list of Setting; got {settings!r}."
+        )
     choices = tuple(settings)
     if not choices:
         raise ValueError("settings is an empty list: give at least one Setting to choose from.")
@@ -264,7 +301,9 @@ def check_settings(settings: object) -> tuple[Setting, ...]:
             raise ValueError(f"settings must be a list of Setting; one of them is {setting!r}.")
         setting.check()
         if _has(setting, "precomputed"):
-            raise ValueError("Settings are chosen among kernels of the features: a precomputed one is fixed.")
+            raise ValueError(
+                "Settings are chosen among kernels of the features: a precomputed one is fixed."
+            )
     return choices
 
 

@@ -171,8 +171,12 @@ def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -
     if rank == 0:
         return _interval(-np.inf, np.inf)
     lines, n = (side * rho if side else rho), len(rho)
-    starts, ends, n_open = one_sided_sets(lines, beta, slack) if side else two_sided_sets(lines, beta, slack)
-    if len(ends) == n and n_open == (n if side else 0):  # each is an interval about 0, or a ray that ends
+    starts, ends, n_open = (
+        one_sided_sets(lines, beta, slack) if side else two_sided_sets(lines, beta, slack)
+    )
+    if len(ends) == n and n_open == (
+        n if side else 0
+    ):  # each is an interval about 0, or a ray that ends
         low = -np.inf if side else kth_largest(starts, n + 1 - rank)
         pieces = _interval(low, kth_largest(ends, rank))
     else:
@@ -215,7 +219,9 @@ def counts_by_class(
         if_same = abs(rho[i] - beta[i] * (1.0 - prediction[own]))
         if_other = abs(rho[i] - beta[i] * (-1.0 - prediction[own]))
         for candidate in range(len(prediction)):
-            if candidate != own and sizes[own] == 1:  # the only row of its class in the completed sample
+            if (
+                candidate != own and sizes[own] == 1
+            ):  # the only row of its class in the completed sample
                 overall[0, candidate] += 1
                 continue
             unlabelled = abs(1.0 - prediction[candidate])
@@ -329,7 +335,12 @@ class Leverages(NamedTuple):
 
 
 def order_rows(
-    residuals: Array, diagonal: Array, leverages: Leverages, power: float, side: str, depth: int | None = None
+    residuals: Array,
+    diagonal: Array,
+    leverages: Leverages,
+    power: float,
+    side: str,
+    depth: int | None = None,
 ) -> LabelledOrder:
     """Return the order of the labelled rows, the same for all unlabelled rows. Shapes: residuals, diagonal (l,)."""
     signed = -residuals if side == "lower" else np.abs(residuals) if side == "two" else residuals
@@ -361,7 +372,9 @@ def _about_largest(values: Array, depth: int) -> Mask:
 
 
 @njit(cache=True, nogil=True)
-def _group(ascending: AnyArray, leverages: Array, limits: Array) -> tuple[AnyArray, AnyArray, Array]:
+def _group(
+    ascending: AnyArray, leverages: Array, limits: Array
+) -> tuple[AnyArray, AnyArray, Array]:
     """Return positions (with their leverages) group after group, where each group starts, and its largest leverage."""
     group, n_groups = np.searchsorted(limits, leverages), len(limits) + 1
     places, largest = np.zeros(n_groups + 1, dtype=np.intp), np.zeros(n_groups)
@@ -403,8 +416,14 @@ def window_ends(
     size = 2 * ((min(len(labelled.base), LARGEST_BLOCK) + 1) // 2)  # rows are taken in pairs
     ends, n_lanes = np.full((len(z), 2), np.nan), min(len(z), LANES)
     lanes = np.empty((z.shape[1], n_lanes)), np.empty(n_lanes), np.empty(n_lanes)
-    block = Block(np.empty((size, z.shape[1])), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes)))
-    middle, half, undecided = len(labelled.ranked) - rank, HALF_BRACKET, _by_leverage(pivot, lines.ridge)
+    block = Block(
+        np.empty((size, z.shape[1])), np.empty((3, size)), *lanes, np.empty((3, size, n_lanes))
+    )
+    middle, half, undecided = (
+        len(labelled.ranked) - rank,
+        HALF_BRACKET,
+        _by_leverage(pivot, lines.ridge),
+    )
     while len(undecided) > 0 and half <= 3 * len(labelled.ranked):
         # The numbers so many ranks to either side of the middle one; infinite where there are none.
         least = labelled.ranked[middle - half] if middle >= half else -np.inf
@@ -431,7 +450,11 @@ def window_ends(
                     below, above = block.ends[1, 0, k], block.ends[2, 0, k]
                     if block.steep[k] > 0.0:
                         continue
-                    if inside and unit * least <= min(below, above) and max(below, above) <= unit * most:
+                    if (
+                        inside
+                        and unit * least <= min(below, above)
+                        and max(below, above) <= unit * most
+                    ):
                         below = above if lines.side < 0 else below
                         ends[j, 0] = -np.inf if lines.side > 0 else prediction[j] - below
                         ends[j, 1] = np.inf if lines.side < 0 else prediction[j] + above
@@ -567,7 +590,9 @@ def _write_ends(block: Block, n: int, lines: Lines, n_lanes: int) -> None:
             weight, pivot = weights[i, k], block.pivot[k]
             scale = residual_scale(pivot, diagonal, weight, lines.power)
             less, more = OWN * scale - weight, OWN * scale + weight
-            both = (pivot * residual + lines.slack * scale) / (less * more)  # one division for two quotients
+            both = (pivot * residual + lines.slack * scale) / (
+                less * more
+            )  # one division for two quotients
             block.steep[k] += 0.0 if abs(weight) < OWN * scale else 1.0
             below[i, k] = both * more
             above[i, k] = both * less
@@ -591,5 +616,7 @@ def _select(ends: Array, n: int, rank: int, n_lanes: int) -> bool:
                     break
                 at, other = at - 1, at
         for k in range(n_lanes if 1 <= rank <= n else 0):
-            values[0, k] = values[n - rank, k] if n <= MANY else kth_largest(values[:n, k].copy(), rank)
+            values[0, k] = (
+                values[n - rank, k] if n <= MANY else kth_largest(values[:n, k].copy(), rank)
+            )
     return 1 <= rank <= n

@@ -60,7 +60,9 @@ class MenuFit(NamedTuple):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _sums(residuals: Array, diagonal: Array, weights: Array, pivot: float) -> tuple[float, float, float]:
+def _sums(
+    residuals: Array, diagonal: Array, weights: Array, pivot: float
+) -> tuple[float, float, float]:
     """Return ``c0``, ``c1``, ``c2`` of one setting at one row."""
     c0, c1, c2 = 0.0, 0.0, 1.0
     for i in range(len(residuals)):
@@ -81,7 +83,9 @@ def parabolas(fit: MenuFit, border: Border) -> Array:
     curves = np.empty((n_rows, n_settings, 4))
     for s in range(n_settings):
         for j in range(n_rows):
-            sums = _sums(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j])
+            sums = _sums(
+                fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j]
+            )
             curves[j, s, 0] = border.prediction[s, j]
             curves[j, s, 1], curves[j, s, 2], curves[j, s, 3] = sums
     return curves
@@ -95,7 +99,9 @@ def height(parabola: Array, v: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _where_below(one: Array, other: Array, factor: float, extra: float) -> tuple[Interval, Interval]:
+def _where_below(
+    one: Array, other: Array, factor: float, extra: float
+) -> tuple[Interval, Interval]:
     """Return the two closed intervals on which ``one <= factor * other + extra``; the second may be empty, or both."""
     # In the coordinate x = v - other's prediction nothing large cancels.
     shift = one[0] - other[0]
@@ -200,9 +206,13 @@ def answer(curves: Array, choice: Choice) -> tuple[int, float]:
 def lower_envelope(curves: Array) -> tuple[Array, AnyArray]:
     """Return where each piece of the lower envelope of parabolas (S, 4) starts, and whose it is, (k,) each."""
     # Two parabolas cross at most twice, so S of them make at most 2 S - 1 pieces.
-    crossings = np.array([_where_below(one, other, 1.0, 0.0) for one, other in combinations(curves, 2)])
+    crossings = np.array(
+        [_where_below(one, other, 1.0, 0.0) for one, other in combinations(curves, 2)]
+    )
     ends = np.unique(crossings[np.isfinite(crossings)])
-    around = np.concatenate([ends[:1] - 1.0 - np.abs(ends[:1]), ends, ends[-1:] + 1.0 + np.abs(ends[-1:])])
+    around = np.concatenate(
+        [ends[:1] - 1.0 - np.abs(ends[:1]), ends, ends[-1:] + 1.0 + np.abs(ends[-1:])]
+    )
     t = (0.5 * (around[:-1] + around[1:]) if len(ends) else np.zeros(1))[:, None] - curves[:, 0]
     owners = np.argmin(curves[:, 1] + t * (curves[:, 2] + t * curves[:, 3]), axis=1)
     new = np.append(True, owners[1:] != owners[:-1])
@@ -230,14 +240,23 @@ def merge(pieces: list[Interval]) -> list[Interval]:
 
 
 @njit(cache=True, nogil=True)
-def _setting_lines(fit: MenuFit, border: Border, s: int, j: int, power: float) -> tuple[Array, Array]:
+def _setting_lines(
+    fit: MenuFit, border: Border, s: int, j: int, power: float
+) -> tuple[Array, Array]:
     """Return the labelled rows' lines with one setting, for row `j`."""
-    return row_lines(fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+    return row_lines(
+        fit.residuals[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+    )
 
 
 @njit(cache=True, nogil=True)
 def _row_region(
-    fit: MenuFit, border: Border, j: int, choice: Choice, rule: tuple[int, int, float], used: AnyArray
+    fit: MenuFit,
+    border: Border,
+    j: int,
+    choice: Choice,
+    rule: tuple[int, int, float],
+    used: AnyArray,
 ) -> list[Interval]:
     """Return the pieces of row `j`'s region in no order, and mark the settings used."""
     rank, side, power = rule
@@ -248,7 +267,10 @@ def _row_region(
         region = border.prediction[s, j] + region_pieces(rho, beta, rank, side, fit.slack[s])
         while k < len(choice.setting) and choice.setting[k] == s:
             for part in range(len(region)):
-                low, high = max(choice.low[k], region[part, 0]), min(choice.high[k], region[part, 1])
+                low, high = (
+                    max(choice.low[k], region[part, 0]),
+                    min(choice.high[k], region[part, 1]),
+                )
                 if low <= high:
                     pieces.append((low, high))
             k += 1
@@ -330,7 +352,13 @@ def _class_errors(fit: MenuFit, border: Border, j: int, s: int, errors: Array) -
 
 @njit(cache=True, nogil=True)
 def tuned_classes(
-    fit: MenuFit, own: Array, border: Border, codes: AnyArray, tau: Array, power: float, n_classes: int
+    fit: MenuFit,
+    own: Array,
+    border: Border,
+    codes: AnyArray,
+    tau: Array,
+    power: float,
+    n_classes: int,
 ) -> tuple[Array, Array, Array, AnyArray]:
     """Return the fields of `ClassPValues` at rows, each class with its setting; own (S, l), codes (l,), tau (b,)."""
     n_settings, n_rows = border.pivot.shape
@@ -348,7 +376,9 @@ def tuned_classes(
         for s in range(n_settings):
             if not picked[:, s].any():
                 continue
-            rho, beta = row_lines(own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power)
+            rho, beta = row_lines(
+                own[s], fit.diagonal[s], border.weights[s, j], border.pivot[s, j], power
+            )
             every, same = counts_by_class(rho, beta, codes, border.prediction[s, j], fit.slack[s])
             for c in range(n_classes):
                 if not picked[c, s]:
@@ -380,7 +410,9 @@ class KernelSpectrum:
         values, vectors = np.linalg.eigh(kernel.matrix(rows, rows))
         # What is rounding of 0 is 0: kernels of low rank are exact then however small the ridge.
         values[np.abs(values) < len(values) * EPSILON * np.abs(values).max()] = 0.0
-        return cls(kernel, rows, np.ascontiguousarray(vectors), values, slice(-kernel.rank(rows), None))
+        return cls(
+            kernel, rows, np.ascontiguousarray(vectors), values, slice(-kernel.rank(rows), None)
+        )
 
 
 @dataclass(frozen=True)
@@ -420,7 +452,13 @@ class Ridge:
 
     @classmethod
     def fit(
-        cls, spectrum: KernelSpectrum, y: Array, setting: Setting, *, fit_intercept: bool, level: float
+        cls,
+        spectrum: KernelSpectrum,
+        y: Array,
+        setting: Setting,
+        *,
+        fit_intercept: bool,
+        level: float,
     ) -> Ridge:
         """Fit labels (l,) or (l, c) whose largest size, before they were centred, was `level`."""
         U, ridge = spectrum.vectors, float(setting.ridge)
@@ -503,7 +541,9 @@ class TunedMachine:
                 spectra.append(KernelSpectrum.of(kernel, X_l))
                 report(done / len(menu.kernels))
             for setting, which in zip(menu.settings, menu.which, strict=True):
-                ridges.append(Ridge.fit(spectra[which], v, setting, fit_intercept=fit_intercept, level=level))
+                ridges.append(
+                    Ridge.fit(spectra[which], v, setting, fit_intercept=fit_intercept, level=level)
+                )
         fit = MenuFit(
             np.stack([ridge.residuals for ridge in ridges]),
             np.stack([ridge.diagonal for ridge in ridges]),
@@ -561,10 +601,15 @@ class TunedMachine:
         pivot, weights = np.empty((n_settings, b)), np.empty((n_settings, b, self.n_labelled))
         for place, spectrum in enumerate(self.spectra):
             forms = spectrum.kernel.represent(rows)
-            K_al, k_aa = spectrum.kernel.matrix(forms, spectrum.rows), spectrum.kernel.diagonal(forms)
+            K_al, k_aa = (
+                spectrum.kernel.matrix(forms, spectrum.rows),
+                spectrum.kernel.diagonal(forms),
+            )
             turned = K_al @ spectrum.vectors[:, spectrum.span]
             for s in np.flatnonzero(self.menu.which == place):
-                prediction[s], pivot[s] = self.ridges[s].border(spectrum, K_al, k_aa, turned, weights[s])
+                prediction[s], pivot[s] = self.ridges[s].border(
+                    spectrum, K_al, k_aa, turned, weights[s]
+                )
         return Border(prediction, pivot, weights)
 
 
@@ -590,7 +635,9 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
     pieces, counts = [np.empty((0, 2))], [np.zeros(1, dtype=np.intp)]
     for part, border in machine.borders(rows):
         how = rank, SIDE[side], machine.power
-        ends, n_pieces, *rest = tuned_regions(machine.fit, border, parabolas(machine.fit, border), how)
+        ends, n_pieces, *rest = tuned_regions(
+            machine.fit, border, parabolas(machine.fit, border), how
+        )
         pieces.append(ends)
         counts.append(n_pieces)
         values[part], winners[part], used[part] = rest
@@ -632,4 +679,6 @@ def row_envelope(machine: TunedMachine, row: Array, *, rank: int) -> RowEnvelope
     shown[:, 0] = scale.undo(curves[:, 0])
     shown[:, 1:3] *= np.array([scale.unit**2, scale.unit])
     names = tuple(str(setting) for setting in machine.menu.settings)
-    return RowEnvelope(names, shown, scale.undo(starts), owners, answers.regions[0], float(answers.values[0]))
+    return RowEnvelope(
+        names, shown, scale.undo(starts), owners, answers.regions[0], float(answers.values[0])
+    )

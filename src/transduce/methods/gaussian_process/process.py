@@ -43,7 +43,9 @@ class Spread:
         """Diagonalise the covariance; on a device only the vectors stay there, the rest are m numbers each."""
         values, vectors = linalg.eigh(covariance)
         sums = arrays.namespace(vectors).sum(vectors, axis=0)
-        variances, projected, ones = (arrays.to_numpy(part) for part in (values, mean @ vectors, sums))
+        variances, projected, ones = (
+            arrays.to_numpy(part) for part in (values, mean @ vectors, sums)
+        )
         floor = len(variances) * np.finfo(float).eps * float(variances[-1])
         return cls(np.maximum(variances, floor), vectors, projected, ones)
 
@@ -56,7 +58,9 @@ class Match:
     mean: Array  # (m,) mean of q
     root: Array  # (m, m) ``R`` with ``R R'`` the covariance of q
     log_determinant: float  # of the covariance of q
-    divergence: float  # kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``
+    divergence: (
+        float  # kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``
+    )
     penalty: float  # the second of these terms; 0 for an exact match
     misfit: Array  # (2,) ``E_q phi - target``, which is ``-slack theta``
 
@@ -184,11 +188,17 @@ class Objective:
         else:
             K = work.own_kernel(self._columns[:, :-1], relevance)
         factor = work.factor_of(K, noise)[0]
-        value, M = self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
+        value, M = (
+            self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
+        )
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
         if common:
             K *= self._distances
-        slopes = -2.0 * relevance**2 * (work.over_pairs(M, K) if common else work.slopes(M, K, self._columns))
+        slopes = (
+            -2.0
+            * relevance**2
+            * (work.over_pairs(M, K) if common else work.slopes(M, K, self._columns))
+        )
         shape, rate = self.prior
         value += float(np.sum(rate * parameters - shape * log_parameters))
         return value, np.append(slopes, 0.5 * noise * trace) + rate * parameters - shape
@@ -269,7 +279,9 @@ class Posterior(NamedTuple):
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        C = engine(X).conditional(X, self.relevance, engine(X).half_solve(self.factor, self._cross(X)))
+        C = engine(X).conditional(
+            X, self.relevance, engine(X).half_solve(self.factor, self._cross(X))
+        )
         xp, own = arrays.namespace(C), arrays.diagonal(C)
         return arrays.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
 
@@ -283,7 +295,9 @@ def even_steps(count: int, most: int) -> AnyArray:
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
-def fit_posterior(X_l: Array, y_l: Array, log_parameters: Array, most: int) -> Posterior | InducedPosterior:
+def fit_posterior(
+    X_l: Array, y_l: Array, log_parameters: Array, most: int
+) -> Posterior | InducedPosterior:
     """Return the process with fixed parameters: exact, or by inducing points beyond so many labels off a device."""
     if engine(X_l) is likelihood or len(y_l) <= most:
         return Posterior.fit(X_l, y_l, log_parameters)
@@ -320,7 +334,9 @@ class InducedPosterior(NamedTuple):
         inner = np.asarray(np.linalg.cholesky(B), dtype=float)
         weights = solve_triangular(inner, right, lower=True)
         fit = float(y_l @ y_l) / noise - float(weights @ weights)
-        density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - triangles.log_diagonal(inner)
+        density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - triangles.log_diagonal(
+            inner
+        )
         outer = solve_triangular(inner, weights, lower=True, trans=1)
         coefficients = solve_triangular(factor, outer, lower=True, trans=1)
         return cls(points, relevance, noise, jitter, factor, inner, weights, coefficients, density)
@@ -335,7 +351,9 @@ class InducedPosterior(NamedTuple):
         for part in arrays.blocks(len(X), BLOCK):
             outer, own = self._halves(X[part])
             mean[part] = own.T @ self.weights
-            variance[part] = 1.0 - np.einsum("ij,ij->j", outer, outer) + np.einsum("ij,ij->j", own, own)
+            variance[part] = (
+                1.0 - np.einsum("ij,ij->j", outer, outer) + np.einsum("ij,ij->j", own, own)
+            )
         return mean, np.sqrt(np.maximum(variance, 0.0) + self.noise)
 
     def covariance(self, X: Array) -> Array:
@@ -347,5 +365,7 @@ class InducedPosterior(NamedTuple):
 
     def _halves(self, X: Array) -> tuple[Array, Array]:
         """Return ``factor^-1 K_pa`` and ``inner^-1`` times that, shape (p, m)."""
-        outer = solve_triangular(self.factor, cross_kernel(self.points, X, self.relevance), lower=True)
+        outer = solve_triangular(
+            self.factor, cross_kernel(self.points, X, self.relevance), lower=True
+        )
         return outer, solve_triangular(self.inner, outer, lower=True)

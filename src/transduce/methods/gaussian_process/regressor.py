@@ -58,7 +58,9 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
             checks.check_number(f"{name} (a number from 0, or 'cv')", value)
             read[name] = checks.check_not_negative(name, value, "'cv' or a number from 0")
     if np.size(given.prior) != 2:
-        raise ValueError(f"prior must be two numbers from 0, such as (1.0, 0.5); got {given.prior!r}.")
+        raise ValueError(
+            f"prior must be two numbers from 0, such as (1.0, 0.5); got {given.prior!r}."
+        )
     for value in given.prior:
         checks.check_number("Each of the two numbers of prior", value)
         checks.check_not_negative("Each of the two numbers of prior", value, "a number from 0")
@@ -77,7 +79,9 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
 def announce_cost(n_labelled: int) -> None:
     """Warn before gigabytes are taken; `n_labelled` are those on which parameters are searched."""
     what = f"A Gaussian process with {n_labelled:,} labels"
-    instead = "It takes hundreds of Cholesky factors; TransductiveRidge(centres=500) needs far less."
+    instead = (
+        "It takes hundreds of Cholesky factors; TransductiveRidge(centres=500) needs far less."
+    )
     memory.announce(4 * 8.0 * n_labelled**2, 0.0, None, what, instead)
 
 
@@ -116,12 +120,16 @@ class Search:
     wiggly: Array  # (k,) likewise for the other half; its relevances set the bounds
     solver: str = "nested"
     max_iter: int = 200  # most steps of a descent
-    tolerance: float = 1e-8  # A descent ends when a step lowers the objective by less than this share of it
+    tolerance: float = (
+        1e-8  # A descent ends when a step lowers the objective by less than this share of it
+    )
 
     @property
     def bounds(self) -> Array:
         """Lower and upper bound of each logarithm, shape (k, 2)."""
-        return np.array([*(np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]), np.log(NOISE_BOUNDS)])
+        return np.array(
+            [*(np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]), np.log(NOISE_BOUNDS)]
+        )
 
     @classmethod
     def at(cls, X: Array, y_l: Array, *, common: bool = False, **limits: Any) -> Search:
@@ -130,7 +138,9 @@ class Search:
         shares = np.maximum(share * np.sqrt(len(share) / max(float(share @ share), 1e-300)), 0.03)
         unit = 1.0 / median_width(X)
         start = np.log(np.append(SMOOTH[0] * unit * shares, SMOOTH[1]))
-        return cls(start, np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1])), **limits)
+        return cls(
+            start, np.log(np.append(np.full(len(share), WIGGLY[0] * unit), WIGGLY[1])), **limits
+        )
 
     def descend(self, objective: Objective, start: Array) -> Descent:
         """Minimise from one start."""
@@ -168,7 +178,9 @@ class Search:
             callback=lambda intermediate_result: path.append(float(intermediate_result.fun)),
             options=limits | {"ftol": self.tolerance, "gtol": 1e-5},
         )
-        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(result.status, "")
+        words = {0: "converged", 1: f"stopped after max_iter={max_iter} steps"}.get(
+            result.status, ""
+        )
         if not words:
             # A line search that found no lower point: at a minimum, to rounding, if the slope within bounds vanishes.
             slope = result.x - np.clip(result.x - objective(result.x)[1], *self.bounds.T)
@@ -193,12 +205,19 @@ class Search:
         return Descent(at, path[-1], np.array(path), self.max_iter, evaluations, False, words)
 
     def restarts(
-        self, objective: Objective, count: int, random: np.random.RandomState, n_jobs: int | None = None
+        self,
+        objective: Objective,
+        count: int,
+        random: np.random.RandomState,
+        n_jobs: int | None = None,
     ) -> list[Array]:
         """Return starts spread over the parameters: for each, the best of some draws after a short descent."""
         wiggly = np.arange(count * N_DRAWS)[:, None] % 2 == 0  # around the two starts in turn
         steps = random.normal(size=(len(wiggly), len(self.start)))
-        draws = np.where(wiggly, self.wiggly, self.start) + np.where(wiggly, WIGGLY[2], SMOOTH[2]) * steps
+        draws = (
+            np.where(wiggly, self.wiggly, self.start)
+            + np.where(wiggly, WIGGLY[2], SMOOTH[2]) * steps
+        )
         short = replace(self, solver="nested", max_iter=SHORT, tolerance=1e-6)
         ends = short._attempts(thinned(objective, N_SCREENED, N_SCREENED), draws, n_jobs)
         picked: list[Array] = []
@@ -228,7 +247,9 @@ class Search:
                 words = f"given up after {SOON} steps, as it leads where the first does"
                 alike = _alike(objective, end, first)
                 ends[place] = (
-                    replace(end, message=words) if alike else self.attempt(objective, end.log_parameters)
+                    replace(end, message=words)
+                    if alike
+                    else self.attempt(objective, end.log_parameters)
                 )
         log.info("%d of %d starts reached an end", len(_reached(ends)), len(starts))
         if not _reached(ends):
@@ -298,12 +319,18 @@ def choose_matching(
     objective: Objective, settings: TransductiveGPRegressor, search: Search, start: Array
 ) -> MatchingChoice:
     """Choose how hard to match the rows of an objective without matching, whose lowest point `start` is."""
-    given = tuple(None if isinstance(value, str) else value for value in (settings.matching, settings.slack))
+    given = tuple(
+        None if isinstance(value, str) else value for value in (settings.matching, settings.slack)
+    )
     matching, slack = (value or 0.0 for value in given)
     if _all_equal(objective.y_l):
-        return MatchingChoice(0.0, slack, "matching=0: all labels are equal, so there is no spread to match")
+        return MatchingChoice(
+            0.0, slack, "matching=0: all labels are equal, so there is no spread to match"
+        )
     if objective.X.shape[0] == objective.y_l.shape[0]:
-        return MatchingChoice(0.0, slack, "matching=0: no row is unlabelled, so there is nothing to match")
+        return MatchingChoice(
+            0.0, slack, "matching=0: no row is unlabelled, so there is nothing to match"
+        )
     if given[0] == 0.0 or None not in given:
         return MatchingChoice(matching, slack, f"matching={matching:g}, slack={slack:g}, as set")
     if objective.y_l.shape[0] < MIN_LABELS:
@@ -314,7 +341,11 @@ def choose_matching(
 
 
 def _cross_validate(
-    objective: Objective, given: tuple[float | None, ...], search: Search, start: Array, n_jobs: int | None
+    objective: Objective,
+    given: tuple[float | None, ...],
+    search: Search,
+    start: Array,
+    n_jobs: int | None,
 ) -> MatchingChoice:
     """Choose by the error at hidden labels; no matching unless another is better by more than its standard error."""
     weight, slack = given
@@ -324,7 +355,9 @@ def _cross_validate(
     pairs = [(weight, slack) for slack in slacks for weight in weights]
     grid = np.array(pairs if fixed else [(0.0, slacks[0]), *pairs])
     # A choice between a dozen pairs needs no more digits than their errors differ by.
-    quick = replace(search, max_iter=min(50, search.max_iter), tolerance=max(1e-5, search.tolerance))
+    quick = replace(
+        search, max_iter=min(50, search.max_iter), tolerance=max(1e-5, search.tolerance)
+    )
     n_labelled = objective.y_l.shape[0]
     fold = rank_folds(objective.y_l, objective.X[:n_labelled, :], min(N_FOLDS, n_labelled))
     path = compare_matchings(objective, fold, quick, start, grid, n_jobs)
@@ -377,7 +410,12 @@ def _all_equal(y_l: Array) -> bool:
 
 
 def compare_matchings(
-    objective: Objective, fold: AnyArray, search: Search, start: Array, grid: Array, n_jobs: int | None
+    objective: Objective,
+    fold: AnyArray,
+    search: Search,
+    start: Array,
+    grid: Array,
+    n_jobs: int | None,
 ) -> pd.DataFrame:
     """Compare weights and slacks (g, 2) by hiding each fold (l,) of the labels in turn, among the unlabelled rows."""
     sizes = np.bincount(fold).astype(float)
@@ -429,7 +467,9 @@ def find_parameters(
     """Search without matching, or `start` from what is known to be good; choose how hard to match; search with it."""
     whole, objective = objective, thinned(objective, settings.max_searched, objective.X.shape[0])
     n_restarts, n_jobs, common = settings.n_restarts, settings.n_jobs, not settings.relevance
-    if common and settings.matching != 0:  # the kernel sees distances only, here of many sets of rows
+    if (
+        common and settings.matching != 0
+    ):  # the kernel sees distances only, here of many sets of rows
         objective = replace(objective, X=narrowed(objective.X))
     limits = {"solver": settings.solver, "max_iter": settings.max_iter, "tolerance": settings.tol}
     search = Search.at(objective.X, objective.y_l, common=common, **limits)
@@ -465,18 +505,27 @@ def answers_in_folds(
         parameters = chosen.best.log_parameters
         if len(order) <= MOST_DESCENDED:
             objective = replace(whole, X=arrays.namespace(X_l).concat([X_v, rest]), y_l=y_l)
-            parameters = _parameters_of_fold(chosen, objective, from_scratch=len(order) <= FROM_SCRATCH)
+            parameters = _parameters_of_fold(
+                chosen, objective, from_scratch=len(order) <= FROM_SCRATCH
+            )
         posterior = fit_posterior(X_v, y_l, parameters, chosen.max_exact)
-        answers.append(posterior.mean(arrays.pick(X_l, place[hidden])) * float(spread) + float(mean))
+        answers.append(
+            posterior.mean(arrays.pick(X_l, place[hidden])) * float(spread) + float(mean)
+        )
     return answers
 
 
-def _parameters_of_fold(chosen: FoundParameters, objective: Objective, *, from_scratch: bool) -> Array:
+def _parameters_of_fold(
+    chosen: FoundParameters, objective: Objective, *, from_scratch: bool
+) -> Array:
     """Return parameters for a fold's labels, from those of all labels or from the two rules for a start."""
     if not from_scratch:
         short = replace(chosen.search, max_iter=FOLD_STEPS, tolerance=1e-5)
         return short.descend(objective, chosen.best.log_parameters).log_parameters
-    X_l, common = objective.X[: objective.y_l.shape[0], :], len(chosen.search.start) <= objective.X.shape[1]
+    X_l, common = (
+        objective.X[: objective.y_l.shape[0], :],
+        len(chosen.search.start) <= objective.X.shape[1],
+    )
     limits = {"solver": chosen.search.solver, "max_iter": chosen.search.max_iter, "tolerance": 1e-5}
     search = Search.at(X_l, objective.y_l, common=common, **limits)
     return search.best(objective, [search.start, search.wiggly], None)[0].log_parameters
@@ -539,7 +588,9 @@ class FittedProcess:
     units: Units  # of the labels
     unlabelled: Array  # (m, d) scaled rows at which the answer was wanted
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
-    matched: AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
+    matched: (
+        AnyArray  # (k,) which of the unlabelled rows moments were matched at, in the order of `q`
+    )
 
     @cached_property
     def posterior(self) -> Posterior | InducedPosterior:
@@ -569,7 +620,9 @@ class FittedProcess:
     def relevance(self) -> Array:
         """Relevances in units of the features, shape (d,); 0 for a feature that does not vary."""
         relevance = np.zeros(len(self.scaling.keep))
-        relevance[self.scaling.keep] = self.posterior.relevance / arrays.to_numpy(self.scaling.scale)
+        relevance[self.scaling.keep] = self.posterior.relevance / arrays.to_numpy(
+            self.scaling.scale
+        )
         return relevance
 
     def covariance(self, rows: Array) -> Array:
@@ -583,7 +636,10 @@ def moments_table(fitted: FittedProcess) -> pd.DataFrame:
     xp = arrays.namespace(y_l)
     moments = {"labels": (float(xp.mean(y_l)), float(xp.mean(y_l**2)))}
     if fitted.unlabelled.shape[0]:
-        for name, (mean, spread) in (("without matching", fitted.plain), ("predicted", fitted.predicted)):
+        for name, (mean, spread) in (
+            ("without matching", fitted.plain),
+            ("predicted", fitted.predicted),
+        ):
             moments[name] = (float(xp.mean(mean)), float(xp.mean(mean**2 + spread**2)))
     q = fitted.q
     if q is not None:
@@ -643,10 +699,18 @@ def arrange_rows(
     rows: Array, labelled: Mask, y_l: Array, settings: TransductiveGPRegressor
 ) -> tuple[Objective, AnyArray, AnyArray]:
     """Return the objective of rows ordered by their values, so that how they came leaves no trace; and both orders."""
-    xp, shown, unlabelled = arrays.namespace(rows), arrays.pick(rows, labelled), arrays.pick(rows, ~labelled)
+    xp, shown, unlabelled = (
+        arrays.namespace(rows),
+        arrays.pick(rows, labelled),
+        arrays.pick(rows, ~labelled),
+    )
     labels = arrays.beside(y_l, rows)
     order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
-    matched = arrays.to_numpy(arrays.lexsort(unlabelled)) if unlabelled.shape[0] else np.empty(0, dtype=int)
+    matched = (
+        arrays.to_numpy(arrays.lexsort(unlabelled))
+        if unlabelled.shape[0]
+        else np.empty(0, dtype=int)
+    )
     matched = matched[even_steps(len(matched), settings.max_matched)]
     used = xp.concat([arrays.pick(shown, order), arrays.pick(unlabelled, matched)])
     return Objective(used, arrays.pick(labels, order), settings.prior), order, matched
@@ -761,7 +825,9 @@ class TransductiveGPRegressor(NumberTransducer):
         settings = read_settings(self)
         announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
-        rows, scaling, self.feature_spread_ = scale_rows(sample, names, standardize=settings.standardize)
+        rows, scaling, self.feature_spread_ = scale_rows(
+            sample, names, standardize=settings.standardize
+        )
         units = Units.of(y_l)
         scaled = (y_l - units.mean) / units.spread
         objective, order, matched = arrange_rows(rows, sample.labelled, scaled, settings)
@@ -770,7 +836,9 @@ class TransductiveGPRegressor(NumberTransducer):
             chosen = find_parameters(objective, settings, random, start)
             warn_of_parameters(chosen)
             unlabelled = arrays.pick(rows, ~sample.labelled)
-            fitted = self._fitted = FittedProcess(chosen, scaling, units, unlabelled, order, matched)
+            fitted = self._fitted = FittedProcess(
+                chosen, scaling, units, unlabelled, order, matched
+            )
             self.answer_ = make_answer(sample, fitted)
         self.matched_rows_ = sample.unlabelled[np.sort(matched)]
         self.relevance_ = fitted.relevance

@@ -127,7 +127,9 @@ def half_solve(factor: Array, K: Array) -> Array:
 
 def conditional(X: Array, relevance: Array, half: Array) -> Array:
     """Return ``K - half' half``, the whole matrix (m, m), for rows (m, d) and ``half`` (l, m)."""
-    C = blas.dsyrk(-1.0, half, beta=1.0, c=own_kernel(X, relevance), trans=1, lower=1, overwrite_c=1)
+    C = blas.dsyrk(
+        -1.0, half, beta=1.0, c=own_kernel(X, relevance), trans=1, lower=1, overwrite_c=1
+    )
     return np.tril(C) + np.tril(C, -1).T
 
 

@@ -64,7 +64,9 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
     """
     K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
     if K.ndim != 2 or y.ndim not in (1, 2) or len(K) != len(y) or K.size == 0:
-        raise ValueError(f"K must have one line for each label; got shapes {K.shape} and {y.shape}.")
+        raise ValueError(
+            f"K must have one line for each label; got shapes {K.shape} and {y.shape}."
+        )
     if not (np.isfinite(K).all() and np.isfinite(y).all()):
         raise ValueError("K and y must be finite: leave out rows without a label.")
     spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
@@ -87,7 +89,9 @@ class RidgeSpectrum(NamedTuple):
     def of_design(cls, K: Array, labels: Array, *, rough: bool = False) -> RidgeSpectrum:
         """Decompose a design matrix of shape (l, p); roughly, for ridges of 1e-10 of the largest square or more."""
         xp = arrays.namespace(K)
-        if rough and K.shape[0] > K.shape[1]:  # squaring costs digits, and takes less than half of the time
+        if (
+            rough and K.shape[0] > K.shape[1]
+        ):  # squaring costs digits, and takes less than half of the time
             squares, right = xp.linalg.eigh(K.T @ K)
             first = int(arrays.to_numpy(squares <= SMALLEST_SQUARE * squares[-1]).sum())
             squares, right = squares[first:], right[:, first:]
@@ -104,7 +108,9 @@ class RidgeSpectrum(NamedTuple):
 
     def coefficients(self, ridge: float) -> Array:
         """Return the coefficients of ridge regression on a design matrix, shape (p, c)."""
-        return self.right.T @ ((self.squares**0.5 / (self.squares + ridge))[:, None] * self.projected)
+        return self.right.T @ (
+            (self.squares**0.5 / (self.squares + ridge))[:, None] * self.projected
+        )
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y``, shape (l, c), and the denominators ``diag(C)``, shape (l,)."""
@@ -158,7 +164,9 @@ class RidgeChoice(NamedTuple):
 class _Search:
     """Bookkeeping of a search over widths, each with many ridges at little extra cost."""
 
-    def __init__(self, spectrum: Callable[[float | None], RidgeSpectrum], ridge: float | None) -> None:
+    def __init__(
+        self, spectrum: Callable[[float | None], RidgeSpectrum], ridge: float | None
+    ) -> None:
         self.spectrum = spectrum
         self.fixed = ridge is not None
         self.ridges = np.array([] if ridge is None else [ridge])
@@ -169,7 +177,9 @@ class _Search:
         spectrum = self.spectrum(width)
         if len(self.ridges) == 0:
             # In units of the largest squared singular value, so that the kernel's scale does not matter.
-            self.ridges = (arrays.largest(spectrum.squares) or 1.0) * 10.0 ** np.arange(-11, 0.75, 0.5)
+            self.ridges = (arrays.largest(spectrum.squares) or 1.0) * 10.0 ** np.arange(
+                -11, 0.75, 0.5
+            )
         errors = self._record(spectrum, width, self.ridges)
         if not self.fixed:
             errors = self._widen(spectrum, width, errors)
@@ -184,7 +194,9 @@ class _Search:
             at = int(np.argmin(errors))
             if 0 < at < len(errors) - 1:
                 break
-            more = self.ridges[[0]] / [10, 10**0.5] if at == 0 else self.ridges[[-1]] * [10**0.5, 10]
+            more = (
+                self.ridges[[0]] / [10, 10**0.5] if at == 0 else self.ridges[[-1]] * [10**0.5, 10]
+            )
             further = self._record(spectrum, width, more)
             order = 1 if at == 0 else -1  # the new ones come first, or last
             self.ridges = np.concatenate([more, self.ridges][::order])
@@ -194,7 +206,9 @@ class _Search:
     def _record(self, spectrum: RidgeSpectrum, width: float | None, ridges: Array) -> Array:
         errors = spectrum.errors(ridges)
         if not self.fixed:
-            errors = np.where(ridges < SMALLEST_RIDGE * arrays.largest(spectrum.squares), np.inf, errors)
+            errors = np.where(
+                ridges < SMALLEST_RIDGE * arrays.largest(spectrum.squares), np.inf, errors
+            )
         self.lines += [(width, float(r), float(e)) for r, e in zip(ridges, errors, strict=True)]
         return errors
 
@@ -224,7 +238,9 @@ def search(
                 steps[step] = trial.try_width(width * 2.0**step)
     best_width, best_ridge, error = min(trial.lines, key=lambda line: line[2])
     if not np.isfinite(error) and (search_width or ridge is None):
-        raise ValueError("No width and ridge could be judged by leave-one-out: set them to numbers.")
+        raise ValueError(
+            "No width and ridge could be judged by leave-one-out: set them to numbers."
+        )
     path = pd.DataFrame(trial.lines, columns=["width", "ridge", "error"])
     return RidgeChoice(best_width, best_ridge, error, path)
 
@@ -259,7 +275,9 @@ def complete(
     residuals = system.loo(labels)
     objective = xp.sum(residuals**2, axis=0)
     if np.isfinite(tether):
-        objective = objective + tether * xp.sum((arrays.pick(labels, unlabelled) - start) ** 2, axis=0)
+        objective = objective + tether * xp.sum(
+            (arrays.pick(labels, unlabelled) - start) ** 2, axis=0
+        )
     return Completion(labels, residuals, system.coefficients(labels), objective, solver)
 
 
@@ -340,7 +358,10 @@ class DesignMatrix:
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield slices of the rows with their lines of the matrix."""
         for part in arrays.blocks(self.rows.shape[0], self.block):
-            yield part, self.compute(self.rows[part, :]) if self.stored is None else self.stored[part, :]
+            yield (
+                part,
+                self.compute(self.rows[part, :]) if self.stored is None else self.stored[part, :],
+            )
 
     def _sum(self, products: Callable[[slice, Array], Array]) -> Array:
         """Return the sum over blocks of a function of the slice and its lines."""
@@ -358,7 +379,9 @@ class DesignMatrix:
 
     def squared(self, ridge: float) -> Array:
         """Return ``K'K + ridge I``, shape (p, p)."""
-        return arrays.shifted(self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge)
+        return arrays.shifted(
+            self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge
+        )
 
     def factor(self, ridge: float) -> Array:
         """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
@@ -373,11 +396,15 @@ class DesignMatrix:
 
     def coefficients(self, y: Array, ridge: float) -> Array:
         """Return the coefficients of ridge regression on labels (n, c), shape (p, c), to some eight digits."""
-        return linalg.cholesky_solve(guarded_cholesky(self.squared(ridge))[0], self.transposed_times(y))
+        return linalg.cholesky_solve(
+            guarded_cholesky(self.squared(ridge))[0], self.transposed_times(y)
+        )
 
     def times(self, coefficients: Array) -> Array:
         """Return ``K coefficients``, shape (n, c)."""
-        return arrays.namespace(self.rows).concat([lines @ coefficients for _, lines in self.blocks()])
+        return arrays.namespace(self.rows).concat(
+            [lines @ coefficients for _, lines in self.blocks()]
+        )
 
     def transposed_times(self, vectors: Array) -> Array:
         """Return ``K' vectors``, shape (p, c)."""
@@ -386,7 +413,8 @@ class DesignMatrix:
     def row_norms(self, factor: Array) -> Array:
         """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
         norms = [
-            arrays.column_squares(linalg.triangular_solve(factor, lines.T)) for _, lines in self.blocks()
+            arrays.column_squares(linalg.triangular_solve(factor, lines.T))
+            for _, lines in self.blocks()
         ]
         return arrays.namespace(self.rows).concat(norms)
 
@@ -446,9 +474,15 @@ class DesignSystem:
         solution, worst = inverse(right), 0.0
         for c in range(right.shape[1]):
             column, near = right[:, c], solution[:, c]
-            near[:] = linalg.conjugate_gradients(operate, precondition, column, near, self.tolerance)
-            worst = max(worst, linalg.length(operate(near) - column) / (linalg.length(column) or 1.0))
-            log.info("conjugate gradients: column %d of %d, residual %.1e", c + 1, right.shape[1], worst)
+            near[:] = linalg.conjugate_gradients(
+                operate, precondition, column, near, self.tolerance
+            )
+            worst = max(
+                worst, linalg.length(operate(near) - column) / (linalg.length(column) or 1.0)
+            )
+            log.info(
+                "conjugate gradients: column %d of %d, residual %.1e", c + 1, right.shape[1], worst
+            )
         return solution, {
             "solver": "conjugate gradients",
             "products": n_products,
@@ -474,7 +508,9 @@ class DesignSystem:
         own = arrays.pick(delta, unlabelled)[:, None]
 
         def inverse(x: Array) -> Array:
-            scaled = arrays.replaced(arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own)
+            scaled = arrays.replaced(
+                arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own
+            )
             solved = solve(xp.concat([self._project(scaled), self._project(scaled * w[:, None])]))
             upper = linalg.triangular_solve(self.factor, solved[:p, :], transposed=True)
             lower = linalg.triangular_solve(self.factor, solved[p:, :], transposed=True)

@@ -22,7 +22,14 @@ from transduce.core.scaling import Scaling, fit_temperature, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer, Transducer
 from transduce.device import memory
-from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, narrowed, uses_width
+from transduce.device.kernels import (
+    Kernel,
+    KernelLike,
+    check_kernel,
+    median_width,
+    narrowed,
+    uses_width,
+)
 from transduce.methods.ridge.completion import (
     Completion,
     DenseSystem,
@@ -35,7 +42,9 @@ from transduce.methods.ridge.completion import (
     search,
 )
 
-_INSTEAD = "Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine."
+_INSTEAD = (
+    "Leave-one-out chose the values; for regions with a guarantee, use RidgeConfidenceMachine."
+)
 _NUMBERS = Guarantee("none", reasons=(_INSTEAD,))
 _CLASSES = Guarantee(
     "none",
@@ -93,16 +102,22 @@ class RidgeEstimator(Transducer):
         checks.check_positive("max_memory_mb", self.max_memory_mb)
         checks.check_flag("standardize", self.standardize)
         if not _is(self.width, "loo"):
-            checks.check_positive("width (a number, or 'loo')", self.width, least=1e-100, most=1e100)
+            checks.check_positive(
+                "width (a number, or 'loo')", self.width, least=1e-100, most=1e100
+            )
         if not _is(self.ridge, "loo"):
             checks.check_positive("ridge (a number, or 'loo')", self.ridge)
         if not _is(self.tether, "auto", "cv"):
-            checks.check_not_negative("tether", self.tether, "'auto', 'cv' or a number from 0 to infinity")
+            checks.check_not_negative(
+                "tether", self.tether, "'auto', 'cv' or a number from 0 to infinity"
+            )
         check_kernel(self.kernel)
         if self.centres is not None:
             checks.check_whole("centres (a number, or None)", self.centres, least=1)
             if self.kernel in OWN_BASIS:
-                raise ValueError(f"kernel={self.kernel!r} has a basis of its own: leave centres=None.")
+                raise ValueError(
+                    f"kernel={self.kernel!r} has a basis of its own: leave centres=None."
+                )
         return replace(self)
 
     def _tell(self, fitted: FittedRidge) -> None:
@@ -113,7 +128,9 @@ class RidgeEstimator(Transducer):
             self.tether_path_ = fitted.tether_path
         spread = fitted.labels.spread
         with np.errstate(over="ignore"):
-            loo, objective = map(arrays.to_numpy, (fitted.labelled_loo, fitted.completion.objective))
+            loo, objective = map(
+                arrays.to_numpy, (fitted.labelled_loo, fitted.completion.objective)
+            )
             self.loo_error_ = float(np.mean((loo * spread) ** 2))
             self.objective_ = float(np.sum(objective * spread**2))
 
@@ -201,7 +218,9 @@ class Basis:
         own = arrays.pick(rows, some)
         return arrays.pick_columns(own, some) if self.at_all_rows and self.centres is None else own
 
-    def spectrum(self, rows_l: Array, y_l: Array, near: Any = None, *, rough: bool = False) -> RidgeSpectrum:
+    def spectrum(
+        self, rows_l: Array, y_l: Array, near: Any = None, *, rough: bool = False
+    ) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
         if not self.at_all_rows:
             return RidgeSpectrum.of_design(self.lines(rows_l), y_l, rough=rough)
@@ -253,14 +272,23 @@ class Regression:
 
 
 def inductive(
-    basis: Basis, rows: Array, ridge: float, y: Array, shown: Mask, spectrum: RidgeSpectrum | None = None
+    basis: Basis,
+    rows: Array,
+    ridge: float,
+    y: Array,
+    shown: Mask,
+    spectrum: RidgeSpectrum | None = None,
 ) -> Array:
     """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
     if shown.all():
         return arrays.zeros((0, y.shape[1]), y)
     here, there, y_l = arrays.pick(rows, shown), arrays.pick(rows, ~shown), arrays.pick(y, shown)
     if not basis.at_all_rows:
-        own = spectrum.coefficients(ridge) if spectrum else basis.design(here).coefficients(y_l, ridge)
+        own = (
+            spectrum.coefficients(ridge)
+            if spectrum
+            else basis.design(here).coefficients(y_l, ridge)
+        )
         return basis.design(there).times(own)
     if basis.centres is None:
         K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
@@ -283,7 +311,9 @@ def choose_width_and_ridge(
     ridge = None if _is(settings.ridge, "loo") else float(settings.ridge)
     if settings.kernel != "precomputed" and rows_l.shape[0] > MOST_CHOOSING:
         # Some labels are enough, at even steps of the ordered rows.
-        order = arrays.to_numpy(arrays.lexsort(arrays.namespace(rows).concat([rows_l, y_l], axis=1)))
+        order = arrays.to_numpy(
+            arrays.lexsort(arrays.namespace(rows).concat([rows_l, y_l], axis=1))
+        )
         some = np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
         rows_l, y_l = arrays.pick(rows_l, some), arrays.pick(y_l, some)
     near = basis.kernel.near(rows_l) if basis.at_all_rows else None
@@ -328,8 +358,12 @@ def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyAr
     automatic = shown.sum() / (2 * (~shown).sum())
     errors = []
     for multiple in TETHERS:
-        done = complete(regression.system, y, ~shown, start=start, tether=float(multiple * automatic))
-        errors.append(float(xp.sum((arrays.pick(done.labels, hidden) - arrays.pick(y, hidden)) ** 2)))
+        done = complete(
+            regression.system, y, ~shown, start=start, tether=float(multiple * automatic)
+        )
+        errors.append(
+            float(xp.sum((arrays.pick(done.labels, hidden) - arrays.pick(y, hidden)) ** 2))
+        )
     return np.array(errors)
 
 
@@ -350,7 +384,9 @@ class Labels:
 
     def restore(self, scaled: Array, *, shift: bool = True) -> Array:
         """Return columns in the units and the shape of the labels; differences of labels without the shift."""
-        spread, mean = (arrays.beside(np.asarray(part), scaled) for part in (self.spread, self.mean))
+        spread, mean = (
+            arrays.beside(np.asarray(part), scaled) for part in (self.spread, self.mean)
+        )
         columns = scaled * spread + mean if shift else scaled * spread
         return columns[:, 0] if self.values.ndim == 1 else columns
 
@@ -379,16 +415,26 @@ class FittedRidge:
             status=np.full(len(rows), "answered"),
             guarantee=guarantee,
             inductive=self.labels.restore(self.start),
-            loo_residuals=self.labels.restore(arrays.pick(completion.loo_residuals, rows), shift=False),
+            loo_residuals=self.labels.restore(
+                arrays.pick(completion.loo_residuals, rows), shift=False
+            ),
             index=None if sample.index is None else sample.index[rows],
-            diagnostics={"form": "all rows" if self.basis.at_all_rows else "design", **completion.solver},
+            diagnostics={
+                "form": "all rows" if self.basis.at_all_rows else "design",
+                **completion.solver,
+            },
         )
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
         rows, y, answers = self.labelled_rows, self.labels.scaled(), []
         few = len(rows) <= MOST_SEARCHED
-        if few and self.settings.kernel == "rbf" and self.basis.at_all_rows and rows.shape[1] > MOST_SEARCHED:
+        if (
+            few
+            and self.settings.kernel == "rbf"
+            and self.basis.at_all_rows
+            and rows.shape[1] > MOST_SEARCHED
+        ):
             rows = narrowed(rows)
         for visible, hidden in folds:
             shown = np.zeros(len(y), dtype=bool)

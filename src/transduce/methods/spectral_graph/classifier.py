@@ -19,17 +19,31 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import ClassTransducer
 from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, known_labels
-from transduce.methods.spectral_graph.graph import FittedGraph, GraphSettings, Metric, fit_graph, similar_rows
+from transduce.methods.spectral_graph.graph import (
+    FittedGraph,
+    GraphSettings,
+    Metric,
+    fit_graph,
+    similar_rows,
+)
 from transduce.methods.spectral_graph.spectrum import Spectrum
 
 NO_GUARANTEE = Guarantee(
     "none",
-    reasons=("Scores rank the rows.", "For sets of classes with a guarantee, use ConformalTransducer."),
+    reasons=(
+        "Scores rank the rows.",
+        "For sets of classes with a guarantee, use ConformalTransducer.",
+    ),
 )
 Labels = tuple[
     PartlyLabelled, AnyArray, KnownLabels
 ]  # of one labelling: as read, their classes, and for the cut
-OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")  # what no labelling changes
+OF_THE_ROWS = (
+    "graph_",
+    "spectrum_",
+    "n_features_in_",
+    "feature_names_in_",
+)  # what no labelling changes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -143,16 +157,28 @@ class SpectralGraphTransducer(ClassTransducer):
         self._forget()
         self.__dict__.update(kept)
         if y is None:
-            raise ValueError("y is None: give one label for each row, missing where the answer is wanted.")
+            raise ValueError(
+                "y is None: give one label for each row, missing where the answer is wanted."
+            )
         base = self._fitted.base
-        return self._label(base, self._read_labels(base.spectrum.components.shape[0], base.index, y, costs))
+        return self._label(
+            base, self._read_labels(base.spectrum.components.shape[0], base.index, y, costs)
+        )
 
     def _read_labels(self, n: int, index: Any, y: Any, costs: Any) -> Labels:
         """Return labels and settings of a labelling, checked."""
-        sample = validation.read_labels(np.empty((n, 0)), index, y, missing_label=self.missing_label)
+        sample = validation.read_labels(
+            np.empty((n, 0)), index, y, missing_label=self.missing_label
+        )
         classes, codes = validation.class_labels(sample)
-        settings = {name: getattr(self, name) for name in ("label_weight", "class_prior", "class_costs")}
-        return sample, classes, known_labels(classes, codes, sample.labelled, costs=costs, **settings)
+        settings = {
+            name: getattr(self, name) for name in ("label_weight", "class_prior", "class_costs")
+        }
+        return (
+            sample,
+            classes,
+            known_labels(classes, codes, sample.labelled, costs=costs, **settings),
+        )
 
     def _label(self, base: FittedGraph, labels: Labels) -> Self:
         sample, classes, known = labels
@@ -219,7 +245,9 @@ class LabelledGraph(NamedTuple):
         return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
 
 
-def answer_of(base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray) -> tuple[Answer, Any]:
+def answer_of(
+    base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray
+) -> tuple[Answer, Any]:
     """Return the answer at the unlabelled rows, and the completed labels."""
     unlabelled = sample.unlabelled
     margins = arrays.pick(cut.scores, unlabelled) - arrays.beside(cut.thresholds, cut.scores)

@@ -114,11 +114,15 @@ class CutBasis:
         self.n = int(self.reached.sum())
         self._sums = sum_by_group(spectrum.degrees, spectrum.components, count)
         self._turn = _null_basis(arrays.to_numpy(self._sums)[self._known])
-        self._chosen = np.flatnonzero(with_label[spectrum.owners])[: max(d - self._turn.shape[1], 0)]
+        self._chosen = np.flatnonzero(with_label[spectrum.owners])[
+            : max(d - self._turn.shape[1], 0)
+        ]
         values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
         belongs = own[:, None] == spectrum.owners[self._chosen]
-        columns = arrays.pick_columns(arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen])
+        columns = arrays.pick_columns(
+            arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen]
+        )
         entries = arrays.as_double(columns)
         entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
         null = arrays.beside(self._turn[np.searchsorted(self._known, own)], entries)
@@ -156,7 +160,9 @@ class CutBasis:
                 parts.append(arrays.zeros((rows.shape[0], W.shape[1]), V) + xp.nan)
             else:
                 block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
-                parts.append(block + self._null(rows) * constant[j, ...][None, :] if n_null else block)
+                parts.append(
+                    block + self._null(rows) * constant[j, ...][None, :] if n_null else block
+                )
         return xp.take(xp.concat(parts, axis=0), xp.argsort(order), axis=0)
 
 
@@ -183,8 +189,15 @@ def default_label_weight(n: int) -> float:
 def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
     """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
     basis, members = CutBasis(spectrum, known.rows, d), known.members
-    high, low = np.sqrt((1.0 - known.prior) / known.prior), -np.sqrt(known.prior / (1.0 - known.prior))
-    thresholds, goals, costs = 0.5 * (high + low), np.where(members, high, low), known.weight * known.costs
+    high, low = (
+        np.sqrt((1.0 - known.prior) / known.prior),
+        -np.sqrt(known.prior / (1.0 - known.prior)),
+    )
+    thresholds, goals, costs = (
+        0.5 * (high + low),
+        np.where(members, high, low),
+        known.weight * known.costs,
+    )
     W = np.empty((len(basis.penalties), members.shape[1]))
     objectives, hard = np.empty(members.shape[1]), {}
     with few_threads(len(W)):
@@ -229,7 +242,9 @@ def known_labels(
     n, inside = len(codes), members.sum(axis=0)
     weight = default_label_weight(len(labelled))
     if not (isinstance(label_weight, str) and label_weight == "auto"):
-        weight = checks.check_positive("label_weight (a number, or 'auto')", label_weight, most=1e12)
+        weight = checks.check_positive(
+            "label_weight (a number, or 'auto')", label_weight, most=1e12
+        )
     if isinstance(class_costs, str) and class_costs == "balanced":
         each = np.where(members, n / (2.0 * inside), n / (2.0 * (n - inside)))
     else:
@@ -238,14 +253,20 @@ def known_labels(
         each = np.broadcast_to(by_class[codes][:, None], members.shape)
     if costs is not None:
         costs = np.asarray(costs, dtype=float)
-        if costs.shape != labelled.shape or not np.all((costs[labelled] >= 0.0) & (costs[labelled] < np.inf)):
-            raise ValueError(f"costs must be one number from 0 for each of the {len(labelled)} rows.")
+        if costs.shape != labelled.shape or not np.all(
+            (costs[labelled] >= 0.0) & (costs[labelled] < np.inf)
+        ):
+            raise ValueError(
+                f"costs must be one number from 0 for each of the {len(labelled)} rows."
+            )
         each = each * costs[labelled][:, None]
     prior = np.bincount(codes, minlength=len(classes)) / n
     if class_prior is not None:
         prior = _by_class("class_prior", class_prior, classes)
         if not np.isclose(prior.sum(), 1.0, rtol=0.0, atol=1e-6):
-            raise ValueError(f"class_prior must be shares above 0 that sum to 1; got {class_prior!r}.")
+            raise ValueError(
+                f"class_prior must be shares above 0 that sum to 1; got {class_prior!r}."
+            )
     return KnownLabels(np.flatnonzero(labelled), members, each, prior[held], weight)
 
 

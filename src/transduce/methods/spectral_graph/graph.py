@@ -172,7 +172,11 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     ordered = unit_rows(ordered) if metric == "cosine" else ordered
     with stage("neighbours") as report:
         if k == 0:
-            found, method, share = Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0))), "exact", 1.0
+            found, method, share = (
+                Neighbors(np.empty((n, 0), dtype=int), np.empty((n, 0))),
+                "exact",
+                1.0,
+            )
         else:
             find = device_neighbors.search if foreign else search
             found, method, share = find(ordered, k, settings, random, report)
@@ -271,7 +275,11 @@ def fit_graph(
 ) -> FittedGraph:
     """Return graph and spectrum of rows that have been read, or what was given instead of them."""
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
-    how: dict[str, Any] = {"n_components": n_components, "random_state": random, "n_jobs": settings.n_jobs}
+    how: dict[str, Any] = {
+        "n_components": n_components,
+        "random_state": random,
+        "n_jobs": settings.n_jobs,
+    }
     foreign, index = arrays.is_foreign(rows), getattr(X, "index", None)
     if settings.precomputed and foreign:
         raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
@@ -290,7 +298,9 @@ def fit_graph(
     return FittedGraph(settings, n_components, index, spectrum, graph, known)
 
 
-def graph_with_spectrum(rows: Any, settings: GraphSettings, how: Any) -> tuple[NeighborGraph, Spectrum]:
+def graph_with_spectrum(
+    rows: Any, settings: GraphSettings, how: Any
+) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features."""
     # They are computed in an order that is the rows' own, and put back: so fits that share their work
     # (`transduce.core.computing`) need not have the rows in the same order, and those that do not have the same

@@ -45,7 +45,9 @@ class Work:
 
     def over(self, starts: range, one: Callable[[int], None]) -> None:
         """Call a function for every start, in threads; report after each."""
-        pool = Parallel(n_jobs=n_threads(self.n_jobs), prefer="threads", return_as="generator_unordered")
+        pool = Parallel(
+            n_jobs=n_threads(self.n_jobs), prefer="threads", return_as="generator_unordered"
+        )
         with few_threads(0):
             done = pool(delayed(one)(start) for start in starts)
             for count, _ in enumerate(done, 1):
@@ -115,7 +117,9 @@ def keep_best_sparse(indptr: Any, indices: Any, data: Any, own: Any, scores: Any
 def sort_heaps(scores: AnyArray, ids: AnyArray, k: int | None = None) -> Neighbors:
     """Return the best `k` of each heap, or all, best first; equal scores in the order of the rows."""
     order = np.lexsort([ids, -scores])[:, :k]
-    return Neighbors(np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1))
+    return Neighbors(
+        np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    )
 
 
 def empty_heaps(n: int, k: int, dtype: Any) -> tuple[Array, AnyArray]:
@@ -144,23 +148,31 @@ def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> 
     """Return the `k` rows of a sparse X with the largest positive product with each row of a sparse Q."""
     scores, ids = empty_heaps(Q.shape[0], k, np.float64)
     turned = X.T.tocsr()
-    height = int(np.clip(2**24 // max(X.shape[0], 1), 1, QUERIES))  # at most 2^24 products at a time
+    height = int(
+        np.clip(2**24 // max(X.shape[0], 1), 1, QUERIES)
+    )  # at most 2^24 products at a time
 
     def one(start: int) -> None:
         rows = slice(start, start + height)
         block = (Q[rows] @ turned).tocsr()
         block.sort_indices()
-        keep_best_sparse(block.indptr, block.indices, block.data, own[rows], scores[rows], ids[rows])
+        keep_best_sparse(
+            block.indptr, block.indices, block.data, own[rows], scores[rows], ids[rows]
+        )
 
     work.over(range(0, Q.shape[0], height), one)
     return sort_heaps(scores, ids)
 
 
-def search_metric(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: int | None = None) -> Neighbors:
+def search_metric(
+    Q: Any, own: AnyArray, X: Any, k: int, metric: Any, n_jobs: int | None = None
+) -> Neighbors:
     """Return the `k` rows of X nearest to each row of Q by any metric of scikit-learn; scores are minus distances."""
     more = min(k + int((own >= 0).any()), X.shape[0])
     size = 1.0
-    if metric in HOMOGENEOUS:  # squares of very large or small numbers leave the range of floating point
+    if (
+        metric in HOMOGENEOUS
+    ):  # squares of very large or small numbers leave the range of floating point
         size = max((float(abs(part).max()) for part in (Q, X) if part.shape[0]), default=1.0)
         size = 1.0 if 1e-100 < size < 1e100 or size == 0.0 else size
     finder = NearestNeighbors(n_neighbors=more, metric=metric, n_jobs=n_jobs).fit(X / size)
@@ -226,7 +238,11 @@ def rounds(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
     yield [(i, i) for i in range(n_blocks)]
     for distance in range(1, n_blocks):
         for parity in (0, 1):
-            pairs = [(i, i + distance) for i in range(n_blocks - distance) if (i // distance) % 2 == parity]
+            pairs = [
+                (i, i + distance)
+                for i in range(n_blocks - distance)
+                if (i // distance) % 2 == parity
+            ]
             if pairs:
                 yield pairs
 
@@ -289,7 +305,9 @@ class Cells(NamedTuple):
         n = len(X)
         c = min(max(int(np.sqrt(n)), 2), n)
         part = random.choice(n, min(n, 40 * c), replace=False)
-        means = KMeans(c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1))
+        means = KMeans(
+            c, init="random", n_init=1, max_iter=8, random_state=random.randint(2**31 - 1)
+        )
         # With fewer different rows than cells some cells stay empty.
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             means.fit(X[part])
@@ -352,7 +370,9 @@ def search_cells(
     return Neighbors(ids[back], found.scores[back]), float(hits.mean())
 
 
-def nearest_rows(Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET) -> Neighbors:
+def nearest_rows(
+    Q: Any, own: AnyArray, X: Any, k: int, metric: Any, work: Work = QUIET
+) -> Neighbors:
     """Return the `k` rows of X most similar to each row of Q, found by comparing all. Shapes: Q, X (q, d), own (q,)."""
     if metric != "cosine":
         return search_metric(Q, own, X, k, metric, work.n_jobs)
@@ -375,7 +395,9 @@ def search(
     if method == "exact" or n < 4 * k:
         return nearest_rows(X, np.arange(n), X, k, metric, work), "exact", 1.0
     if metric == "cosine":
-        found, share = search_cells(X.astype(np.float32), np.zeros(n, dtype=np.float32), k, random, work)
+        found, share = search_cells(
+            X.astype(np.float32), np.zeros(n, dtype=np.float32), k, random, work
+        )
         return found, method, share
     # In single precision, shifted to mean 0 and scaled to size 1, which leaves the order of distances.
     rows = X - X.mean(axis=0)

@@ -34,8 +34,12 @@ from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan,
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
-ARPACK_ROWS = 3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
-MOST_DENSE_ROWS = 6_000  # components up to this size are dense matrices if all else fails: a minute at most
+ARPACK_ROWS = (
+    3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
+)
+MOST_DENSE_ROWS = (
+    6_000  # components up to this size are dense matrices if all else fails: a minute at most
+)
 MOST_RESTARTS, INVERSE_RESTARTS = 200, 30  # of ARPACK, with products and with solutions
 MOST_BLOCK_STEPS = 40
 # Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random vector: the same one
@@ -107,7 +111,10 @@ class Spectrum:
     def save(self, path: str | Path) -> None:
         """Write the spectrum to a file of plain arrays (npz)."""
         with open(path, "wb") as file:
-            np.savez(file, **{item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)})
+            np.savez(
+                file,
+                **{item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)},
+            )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -179,10 +186,14 @@ def graph_spectrum(
         for component, (start, stop) in enumerate(pairwise(bounds)):
             if stop - start > 1:
                 rows = order[start:stop]
-                part = normalised(scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows])
+                part = normalised(
+                    scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows]
+                )
                 work = Work(n_jobs, report, tolerance).part(start / n, stop / n)
                 d = min(int(n_components), len(rows) - 1)
-                parts.append((component, rows, *smallest_pairs(part, degrees[rows], d, random, work)))
+                parts.append(
+                    (component, rows, *smallest_pairs(part, degrees[rows], d, random, work))
+                )
             report(stop / n)
     return merge_parts(parts, components, degrees * unit)
 
@@ -196,11 +207,15 @@ def check_graph(A: Any) -> sp.csr_array:
             f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
         ) from error
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
-        raise ValueError(f"A graph is a square matrix, one row and column for each row; got shape {A.shape}.")
+        raise ValueError(
+            f"A graph is a square matrix, one row and column for each row; got shape {A.shape}."
+        )
     if not np.isfinite(A.data).all():
         raise ValueError("Input X contains NaN or infinity: the weights of a graph must be finite.")
     if np.any(A.data < 0.0):
-        raise ValueError("The graph has negative weights: weights are similarities, 0 where there is none.")
+        raise ValueError(
+            "The graph has negative weights: weights are similarities, 0 where there is none."
+        )
     A.sum_duplicates()
     A.setdiag(0.0)
     A.eliminate_zeros()
@@ -227,7 +242,9 @@ def smallest_pairs(
     if n > ARPACK_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, work)
     more = min(d + 1, n - 1)
-    with few_threads(n if n <= DENSE_ROWS else 0):  # ARPACK's own vectors are too thin for several threads
+    with few_threads(
+        n if n <= DENSE_ROWS else 0
+    ):  # ARPACK's own vectors are too thin for several threads
         if n <= DENSE_ROWS or d >= n // 3:
             values, vectors = _dense(S, trivial, more)
         else:
@@ -237,13 +254,22 @@ def smallest_pairs(
     return values[:keep], np.ascontiguousarray(vectors[:, :keep]), residuals[:keep]
 
 
-def _arpack(S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState) -> tuple[Array, Array]:
+def _arpack(
+    S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState
+) -> tuple[Array, Array]:
     """Return the pairs by ARPACK, with ever larger Krylov spaces until all are there; by inversion if that is never."""
     start = random.standard_normal(len(trivial))
-    moved = LinearOperator(S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64)
+    moved = LinearOperator(
+        S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64
+    )
     for factor in (2, 4):
         try:
-            options = {"which": "LA", "ncv": min(factor * d + 20, len(trivial) - 1), "tol": GOOD / 10, **SEED}
+            options = {
+                "which": "LA",
+                "ncv": min(factor * d + 20, len(trivial) - 1),
+                "tol": GOOD / 10,
+                **SEED,
+            }
             largest, vectors = eigsh(moved, d, v0=start, maxiter=MOST_RESTARTS, **options)
         except ArpackError:
             continue
@@ -266,7 +292,9 @@ def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Ar
         _log.info("%s: trying again.", error)
         return _inverted_block(S, laplacian, trivial, d)
     vectors = vectors - np.outer(trivial, trivial @ vectors)
-    vectors = svd(vectors, full_matrices=False)[0][:, :d]  # the direction that was the trivial one is last
+    vectors = svd(vectors, full_matrices=False)[0][
+        :, :d
+    ]  # the direction that was the trivial one is last
     values, turn = eigh(vectors.T @ (vectors - S @ vectors))
     vectors = vectors @ turn
     if _residuals(S, values, vectors).max() > GOOD:
@@ -279,7 +307,9 @@ def _residuals(S: sp.csr_array, values: Array, vectors: Array) -> Array:
     return np.linalg.norm(vectors - S @ vectors - vectors * values, axis=0)
 
 
-def _inverted_block(S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d: int) -> tuple[Array, Array]:
+def _inverted_block(
+    S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d: int
+) -> tuple[Array, Array]:
     """Return the pairs by iterating a block with the inverse; by a dense matrix if that fails, or fewer of them."""
     n, n_good = len(trivial), 0
     block = np.random.default_rng(0).standard_normal((n, min(d + EXTRA, n - 1)))
@@ -325,7 +355,9 @@ def _filtered(
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
     ordered, known = S[order][:, order], trivial[order].astype(np.float32)
     back = np.argsort(order)
-    tol = device_graph.LARGE_TOLERANCE if len(order) > device_graph.LARGE else device_graph.TOLERANCE
+    tol = (
+        device_graph.LARGE_TOLERANCE if len(order) > device_graph.LARGE else device_graph.TOLERANCE
+    )
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
         block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
@@ -343,9 +375,15 @@ def _filtered(
 
 def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
     """Return the pairs of all components as one spectrum."""
-    values, residuals = (np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in (2, 4))
-    owners = np.concatenate([np.full(len(part[2]), part[0]) for part in parts] or [np.empty(0, dtype=int)])
-    columns = np.concatenate([np.arange(len(part[2])) for part in parts] or [np.empty(0, dtype=int)])
+    values, residuals = (
+        np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in (2, 4)
+    )
+    owners = np.concatenate(
+        [np.full(len(part[2]), part[0]) for part in parts] or [np.empty(0, dtype=int)]
+    )
+    columns = np.concatenate(
+        [np.arange(len(part[2])) for part in parts] or [np.empty(0, dtype=int)]
+    )
     order = np.argsort(values, kind="stable")
     if len(parts) == 1 and len(parts[0][1]) == len(components):
         vectors = parts[0][3]
@@ -376,7 +414,12 @@ class TooFineError(ArithmeticError):
     """Single precision does not tell the eigenvalues from 0: a larger block would not help."""
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"}, error_model="numpy")
+@njit(
+    cache=True,
+    nogil=True,
+    fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"},
+    error_model="numpy",
+)
 def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> None:
     """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `past`."""
     indptr, indices, data = matrix
@@ -391,7 +434,9 @@ def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> 
             x0, x1, x2 = now[indices[entry]], now[indices[entry + 1]], now[indices[entry + 2]]
             x3, x4, x5 = now[indices[entry + 3]], now[indices[entry + 4]], now[indices[entry + 5]]
             for j in range(len(out)):
-                out[j] += v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j] + v4 * x4[j] + v5 * x5[j]
+                out[j] += (
+                    v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j] + v4 * x4[j] + v5 * x5[j]
+                )
             entry += 6
         while entry + 2 <= end:
             v0, v1 = scale * data[entry], scale * data[entry + 1]
@@ -419,7 +464,9 @@ class Filter:
     def product(self, block: AnyArray) -> AnyArray:
         """Return ``S @ block``."""
         out = np.empty_like(block)
-        self._over_panels(block, out, lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0))
+        self._over_panels(
+            block, out, lambda panel: self._step(panel, np.zeros_like(panel), 1.0, 0.0)
+        )
         return out
 
     def apply(self, block: AnyArray, degree: int, lower: float, cut: float) -> None:
@@ -439,10 +486,14 @@ class Filter:
         chebyshev_step(self._matrix, now, past, np.float32(scale), np.float32(shift))
         return past
 
-    def _over_panels(self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]) -> None:
+    def _over_panels(
+        self, block: AnyArray, out: AnyArray, function: Callable[[AnyArray], AnyArray]
+    ) -> None:
         """Write `function` of every panel of columns to `out`."""
         width = block.shape[1]
-        n_panels = max(-(-width // PANEL), min(width // 16, self._threads), 1)  # narrow ones are slow
+        n_panels = max(
+            -(-width // PANEL), min(width // 16, self._threads), 1
+        )  # narrow ones are slow
         bounds = np.linspace(0, width, n_panels + 1).astype(int)
 
         def one(start: int, stop: int) -> None:
@@ -503,7 +554,9 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyAr
 
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
-    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(block.dtype)
+    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(
+        block.dtype
+    )
     for rows in matrix.chunks:
         block[rows] -= np.outer(vector[rows], sums)
 
@@ -531,7 +584,9 @@ def leading_pairs(
             if worst <= limit:
                 return values[:k], np.ascontiguousarray(block[:, :k]), residuals
             if limit < FINEST:
-                raise TooFineError(f"the eigenvalues are too close to 0 for single precision ({limit:.0e})")
+                raise TooFineError(
+                    f"the eigenvalues are too close to 0 for single precision ({limit:.0e})"
+                )
             first = max(first, np.log(worst / limit))
             work.report(1.0 - np.log(worst / limit) / first)
             plan.go_on(values, k, worst, limit)
