@@ -27,7 +27,14 @@ from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.ask import Problem, Reply, ask, own_missing_label, read_problem
+from transduce.model_selection.ask import (
+    Problem,
+    Reply,
+    ask,
+    own_missing_label,
+    pass_on,
+    read_problem,
+)
 
 
 def _inner_has(name: str) -> Any:
@@ -218,13 +225,9 @@ class ConformalTransducer(Transducer):
                 # A blend need not cross-validate again.
                 after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
                 second = ask(again, problem, every, unlabelled, order=order, after=after)
-        # The estimator's warnings are passed on, except that its labels are too few for regions of its own.
-        for category, message in [
-            *first.notes,
-            *([] if second is None or second is first else second.notes),
-        ]:
-            if not issubclass(category, TooFewLabelsWarning):
-                warnings.warn(message, category, stacklevel=3)
+        pass_on(first.notes, stacklevel=4)
+        if second is not None and second is not first:
+            pass_on(second.notes, stacklevel=4)
         return first, second
 
     def _calibrate(

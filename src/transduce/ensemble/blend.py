@@ -15,7 +15,7 @@ from transduce.core import checks, validation
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
-from transduce.ensemble.blend_fit import Asking, Budget, Earlier
+from transduce.ensemble.blend_fit import Asking, Earlier
 from transduce.model_selection.ask import (
     Problem,
     name_members,
@@ -23,7 +23,12 @@ from transduce.model_selection.ask import (
     read_problem,
     read_table,
 )
-from transduce.model_selection.methods import default_members
+from transduce.model_selection.methods import (
+    Case,
+    default_members,
+    leave_out_slow,
+    planned_costs,
+)
 
 KINDS = {"classifier": "classification", "regressor": "regression"}
 
@@ -53,9 +58,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     budget_seconds : float or None, default=None
-        Seconds in which `fit` has to be done. A member that takes too much of them is stopped, and
-        ``answer_.diagnostics["left out"]`` says so. One member answers however little time there is; weights are equal
-        if there was none for them. Who takes part then depends on the machine.
+        Seconds that the default members may take on one core. What each takes is planned from the size of the table,
+        not measured: the slowest are left out until the others fit, one stays at least, and
+        ``answer_.diagnostics["left out"]`` says who was left out. Members that are given all take part.
     device : str or None, default=None
         Where those default members compute that can: transductive ridge, the Gaussian process and the spectral graph
         transducer, from 500 rows on. As `transduce.device.to_device` takes it; answers are numpy arrays.
@@ -118,16 +123,24 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if self.estimators is None:
             seed = int(random.randint(np.iinfo(np.int32).max))
             case = problem.case(standardize=self.standardize, random_state=seed, device=self.device)
-            members, left_out = default_members(case)
+            members, left_out = self._members_in_budget(case)
         earlier = self.__dict__.pop("_earlier", None)
-        budget = Budget(self.budget_seconds or np.inf)
-        self._fit = fitted = Asking(members, problem, self, budget, earlier).fit(random)
+        self._fit = fitted = Asking(members, problem, self, earlier).fit(random)
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:
             self.out_of_fold_ = fitted.out_of_fold
         self.answer_, self.transduction_ = fitted.answer(left_out)
         return self
+
+    def _members_in_budget(self, case: Case) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the default members that fit the budget by their planned costs, and why others do not take part."""
+        members, left_out = default_members(case)
+        if self.budget_seconds is None:
+            return members, left_out
+        slow = leave_out_slow(planned_costs(members, case), float(self.budget_seconds))
+        kept = {name: member for name, member in members.items() if name not in slow}
+        return kept, left_out | slow
 
     def continue_from(self, earlier: Any, places: AnyArray) -> None:
         """Let the next fit weigh its members by what an earlier fit, to fewer labels of the same rows, has answered.

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
-import threading
-import time
-import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,7 +27,6 @@ from transduce.model_selection.ask import (
     Problem,
     Reply,
     ask,
-    is_transducer,
     last_step,
 )
 from transduce.model_selection.cross_validation import (
@@ -236,72 +229,14 @@ def _loss(coefficients: Array, z: Array, sizes: Array, shares: Array) -> tuple[f
 
 
 MIN_LABELS = 5  # fewer say nothing about weights
-MOST_OF_THE_REST = 0.6  # of the time that is left, for one member
 NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
 FOLDS = 5  # in which members without another way are refitted
 MEAN = "The values are a weighted mean of several methods, weighted by how well each did at hidden labels."
 NO_GUARANTEE = Guarantee("none", reasons=(MEAN,))
-FOR_FITS = 0.7  # of a budget; the rest is for answers at hidden labels
 
 
-class OutOfTimeError(BaseException):
-    """Work was stopped because its time was over; not an `Exception`, so that no method takes it for its own."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The seconds in which all work has to be done, from now on; infinite without a limit."""
-
-    seconds: float = np.inf
-    began: float = field(default_factory=time.time)
-
-    def left(self, share: float = 1.0) -> float:
-        """Return the seconds from now until a share of them is over."""
-        return self.began + share * self.seconds - time.time()
-
-    @property
-    def said(self) -> str:
-        """The budget in words."""
-        return f"the time budget of {self.seconds:.3g} s"
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Stop the block with an `OutOfTimeError` if it takes longer."""
-    # The work ends at its next line of Python: a long call into a library of numbers is waited for, and so is numba
-    # while it compiles, which would be left in disorder.
-    if seconds == float("inf"):
-        yield
-        return
-    if seconds <= 0.0:
-        raise OutOfTimeError
-    thread, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
-
-    def stop() -> None:
-        while _compiles(thread):
-            if over.wait(0.1):
-                return
-        with lock:
-            if not over.is_set():  # raise the error in the thread, at its next line of Python
-                error = ctypes.py_object(OutOfTimeError)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
-
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        with lock:
-            over.set()
-        timer.cancel()
-
-
-def _compiles(thread: int) -> bool:
-    """Return whether numba is at work in a thread; compiled code itself has no frame of Python."""
-    frame = sys._current_frames().get(thread)
-    frames = [] if frame is None else [one for one, _ in traceback.walk_stack(frame)]
-    return any(str(one.f_globals.get("__name__")).startswith("numba.") for one in frames)
+class MemberFailedWarning(UserWarning):
+    """A member of a blend failed, and the blend is made of the others."""
 
 
 def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
@@ -353,7 +288,7 @@ class BlendFit:
     out_of_fold: pd.DataFrame | None = None  # out-of-fold answers of the members and the blend
     error_size: ErrorSize | None = None  # standard errors of numbers, in units of the labels
     power: float = 1.0  # of the blend's shares of the classes, which makes them probabilities
-    late: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # members that failed, and why
     hidden: OutOfFold | None = None  # what the weights were estimated from
 
     @cached_property
@@ -431,7 +366,7 @@ class BlendFit:
             name: [message for _, message in reply.notes] for name, reply in self.replies.items()
         }
         diagnostics = {
-            "left out": left_out | self.late,
+            "left out": left_out | self.failed,
             "calibration": self.factors,
             "power": self.power,
             "warnings": {name: messages for name, messages in notes.items() if messages},
@@ -483,14 +418,13 @@ class Earlier:
 
 @dataclass(frozen=True, eq=False)
 class Asking:
-    """Members that are asked for their answers, and the time there is for it; `late` says who came too late."""
+    """Members that are asked for their answers; `failed` says which of them failed, and why."""
 
     members: Mapping[str, Any]
     problem: Problem
     settings: Any  # of the blend
-    budget: Budget
     earlier: Earlier | None = None
-    late: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     @property
     def estimated(self) -> bool:
@@ -524,7 +458,7 @@ class Asking:
                 "The members left have weight 0: give weights to those that do not fail."
             )
         fitted = BlendFit(
-            problem, replies, factors, kept / kept.sum(), late=self.late, hidden=known
+            problem, replies, factors, kept / kept.sum(), failed=self.failed, hidden=known
         )
         if known is None:
             return fitted
@@ -532,38 +466,26 @@ class Asking:
         return _with_out_of_fold(replace(fitted, weights=weights), known)
 
     def replies(self) -> dict[str, Reply]:
-        """Return what the members answer at the unlabelled rows; leave out those that fail or are late."""
+        """Return what the members answer at the unlabelled rows; leave out those that fail."""
         members, threads = self.members, threads_of_fit(self.problem.n_rows)
         parallel = Parallel(self.settings.n_jobs if len(members) > 1 else 1, return_as="generator")
         results: dict[str, Reply | Exception] = {}
 
         def job(name: str) -> Any:
-            after = (
-                None
-                if self.earlier is None
-                else self.earlier.member(name, len(self.problem.labels))
-            )
-            call = members[name], self.problem, self.budget, after
-            return delayed(call_with_threads)(threads, _attempt, *call)
+            after = None
+            if self.earlier is not None:
+                after = self.earlier.member(name, len(self.problem.labels))
+            return delayed(call_with_threads)(threads, _attempt, members[name], self.problem, after)
 
         with stage("methods") as report:
             for name, result in zip(members, parallel(map(job, members)), strict=True):
                 results[name] = result
                 report(len(results) / len(members))
-        if all(
-            isinstance(result, TimeoutError) for result in results.values()
-        ):  # better late than no answer
-            first = next(
-                (name for name in members if not is_transducer(members[name])), next(iter(members))
-            )
-            results[first] = call_with_threads(
-                threads, _attempt, members[first], self.problem, Budget()
-            )
         failures = self._failures(results, "")
         return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
 
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
-        """Return the failures, and warn of them unless time is to blame; all failed is an error."""
+        """Return the failures, note them and warn of them; it is an error if every member failed."""
         failures = {
             name: result for name, result in results.items() if isinstance(result, Exception)
         }
@@ -573,11 +495,10 @@ class Asking:
                 first, f"Every member failed{when}. {name}: {in_a_sentence(first)}"
             ) from first
         for name, why in failures.items():
-            if isinstance(why, TimeoutError):
-                self.late[name] = str(why)
-            else:
-                said = f"Member {name!r} failed{when} and is left out: {in_a_sentence(why)}"
-                warnings.warn(said, stacklevel=5)
+            reason = in_a_sentence(why)
+            self.failed[name] = f"it failed{when}: {reason}"
+            message = f"Member {name!r} failed{when} and is left out: {reason}"
+            warnings.warn(message, MemberFailedWarning, stacklevel=5)
         return failures
 
     def out_of_fold(
@@ -585,7 +506,7 @@ class Asking:
     ) -> tuple[list[Fold], dict[str, list[Reply] | None]]:
         """Return folds, and the replies in them of the members that stay: None for those that need none.
 
-        There are no folds if they are of no use, or if there was no time for them.
+        There are no folds if they are of no use.
         """
         sure = [
             self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()
@@ -599,16 +520,7 @@ class Asking:
         cv = self.settings.cv if self.refits else FOLDS
         folds = read_folds(cv, self.problem, random_state=random, quiet=True)
         for name in needed:
-            try:
-                with time_limit(self.budget.left()):
-                    results[name] = self._in_folds(self.members[name], replies[name], folds)
-            except OutOfTimeError:
-                late = (
-                    f"its answers at hidden labels were not there when {self.budget.said} was over"
-                )
-                results[name] = TimeoutError(late)
-        if all(isinstance(result, TimeoutError) for result in results.values()):
-            return [], dict.fromkeys(replies)
+            results[name] = self._in_folds(self.members[name], replies[name], folds)
         failures = self._failures(results, " when labels were hidden")
         return folds, {name: results.get(name) for name in replies if name not in failures}
 
@@ -625,18 +537,12 @@ class Asking:
 
 
 def _attempt(
-    member: Any, problem: Problem, budget: Budget, after: FittedEstimator | None = None
+    member: Any, problem: Problem, after: FittedEstimator | None = None
 ) -> Reply | Exception:
     """Return a member's answers at the unlabelled rows, or why there are none."""
-    left = budget.left(FOR_FITS)
-    if left <= 0.0:
-        return TimeoutError(f"nothing was left of {budget.said}")
+    every_label = np.arange(len(problem.labels))
     try:
-        with time_limit(MOST_OF_THE_REST * left):
-            every = np.arange(len(problem.labels))
-            return ask(member, problem, every, problem.sample.unlabelled, after=after)
-    except OutOfTimeError:
-        return TimeoutError(f"it was stopped, because it took too much of {budget.said}")
+        return ask(member, problem, every_label, problem.sample.unlabelled, after=after)
     except Exception as error:  # an estimator of any make may raise anything
         return error
 

@@ -21,12 +21,13 @@ from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray
 from transduce.core.words import option
+from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
 from transduce.filling.result import FillResult, FillResults, FittedFill, TableFit, estimator_rows
 from transduce.filling.sources import DaskSource, FrameSource, Source, draw, is_dask
-from transduce.model_selection.ask import answer_of, ask, read_problem
+from transduce.model_selection.ask import answer_of, ask, pass_on, read_problem
 from transduce.model_selection.methods import Case
 from transduce.tables.columns import Target, check_columns, limits_in
 from transduce.tables.features import Features, vectorize
@@ -236,6 +237,9 @@ def fit_rows(
     )  # the guarantee says it
     said = [str(one.message) for one in caught if not issubclass(one.category, TooFewLabelsWarning)]
     said = [one for one in dict.fromkeys(said) if known is None or one != str(known)]
+    failures = [one.message for one in caught if issubclass(one.category, MemberFailedWarning)]
+    for message in dict.fromkeys(map(str, failures)):
+        warnings.warn(message, MemberFailedWarning, stacklevel=2)
     noted = [*target.notes, *features.notes, *_about_features(features)]
     return replace(fit, notes=[*noted, *plan.notes, *said])
 
@@ -306,6 +310,7 @@ def _values(
         problem = read_problem(features.matrix, target.labels, task=target.task)
         reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
         own = answer_of(reply, problem, Guarantee("none"))
+        pass_on(reply.notes)
     assert reply.fitted is not None
     random, none = (
         np.random.RandomState(options.random_state),

@@ -89,7 +89,7 @@ HELP = {
         "sample": "How many rows without a label the fit sees; it answers all others one by one."
     },
     COMPUTING: {
-        "budget_seconds": "Leave slow methods out of the blend to finish within this time.",
+        "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
         "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
         "n_jobs": "Number of fits at the same time; -1 for one on each core.",
         "random_state": "The same seed gives the same answer.",

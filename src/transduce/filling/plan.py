@@ -14,13 +14,18 @@ from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
 from transduce.model_selection.ask import last_step, unused_name
-from transduce.model_selection.methods import MEMBERS, METHODS, MOST_EXACT, Case, default_members
+from transduce.model_selection.methods import (
+    MEMBERS,
+    METHODS,
+    MOST_EXACT,
+    Case,
+    default_members,
+    leave_out_slow,
+    planned_costs,
+)
 from transduce.model_selection.own_models import OwnModel, called
 
 FOLDS = 5
-BUDGET_SHARE = (
-    0.8  # of the time budget, for the blends; the rest is for features, tests and the report
-)
 ANSWER_SHARE = (
     0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
 )
@@ -177,19 +182,15 @@ def _blend(
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
         changed = True
-    # Weights take about as long again as fits.
-    costs = {
-        n: 2 * fits * MEMBERS[n].fit_seconds(case) + answers[n] for n in members if n not in slow
-    }
-    while sum(costs.values()) > budget and len(costs) + len(more) > 1 and costs:
-        slowest = max(costs, key=lambda name: costs[name])
-        left_out[slowest] = (
-            f"it would take about {costs.pop(slowest):,.0f} s of a budget of {budget:.0f} s"
-        )
-        changed = True
-    clock = BUDGET_SHARE * budget / fits
+    quick_enough = [name for name in members if name not in slow]
+    costs = planned_costs(quick_enough, case, fits=fits)
+    costs = {name: seconds + answers[name] for name, seconds in costs.items()}
+    too_slow = leave_out_slow(costs, budget, others=len(more))
+    left_out |= too_slow
+    costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
+    changed = changed or bool(too_slow)
     computing = {name: getattr(options, name) for name in ("n_jobs", "device", "random_state")}
-    blend = TransductiveBlend(task=case.task, standardize=False, budget_seconds=clock, **computing)
+    blend = TransductiveBlend(task=case.task, standardize=False, **computing)
     if changed:
         blend.set_params(estimators={name: members[name] for name in costs} | more)
     return (

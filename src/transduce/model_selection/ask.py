@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
@@ -79,7 +79,8 @@ class Problem:
     def case(self, *, standardize: bool, random_state: int, device: str | None = None) -> Case:
         """Return what methods are to be made for."""
         size = self.n_rows, len(self.labels), self.X.shape[1] if hasattr(self.X, "shape") else 0
-        return Case(self.task, *size, 0, standardize, random_state, device)
+        n_classes = 0 if self.classes is None else len(self.classes)
+        return Case(self.task, *size, n_classes, standardize, random_state, device)
 
     @property
     def numbers(self) -> AnyArray:
@@ -484,6 +485,13 @@ def ask(
         reply = _answers(fitted, problem, rows, transduces)
     notes = sorted({(note.category, str(note.message)) for note in caught}, key=str)
     return replace(reply, fitted=fitted, seconds=time.perf_counter() - start, notes=notes)
+
+
+def pass_on(notes: Iterable[tuple[type[Warning], str]], *, stacklevel: int = 3) -> None:
+    """Warn again of what an estimator warned of, except that its labels are too few for regions of its own."""
+    for category, message in notes:
+        if not issubclass(category, TooFewLabelsWarning):
+            warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def _dispatching(X: Any) -> AbstractContextManager[None]:

@@ -5,7 +5,7 @@ The command line lists the methods, so this module imports nothing heavy: a meth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -364,3 +364,23 @@ def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any
         else:
             left_out[name] = f"{sizes[beyond]:,} {beyond} are more than {method.most[beyond]:,}"
     return members, left_out
+
+
+def planned_costs(names: Iterable[str], case: Case, *, fits: int = 1) -> dict[str, float]:
+    """Return the planned seconds of some members of a blend on one core, by name."""
+    # Weights take about as long again as fits.
+    return {name: 2 * fits * MEMBERS[name].fit_seconds(case) for name in names}
+
+
+def leave_out_slow(costs: Mapping[str, float], budget: float, *, others: int = 0) -> dict[str, str]:
+    """Return the members to leave out so that the rest fits the budget, and why; one stays, or one of the others.
+
+    The slowest goes first. Planned seconds alone decide, so that the same table has the same members everywhere.
+    """
+    kept = dict(costs)
+    left_out: dict[str, str] = {}
+    while kept and sum(kept.values()) > budget and len(kept) + others > 1:
+        slowest = max(kept, key=lambda name: kept[name])
+        seconds = kept.pop(slowest)
+        left_out[slowest] = f"it would take about {seconds:,.3g} s of a budget of {budget:,.5g} s"
+    return left_out
