@@ -61,7 +61,9 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
     )
     assert result.exit_code == 0, result.output
     assert "36 of 90 cells of 'target' filled (numbers, ridge)" in result.stdout
-    assert "Guarantee, exact if chance chose the labels: The interval of a row" in result.stdout
+    assert (
+        "Guarantee, exact if rows were labelled at random: The interval of a row" in result.stdout
+    )
     assert "Written: houses-filled.csv, r.html, r.json" in result.stdout
     assert "<h1>target</h1>" in Path("r.html").read_text()
     assert json.loads(Path("r.json").read_text())["target"] == "target"
@@ -243,6 +245,7 @@ def test_compare(houses):
     assert "bayesian" in result.stdout
     assert "(always the commonest class)" in result.stdout
     assert "is best" in result.stdout
+    assert "the method makes the values only" in result.stdout
     assert "Written: a.png" in result.stdout
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
 

@@ -99,7 +99,7 @@ class TestGuarantee:
     def test_it_is_exact_within_every_class_if_shares_are_estimated(self, estimated):
         found = estimated.guarantee_
         assert (found.kind, found.within) == ("exact", "class")
-        assert found.condition == "if chance chose the labels within each class"
+        assert found.condition == "if rows were labelled at random within each class"
         assert found.outside.at_most < 100
         assert found.wrong is None
 

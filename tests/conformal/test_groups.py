@@ -98,7 +98,7 @@ def test_weights_count_every_group_once():
     assert model.guarantee_.n_groups == len(np.unique(held))
     assert model.guarantee_.n_other == 0
     assert model.guarantee_.outside is None
-    assert model.guarantee_.headline == "exact if chance chose the groups with labels"
+    assert model.guarantee_.headline == "exact if groups were labelled at random"
     assert (
         "The interval of a row drawn at random from a new group holds" in model.guarantee_.statement
     )
@@ -233,7 +233,7 @@ def test_within_by_definition_and_the_law_of_the_column():
     assert isinstance(law, CategoryMiscoverage)
     assert law.n_unlabelled == np.isnan(y).sum()
     assert model.guarantee_.outside.at_most == law.quantile(0.95)
-    assert model.guarantee_.headline == "exact if chance chose the labels within each category"
+    assert model.guarantee_.headline == "exact if rows were labelled at random within each category"
     assert model.guarantee_.wrong is None
     assert model.select(above=0.0).guarantee.kind == "none"
     with pytest.raises(ValueError, match="one threshold for all rows"):
@@ -358,7 +358,7 @@ def test_what_is_assumed_along_an_order():
     assert "Errors at calibration rows drift along it" in drifting.guarantee_.grounds
     spread = np.where(place % 2 == 0, truth, np.nan)
     among = quiet(Ridge(), labels=Chance(order=place)).fit(X, spread)
-    assert among.guarantee_.headline == "exact if chance chose the labels"
+    assert among.guarantee_.headline == "exact if rows were labelled at random"
     assert "lie alike along the order" in among.guarantee_.grounds
 
 

@@ -515,7 +515,7 @@ def test_the_guarantee_reads_as_sentences():
     X, y, _ = numbers()
     model = ConformalTransducer(Ridge(), random_state=0).fit(X, y)
     assert str(model.guarantee_).startswith(
-        "exact if chance chose the labels: The interval of a row picked at random holds its true value with "
+        "exact if rows were labelled at random: The interval of a row picked at random holds its true value with "
         "probability at least 90 %. With 95 % certainty at most "
     )
     verdict = model.exchangeability_.verdict

@@ -44,7 +44,10 @@ class TestAnswers:
         wrong = np.mean(estimated.frame["y_filled"].to_numpy()[missing] != truth[missing])
         plain = fill(frame, "y", **PLAIN, guarantee="column").frame["y_filled"].to_numpy()[missing]
         assert wrong < 0.6 * np.mean(plain != truth[missing])
-        assert estimated.guarantee.headline == "exact if chance chose the labels within each class"
+        assert (
+            estimated.guarantee.headline
+            == "exact if rows were labelled at random within each class"
+        )
 
     def test_probability_and_quality_are_for_these_shares(self, estimated):
         assert abs(estimated.new["y_probability"].dropna().mean() - 0.95) < 0.05
@@ -66,7 +69,9 @@ class TestAnswers:
 
     def test_few_labels_are_compared_without_holding_any_out(self):
         result = fill(case_control(100, 12)[0], "y", labels=ByClass(), **PLAIN)
-        assert result.guarantee.headline == "exact if chance chose the labels within each class"
+        assert (
+            result.guarantee.headline == "exact if rows were labelled at random within each class"
+        )
         assert result.guarantee.within == "class"
         assert result.class_shares.shares[0] < 0.5
 

@@ -62,7 +62,7 @@ def test_rows_that_differ_bring_weights_where_the_machine_would_be():
     assert ignored.guarantee.kind == "approximate"
     by_chance = filled(table(strength=0.0, n=240)[0])
     assert type(by_chance.model).__name__ == "RidgeConfidenceMachine"
-    assert by_chance.guarantee.headline == "exact if chance chose the labels"
+    assert by_chance.guarantee.headline == "exact if rows were labelled at random"
 
 
 def test_too_little_in_common_says_which_rows_to_label(no_figures):
@@ -109,7 +109,7 @@ def test_groups_categories_and_order(no_figures):
     frame, truth = table(strength=0.0, n=240)
     some = frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan))
     result = filled(some, groups="group")
-    assert result.guarantee.headline == "exact if chance chose the groups with labels"
+    assert result.guarantee.headline == "exact if groups were labelled at random"
     assert result.columns.set_index("name")["kind"]["group"] == "ignored"
     assert len(result.out_of_fold) > 0
     result = filled(frame, within="kind")

@@ -438,7 +438,7 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
     assert brief["options"]["labels"]["design"] == "Estimated"
     assert brief["again"].endswith("--shift estimate")
     report = (tmp_path / "result" / "report.html").read_text()
-    assert "chance alone decided" not in report
+    assert "rows were labelled at random" not in report
     assert "guarantee: exact" not in report
 
 

@@ -623,7 +623,7 @@ def test_caveats_follow_the_design(assumption):
     )
     assert f"assumes that {assumption}." in caveats
     assert ("A test can find signs" in caveats) == (assumption == CHANCE)
-    assert assumption == CHANCE or "chance alone decided which rows" not in caveats
+    assert assumption == CHANCE or "rows were labelled at random" not in caveats
 
 
 def test_the_first_screen_says_what_to_do(summaries, pages):

@@ -24,7 +24,7 @@ from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
 from transduce.filling.engine import fill_targets
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
-from transduce.filling.plan import FOLDS
+from transduce.filling.plan import FOLDS, caution_on_method
 from transduce.model_selection import choose_method
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored
@@ -334,7 +334,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         draw_comparison(shown, plot, force=force)
 
     def show() -> None:
-        show_choice(choice, shown, labels.notes)
+        show_choice(choice, shown, labels.notes, caution_on_method(task, labels.n_labels))
         if plot is not None and not given["quiet"]:
             say(f"Written: {plot}")
 

@@ -211,8 +211,8 @@ def called(member: str) -> str:
     return METHOD_NAMES.get(member, f"({member.replace('_', ' ')})")
 
 
-def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str]) -> None:
-    """Print how methods compare, in numbers that people can read, and the verdict."""
+def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], caution: str) -> None:
+    """Print how methods compare, in numbers that people can read, the verdict, and a caution."""
     what = "numbers" if choice.task == "regression" else "classes"
     tell(f"{choice.n_labels:,} labels ({what}), hidden part by part and answered.")
     for note in notes:
@@ -225,3 +225,4 @@ def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str]) -> 
         "`transduce fill` takes the blend, unless --method names one of the others. Methods in brackets are only "
         "members of the blend, or what the simplest answer would do."
     )
+    tell(caution)

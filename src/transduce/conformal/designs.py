@@ -243,9 +243,9 @@ class Chance(Design):
     --------
     >>> from transduce.conformal import Chance
     >>> Chance().assumption
-    'chance alone decided which rows have a label'
+    'rows were labelled at random, and the other columns came about in the same way with and without a label'
     >>> Chance(within="region").assumption
-    'chance alone decided, within each category, which rows have a label'
+    'rows were labelled at random within each category, and the other columns came about in the same way ...'
     """
 
     reweight: bool = True

@@ -42,7 +42,7 @@ class Exchangeability:
     Parameters
     ----------
     p_value : float
-        Probability of so large a difference if chance alone decided which rows are unlabelled.
+        Probability of so large a difference if rows were labelled at random.
     auc : float
         How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
     features : pandas.DataFrame
@@ -117,7 +117,7 @@ def exchangeability_test(
     within: Any = None,
     random_state: Any = 0,
 ) -> Exchangeability:
-    """Test whether chance alone may have decided which rows are labelled, by their features.
+    """Test whether rows may have been labelled at random, by their features.
 
     Parameters
     ----------

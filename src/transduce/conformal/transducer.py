@@ -114,12 +114,14 @@ class ConformalTransducer(Transducer):
 
     Notes
     -----
-    If chance alone decided which rows have a label, every order of the c + m scores is equally likely: each interval or
-    set holds the truth with probability at least `confidence`, and the number of the m outside is ``BetaBinomial(m, c +
-    1 - k, k)`` with ``k = ceil((c + 1) confidence)`` (Vovk, Gammerman, Shafer 2005; Marques 2025). Rows at which the
-    estimator has no answer get the whole line, or all classes, and are not counted. `select` and `mean_` use the first
-    fit, which treats calibration and unlabelled rows alike. An estimator that was tuned on these labels outside of
-    `fit` loses the guarantee; a search as the estimator does not.
+    If rows were labelled at random, and the other columns came about in the same way with and without a label, every
+    order of the c + m scores is equally likely: each interval or set holds the truth with probability at least
+    `confidence`, and the number of the m outside is ``BetaBinomial(m, c + 1 - k, k)`` with ``k = ceil((c + 1)
+    confidence)`` (Vovk, Gammerman, Shafer 2005; Marques 2025). Rows at which the estimator has no answer get the
+    whole line, or all classes, and are not counted. `select` and `mean_` use the first fit, which treats calibration
+    and unlabelled rows alike. An estimator that was tuned on these labels outside of `fit` loses the guarantee, and
+    so do a seed, an estimator or a level that was chosen among several by looking at the answers; a search as the
+    estimator does not.
 
     Examples
     --------

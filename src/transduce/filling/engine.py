@@ -134,7 +134,7 @@ def fit_fill(
     -------
     FittedFill
         ``new_columns(rows)`` gives the new columns of later rows, and ``guarantee_of_later(n)`` says what holds for n
-        of them, if chance decided which rows are labelled, which are in the table, and which come later.
+        of them, if rows were labelled at random, and later rows are like those of the table.
 
     Examples
     --------

@@ -105,6 +105,19 @@ def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Desig
     return f"{about}: values come from {n_labels} labels, {what} from a fit {saw}."
 
 
+def caution_on_method(task: str, n_labels: int) -> str:
+    """Return what becomes of the guarantee of a method that is named because labels speak for it."""
+    if n_labels < ROW_BELOW[task]:
+        return (
+            "Any of them may be named: with so few labels the guarantee is for each row and comes from the "
+            "confidence machine, and the method makes the values only."
+        )
+    return (
+        "A method that is named because it is the best here was chosen by the labels that calibrate: what "
+        "`transduce fill --method` then calls exact is only nearly so. Leave --method out to keep it exact."
+    )
+
+
 def _held_out(case: Case, options: Options, design: Design) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only."""
     n_labels, confidence = case.n_labels, float(options.confidence)

@@ -286,7 +286,7 @@ class FillResult:
     >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
     >>> result
     FillResult: 250 of 400 cells of 'price' filled (regression, ridge)
-    exact if chance chose the labels: The interval of a row picked at random holds its true value with probability ...
+    exact if rows were labelled at random: The interval of a row picked at random holds its true value with ...
     >>> bool(result.table(maximum=500_000)["price_upper"].max() <= 500_000)
     True
     """

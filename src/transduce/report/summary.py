@@ -435,7 +435,7 @@ def caveats(facts: Facts) -> list[str]:
         )
     elif filled.class_shares is not None:
         said.append(
-            "Labels were chosen by their class. Whether chance alone decided which rows of each class are labelled "
+            "Labels were chosen by their class. Whether the rows of each class were labelled at random "
             "cannot be tested, and estimated shares are poor where the other columns hardly tell the classes apart."
         )
     elif filled.guarantee.assumptions:
@@ -449,7 +449,7 @@ def caveats(facts: Facts) -> list[str]:
         said += [
             "The guarantee is about rows picked at random, not about one particular row or kind of row: some kinds of "
             "row may be outside more often than others.",
-            "It is lost if columns, settings or the level were chosen by looking at these answers and trying again.",
+            filled.guarantee.caution,
         ]
     if n_unbounded := facts.answers.numbers.get("n_unbounded"):
         unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
@@ -485,7 +485,7 @@ def who_was_labelled(facts: Facts) -> list[str]:
             "Rows drawn at random calibrate; it does not matter how the other labels were chosen."
         )
     elif CHANCE in guarantee.assumptions:
-        said.append("It was taken for granted that chance alone decided which rows have a label.")
+        said.append(f"It was taken for granted that {CHANCE}.")
     elif guarantee.assumptions:
         said.append(f"It was taken for granted that {' and that '.join(guarantee.assumptions)}.")
     if guarantee.effective is not None:
@@ -638,5 +638,5 @@ def _trusted(facts: Facts) -> tuple[str, str, str]:
             seen = (
                 f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
             )
-        small = f"if chance alone decided which values are known; {seen}"
+        small = f"if {CHANCE}; {seen}"
     return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"
