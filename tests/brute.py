@@ -540,6 +540,40 @@ def urn_bound(n_wrong, n_calibration, n_unlabelled, certainty):
     return most
 
 
+def urn_p_value(n_marked, n_calibration, n_unlabelled, n_more):
+    """How often so few calibration rows, or fewer, are marked if n_more of the others are; by enumeration."""
+    total = n_calibration + n_unlabelled
+    draws = itertools.combinations(range(total), n_calibration)
+    few = [sum(row < n_marked + n_more for row in drawn) <= n_marked for drawn in draws]
+    return Fraction(sum(few), len(few))
+
+
+def two_urns_bound(one, other, certainty):
+    """The largest sum of two numbers whose p-values, combined by their weighted logarithms, do not rule them out."""
+    from scipy.integrate import quad
+    from scipy.optimize import brentq
+
+    sizes = [n_unlabelled / n_calibration**0.5 for _, n_calibration, n_unlabelled in (one, other)]
+    first, second = (size / max(sizes) for size in sizes)
+
+    def exceeded(limit):
+        # One exponential variable exceeds what the other leaves.
+        left = quad(lambda u: np.exp(-u / first) / first * np.exp(-(limit - u) / second), 0, limit)
+        return np.exp(-limit / first) + left[0]
+
+    limit = brentq(lambda amount: exceeded(amount) - (1 - certainty), 1e-9, 100)
+    most = 0
+    for a in range(one[2] + 1):
+        for b in range(other[2] + 1):
+            p_values = urn_p_value(*one, a), urn_p_value(*other, b)
+            if 0 not in p_values:
+                sum_of_logs = -first * np.log(float(p_values[0])) - second * np.log(
+                    float(p_values[1])
+                )
+                most = max(most, a + b) if sum_of_logs < limit - 1e-9 else most
+    return most
+
+
 # ------------------------------------------------------------------------------------- audits of a finite table
 
 

@@ -13,7 +13,14 @@ import pandas as pd
 from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
-from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
+from transduce.conformal.miscoverage import (
+    CategoryMiscoverage,
+    ClassMiscoverage,
+    Law,
+    Miscoverage,
+    Urn,
+    two_urns_bound,
+)
 from transduce.conformal.scores import (
     SLACK,
     Scoring,
@@ -321,7 +328,7 @@ class CalibratedTable:
             and not self.estimated
             and (self.classes is not None or self.tolerance is not None)
         ):
-            sure = replace(sure, wrong=self._wrong(second, certainty))
+            sure = replace(sure, wrong=self.wrong_answers(second).bound(certainty))
         return self._with_grounds(sure, confidence)
 
     def _with_grounds(self, sure: Guarantee, confidence: float) -> Guarantee:
@@ -385,13 +392,29 @@ class CalibratedTable:
 
     # ---- wrong answers
 
-    def _wrong(self, second: Reply | None, certainty: float) -> CountBound:
-        """Return a bound on the number of wrong answers at the unlabelled rows."""
+    def wrong_answers(self, second: Reply | None) -> WrongAnswers:
+        """Return what the calibration rows tell of the wrong answers at the unlabelled rows."""
         # Where a second fit answers otherwise than the first, which the calibration rows judge, the answer counts as
-        # wrong; so does that at a row which was drawn to be labelled and has no label.
+        # wrong: nothing that is known of the first says more of the second. So does the answer at a row which was drawn
+        # to be labelled and has no label.
         wrong, changed = self._wrong_and_changed(second)
-        rows = self.covered, self.covered & ~changed, self.covered
-        return _bound(wrong[self.calibration.given], self.n_empty, rows, certainty)
+        wrong = wrong[self.calibration.given]
+        n_rows = int(self.covered.sum())
+        urn = Urn(int(wrong.sum()) + self.n_empty, len(wrong) + self.n_empty, n_rows)
+        n_kept = int((self.covered & ~changed).sum())
+        return WrongAnswers(urn, n_kept, n_rows, self._one_answer_for_all(n_rows))
+
+    def _one_answer_for_all(self, n_rows: int) -> Urn:
+        """Return the same if all rows got one answer: the most frequent class, or the median."""
+        if self.tolerance is not None:
+            off = np.abs(self.labels - np.median(self.labels)) > self.tolerance
+            n_wrong, n_labels = int(off.sum()), len(off)
+        else:
+            counts = np.bincount(self.labels, minlength=len(self.sizes))
+            if self.weights.assumption == guarantee.CHANCE:  # then the other labels tell, too
+                counts = np.asarray(self.sizes)
+            n_wrong, n_labels = int(counts.sum() - counts.max()), int(counts.sum())
+        return Urn(n_wrong + self.n_empty, n_labels + self.n_empty, n_rows)
 
     def wrong_by_class(
         self, second: Reply | None, certainty: float
@@ -406,7 +429,10 @@ class CalibratedTable:
             if not last.any() or not ours.any():
                 continue
             n_empty = int((self.unlabelled.given & ~given & (first == code)).sum())
-            bound = _bound(wrong[ours], n_empty, (before, before & last, last), certainty)
+            n_wrong, n_judged = int(wrong[ours].sum()), int(ours.sum())
+            urn = Urn(n_wrong + n_empty, n_judged + n_empty, int(before.sum()))
+            answers = WrongAnswers(urn, int((before & last).sum()), int(last.sum()))
+            bound = answers.bound(certainty)
             if bound.at_most < bound.of:
                 bounds.append((label, bound))
         return tuple(bounds)
@@ -537,16 +563,48 @@ class CalibratedTable:
         return f"{self._too_few(confidence, rarest)}; that class{more} is in every set."
 
 
-def _bound(
-    wrong: Mask, n_empty: int, rows: tuple[Mask, Mask, Mask], certainty: float
-) -> CountBound:
-    """Return a bound on the wrong answers at rows that the first fit answers so, both fits do, and the last does."""
-    # Calibration rows (c,), some of them wrong, judge the first fit, and so do rows that were drawn and have no label.
-    n_first, n_both, n_last = (int(some.sum()) for some in rows)
-    most = miscoverage.urn_bound(
-        int(wrong.sum()) + n_empty, len(wrong) + n_empty, n_first, certainty
-    )
-    return CountBound(certainty, min(most, n_both) + n_last - n_both, n_last)
+@dataclass(frozen=True)
+class WrongAnswers:
+    """What calibration rows tell of the number of wrong answers at unlabelled rows."""
+
+    urn: Urn  # of the rows that the first fit answers so: the calibration rows judge it
+    n_kept: int  # rows that the last fit answers as the first
+    n_rows: int  # rows that the last fit answers so: all others count as wrong
+    of_one_answer: Urn | None = None  # the same if all rows got one answer
+
+    def bound(self, certainty: float) -> CountBound:
+        """Return a bound on the wrong answers."""
+        most = self.urn.bound(certainty)
+        simplest = None if self.of_one_answer is None else self.of_one_answer.bound(certainty)
+        return self._counted(most, certainty, simplest)
+
+    def bound_with(self, other: WrongAnswers, certainty: float) -> CountBound:
+        """Return a bound on the wrong answers of these rows and of others together."""
+        most = two_urns_bound(self.urn, other.urn, certainty)
+        both = replace(self, n_kept=self.n_kept + other.n_kept, n_rows=self.n_rows + other.n_rows)
+        simplest = None
+        if self.of_one_answer is not None:
+            all_rows = replace(self.of_one_answer, n_unlabelled=both.n_rows)
+            simplest = all_rows.bound(certainty)
+        return both._counted(most, certainty, simplest)
+
+    def _counted(self, most: int, certainty: float, simplest: int | None) -> CountBound:
+        """Return a bound, given one on the wrong answers of the first fit."""
+        at_most = min(most, self.n_kept) + self.n_rows - self.n_kept
+        return CountBound(certainty, at_most, self.n_rows, simplest=simplest)
+
+
+def bound_together(one: Law, other: Law, certainty: float) -> CountBound:
+    """Return a bound on the rows outside among rows that a fit saw and among others that it did not see."""
+    expected = one.mean + other.mean
+    n_rows = one.n_unlabelled + other.n_unlabelled
+    if isinstance(one, Miscoverage) and isinstance(other, Miscoverage):
+        at_most = CategoryMiscoverage((one, other)).quantile(certainty)
+    else:  # of classes there is a bound and no distribution: both share the doubt, by numbers of rows alone
+        share = float(np.clip(one.n_unlabelled / max(n_rows, 1), 0.1, 0.9))
+        doubt = 1.0 - certainty
+        at_most = one.quantile(1.0 - share * doubt) + other.quantile(1.0 - (1.0 - share) * doubt)
+    return CountBound(certainty, at_most, n_rows, expected)
 
 
 def largest_share(sizes: Sequence[int], share: float) -> float:
@@ -744,10 +802,14 @@ class OutsideCalibration:
         tolerance: float | None = None,
     ) -> Guarantee:
         """Return what is guaranteed of the answers at rows that no fit saw, of which there may be billions."""
+        table = replace(self.beside(n_answered), tolerance=tolerance)
+        return replace(table.guarantee(confidence, certainty), tolerance=tolerance)
+
+    def beside(self, n_answered: int) -> CalibratedTable:
+        """Return the calibration rows beside so many rows with an answer, which takes no memory for each."""
         one = np.zeros(1, dtype=self.table.labels.dtype), np.array(["answered"])
         values, status = (np.broadcast_to(part, n_answered) for part in one)
-        table = replace(self.table, unlabelled=Reply(values, status), tolerance=tolerance)
-        return replace(table.guarantee(confidence, certainty), tolerance=tolerance)
+        return replace(self.table, unlabelled=Reply(values, status))
 
 
 def calibrate_outside(

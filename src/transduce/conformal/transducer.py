@@ -304,6 +304,13 @@ class ConformalTransducer(Transducer):
 
     # ------------------------------------------------------------------------------------------- guarantees
 
+    @property
+    def calibrated(self) -> CalibratedFit:
+        """What was fitted and calibrated: all that answers and guarantees at any level are read from."""
+        check_is_fitted(self)
+        fit: CalibratedFit = self._fit
+        return fit
+
     def guarantee_at(
         self,
         confidence: float | None = None,

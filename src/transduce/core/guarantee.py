@@ -154,6 +154,13 @@ class CountBound:
     at_most: int  # the bound
     of: int  # number of rows that it is about
     expected: float | None = None  # upper bound on the expected number
+    simplest: int | None = None  # the same bound if all rows got one answer, the most frequent
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says more than that all rows may be, and more than one answer for all rows would."""
+        most = self.of if self.simplest is None else min(self.of, self.simplest)
+        return self.at_most < most
 
 
 @dataclass(frozen=True)
@@ -408,10 +415,12 @@ def _statement(guarantee: Guarantee) -> list[str]:
         if guarantee.about != "set":
             what = f"filled values are off by more than {guarantee.tolerance:g}"
             what += ", where a limit stands for all values beyond it" if guarantee.limits else ""
-        many = guarantee.wrong.at_most >= guarantee.wrong.of
-        unbounded = f"These labels do not bound how many of the {guarantee.wrong.of:,} {what}."
-        said.append(unbounded if many else f"{_certainly(guarantee.wrong)} {what}.")
-        if guarantee.outside is not None and not many:
+        tells = guarantee.wrong.tells
+        unbounded = f"These labels do not bound how many of the {guarantee.wrong.of:,} {what}"
+        if guarantee.wrong.at_most < guarantee.wrong.of:
+            unbounded += " any better than if all rows were given the same one"
+        said.append(f"{_certainly(guarantee.wrong)} {what}." if tells else f"{unbounded}.")
+        if guarantee.outside is not None and tells:
             both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
             each = "That is the certainty of each bound by itself"
             said.append(f"{each}; that of both together is at least {percent(both)}.")

@@ -18,7 +18,12 @@ from transduce.conformal import (
     Exchangeability,
     exchangeability_test,
 )
-from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
+from transduce.conformal.calibrated import (
+    CalibratedFit,
+    OutsideCalibration,
+    bound_together,
+    calibrate_outside,
+)
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
@@ -48,7 +53,6 @@ from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
 
 MOST_COMPARED = 1000  # calibration rows, and later ones, whose features are compared
-_SAMPLE_DOUBT = 0.1  # of the allowed uncertainty of a bound, what the rows of the sample take
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +364,7 @@ class FillResult:
 
     @property
     def _guarantee(self) -> Guarantee:
-        """What is guaranteed without limits; bounds for a sample and for other rows are added, and share the doubt."""
+        """What is guaranteed without limits, of the rows of a sample and of the others together."""
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
         if self.told is not None:
             return self.told.guarantee
@@ -372,22 +376,41 @@ class FillResult:
         if n_inside == 0 or not isinstance(model, ConformalTransducer):
             others = self.fitted.guarantee_of_others(n_others, n_lost)
             return replace(others, outside=None, wrong=None) if n_inside else others
-        doubt = 1.0 - certainty
-        sure = 1.0 - (1.0 - _SAMPLE_DOUBT) * doubt
-        others = self.fitted.guarantee_of_others(n_others, n_lost, certainty=sure)
-        inside = model.guarantee_at(certainty=1.0 - _SAMPLE_DOUBT * doubt, tolerance=tolerance)
+        others = self.fitted.guarantee_of_others(n_others, n_lost)
+        inside = self.fit.model.guarantee_at(certainty=certainty, tolerance=tolerance)
         if others.kind == "none":
             return replace(others, n_labelled=self.fit.target.n_labels)
         if inside.kind == "none":
             return inside
-        numbers = ("n_calibration", "n_unreached", "n_empty")
-        both: dict[str, Any] = {one: getattr(others, one) + getattr(inside, one) for one in numbers}
-        both |= {
-            "n_short": max(others.n_short, inside.n_short),
-            "any_class": others.any_class or inside.any_class,
+        counts = {
+            name: getattr(others, name) + getattr(inside, name)
+            for name in ("n_calibration", "n_unreached", "n_empty")
         }
-        both |= {"outside": _sum(others.outside, inside.outside, certainty)}
-        return replace(others, wrong=_sum(others.wrong, inside.wrong, certainty), **both)
+        outside, wrong = self._bounds_together(n_others)
+        return replace(
+            others,
+            **counts,
+            n_short=max(others.n_short, inside.n_short),
+            any_class=others.any_class or inside.any_class,
+            outside=outside if others.outside and inside.outside else None,
+            wrong=wrong if others.wrong and inside.wrong else None,
+        )
+
+    def _bounds_together(self, n_others: int) -> tuple[CountBound | None, CountBound | None]:
+        """Return bounds on the rows outside and on wrong answers, of the sample and of the other rows together."""
+        assert self.fitted is not None
+        certainty, tolerance = float(self.options.certainty), self.options.tolerance
+        sample: CalibratedFit = self.fit.model.calibrated
+        others = replace(self.fitted.outside.beside(n_others), tolerance=tolerance)
+        law, law_of_others = sample.table.law(self.confidence), others.law(self.confidence)
+        outside = None
+        if law is not None and law_of_others is not None:
+            outside = bound_together(law, law_of_others, certainty)
+        if sample.table.classes is None and tolerance is None:
+            return outside, None
+        table = replace(sample.table, tolerance=tolerance)
+        wrong = table.wrong_answers(sample.second)
+        return outside, wrong.bound_with(others.wrong_answers(None), certainty)
 
     @cached_property
     def answer(self) -> Answer:
@@ -710,12 +733,3 @@ def _written(text: str, path: str | Path | None, force: bool) -> str:
     if path is not None:
         write_text(path, text, force=force)
     return text
-
-
-def _sum(one: CountBound | None, other: CountBound | None, certainty: float) -> CountBound | None:
-    if one is None or other is None:
-        return None
-    expected = (
-        None if one.expected is None or other.expected is None else one.expected + other.expected
-    )
-    return CountBound(certainty, one.at_most + other.at_most, one.of + other.of, expected)

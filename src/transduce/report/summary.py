@@ -228,11 +228,14 @@ def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
 
 def _bound(bound: CountBound | None) -> dict[str, Any] | None:
     """Return a bound on a count; None where there is none."""
-    return (
-        None
-        if bound is None
-        else {"at_most": bound.at_most, "of": bound.of, "certainty": bound.certainty}
-    )
+    if bound is None:
+        return None
+    return {
+        "at_most": bound.at_most,
+        "of": bound.of,
+        "certainty": bound.certainty,
+        "tells": bound.tells,
+    }
 
 
 def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
