@@ -181,6 +181,19 @@ def test_drawing_says_at_once_that_rows_are_too_few(houses):
     assert "cannot guarantee" not in run(*words, "--number", 5, "--quiet").stdout
 
 
+def test_drawing_says_what_to_do_with_the_draw(houses, tmp_path):
+    """All rows of an empty column that get a label were drawn: `fill` refuses a column that marks them all."""
+    frame = pd.read_csv(houses)
+    empty = int(frame["target"].isna().sum())
+    words = ["draw", houses, "--target", "target", "--force"]
+    done = run(*words, "--number", 20).stdout
+    assert done.strip().endswith("--random-labels target_random")
+    assert "Every row without a label was drawn" in run(*words, "--number", empty).stdout
+    frame.assign(target=None).to_csv(tmp_path / "none.csv", index=False)
+    none = run("draw", tmp_path / "none.csv", "--target", "target", "--number", 20).stdout
+    assert none.strip().endswith("--target target")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -19,6 +19,10 @@ from scipy.stats import chisquare
 from tests.labelling.processes import Running, label_and_be_killed
 from tests.labelling.tables import clusters, new_session, numbers, prepared
 from transduce import fill
+from transduce.conformal import Drawn
+from transduce.filling.forecast import forecast_guarantee
+from transduce.filling.options import Options
+from transduce.filling.sources import FrameSource
 from transduce.labelling import Session, SessionSettings
 from transduce.labelling.certificates import about_intervals, about_left
 from transduce.labelling.export import fill_labels, told_answers
@@ -473,6 +477,34 @@ def test_a_drawn_row_that_was_skipped_does_not_hold_the_block_up():
     found = session.certificate().intervals
     assert (found.ready, found.answered, found.drawn) == (True, 38, 39)
     assert "1 draw that you skipped counts as badly answered" in about_intervals(found)
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 2, 3, 4, 12])
+@pytest.mark.parametrize("n_before", [13, 2])
+def test_draws_suffice_where_a_fill_would_be_guaranteed_by_them(skipped, n_before):
+    """Where labels were few before, the first draws teach; those skipped count as the worst possible."""
+    session, truth = new_session(240, 60)
+    judge(session, truth, "find", n_before - 1)
+    session.answer("no", row=int(np.flatnonzero((truth == "no") & session.state.pool)[0]))
+    state = session.state
+    session.plan_draws(24)
+    for step in range(24):
+        session.propose("audit")
+        if 12 <= step < 12 + skipped:
+            session.skip()
+        else:
+            session.answer(str(truth[session.propose().row]))
+    labels = pd.Series([state.label_of(row) for row in range(240)], dtype=object)
+    marked = [row for row in state.drawn if row in state.calibrating(state.block, 0.9)]
+    frame = session.table.frame.assign(relevant=labels, drawn=np.isin(np.arange(240), marked))
+    options = Options.read({"labels": Drawn("drawn")})
+    forecast = forecast_guarantee(FrameSource.read(frame, "relevant", options), options)
+    ready = session.certificate().intervals.complete
+    assert ready == (forecast.guarantee.kind == "exact")
+    if ready:
+        n_calibration = len(marked) - skipped
+        assert forecast.n_calibration == n_calibration
+        assert forecast.guarantee.n_empty == skipped
 
 
 # ------------------------------------------------------------------------------------------------- limits

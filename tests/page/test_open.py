@@ -385,6 +385,8 @@ def test_each_way_is_a_design_of_the_command_line(way, folder):
     columns = {"drawn": "kind", "groups": "kind", "date": "sold", "known": "share"}
     path = folder / "houses.csv"
     frame = pd.read_csv(path).assign(share=0.5, kind=lambda table: np.arange(len(table)) % 2 == 0)
+    if way == "drawn":
+        frame["kind"] &= frame["price"].notna()  # all rows that were drawn have a label
     frame["target"] = np.where(
         frame["price"].isna(), None, np.where(frame["rooms"] > 3, "large", "small")
     )
@@ -420,7 +422,8 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
     choices = Choices(target="y", way="unknown")
     before = outlook(Preview(tmp_path / "t.csv", choices), choices)
     few = outlook(Preview(tmp_path / "t.csv", choices), replace(choices, confidence=0.97))
-    assert any("too few" in line for line in few["will_not"])  # where columns tell who has a value
+    too_few = "too few" if n_labels == 60 else "It takes at least 33 labels"
+    assert any(too_few in line for line in few["will_not"])  # where columns tell who has a value
     (tmp_path / "job.json").write_text(
         json.dumps({"path": str(tmp_path / "t.csv"), "choices": asdict(choices)})
     )
@@ -440,6 +443,48 @@ def test_what_is_said_before_and_after_the_fill_agrees(n_labels, tmp_path, no_fi
     report = (tmp_path / "result" / "report.html").read_text()
     assert "rows were labelled at random" not in report
     assert "guarantee: exact" not in report
+
+
+def few_labels(kind, tmp_path):
+    """A table with too few labels for what was said about them, and what was said."""
+    n_labels = {"drawn": 12, "chance": 8, "groups": 15}[kind]
+    x = np.random.default_rng(1).normal(size=90)
+    frame = pd.DataFrame({"x": x, "y": np.where(np.arange(90) < n_labels, x, np.nan)})
+    frame["drawn"] = np.arange(90) < 7
+    frame["group"] = np.arange(90) // 3
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    column = {"drawn": "drawn", "groups": "group"}.get(kind)
+    return Choices(target="y", way=kind, column=column, guarantee="auto")
+
+
+@pytest.mark.parametrize("kind", ["drawn", "chance", "groups"])
+def test_the_page_promises_nothing_that_fill_refuses(kind, tmp_path):
+    """It once said "exact" of 7 labels drawn, of 8 labels by chance, and of 5 groups."""
+    choices = few_labels(kind, tmp_path)
+    said = outlook(Preview(tmp_path / "t.csv", choices), choices)
+    assert (said["will"], said["headline"]) == ([], "Nothing can be guaranteed like this")
+    assert said["refused"] == (kind == "drawn")
+    table = files.read(tmp_path / "t.csv")
+    options = {"method": "ridge", "labels": choices.options().labels}
+    if said["refused"]:
+        with pytest.raises(ValueError, match="cannot guarantee 90 %") as refusal:
+            fill_table(table, "y", **options)
+        assert said["will_not"] == [str(refusal.value)]
+    else:
+        given = fill_table(table, "y", **options).guarantee
+        assert given.kind == "none"
+        assert said["will_not"] == list(given.reasons)
+
+
+def test_what_may_turn_out_by_the_fit_is_said_as_a_condition(folder):
+    choices = Choices(target="price", way="chance", guarantee="column")
+    said = outlook(Preview(folder / "houses.csv", choices), choices)
+    assert "with 95 % certainty at most" in said["will"][1]
+    assert any("are found to differ" in line for line in said["will_not"])
+    assert any(line.startswith("Anything, if the other columns") for line in said["will_not"])
+    by_row = replace(choices, guarantee="auto")
+    said = outlook(Preview(folder / "houses.csv", by_row), by_row)
+    assert any("30 rows together are outside" in line for line in said["will_not"])
 
 
 def test_what_the_other_columns_say(folder):

@@ -18,13 +18,16 @@ from transduce.cli.terminal import called, say, show_choice, show_result, show_t
 from transduce.core.computing import stage
 from transduce.core.ranks import fewest_calibration
 from transduce.core.safe_files import check_free, whole_file, write_text
+from transduce.core.types import AnyArray
 from transduce.core.words import OptionError, counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
 from transduce.filling.engine import fill_targets
+from transduce.filling.forecast import forecast_draw
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS, caution_on_method
+from transduce.filling.sources import FrameSource
 from transduce.model_selection import choose_method
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored
@@ -282,6 +285,10 @@ def draw_rows_of(
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"):
         write(out, source, new, force=force)
+    lacking = _what_draw_lacks(source, target, rows, options)
+    then = f"transduce fill {out} --target {target}"
+    if known[target].notna().any():  # otherwise chance chooses all labels
+        then += f" --random-labels {name}"
 
     def show() -> None:
         places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
@@ -289,13 +296,30 @@ def draw_rows_of(
         drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
         all_of = f"label {'it' if number == 1 else 'all of them'} in {target!r}"
         tell(f"{drawn}; {all_of}: {'row' if number == 1 else 'rows'} {places}.", err=out == "-")
-        level, least = options.confidence, fewest_calibration(options.confidence)
-        if number < least and not given["quiet"]:
-            few = f"{counted(number, 'label')} of rows drawn at random cannot guarantee {percent(level)}"
-            tell(f"- {few}: it takes {least}. Draw that many before you label any.", err=out == "-")
-        say(f"Then: transduce fill {out} --target {target} --random-labels {name}", err=out == "-")
+        if lacking and not given["quiet"]:
+            tell(f"- {lacking}", err=out == "-")
+        say(f"Then: {then}", err=out == "-")
 
     return show
+
+
+def _what_draw_lacks(source: tables.Table, target: str, rows: AnyArray, options: Options) -> str:
+    """Return what rows drawn at random lack to guarantee the level once they are labelled; "" if nothing."""
+    level = float(options.confidence)
+    needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
+    few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
+    try:
+        labels = FrameSource.read(source, target, options).labels
+    except ValueError:  # there is no label yet, or one to be mended first
+        return f"{few}: {needed}" if len(rows) < fewest_calibration(level) else ""
+    if len(rows) == int(labels.missing.sum()):
+        return "Every row without a label was drawn: none is left to fill once they are labelled."
+    forecast = forecast_draw(labels, rows, options)
+    if forecast.guarantee.kind != "none":
+        return ""
+    if len(rows) < fewest_calibration(level):
+        return f"{few}: {needed}"
+    return " ".join(forecast.guarantee.reasons)
 
 
 def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:

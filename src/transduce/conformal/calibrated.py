@@ -807,9 +807,14 @@ class OutsideCalibration:
 
     def beside(self, n_answered: int) -> CalibratedTable:
         """Return the calibration rows beside so many rows with an answer, which takes no memory for each."""
-        one = np.zeros(1, dtype=self.table.labels.dtype), np.array(["answered"])
-        values, status = (np.broadcast_to(part, n_answered) for part in one)
-        return replace(self.table, unlabelled=Reply(values, status))
+        return beside_rows(self.table, n_answered)
+
+
+def beside_rows(table: CalibratedTable, n_answered: int) -> CalibratedTable:
+    """Return calibration rows beside so many other rows with an answer, which takes no memory for each."""
+    one = np.zeros(1, dtype=table.labels.dtype), np.array(["answered"])
+    values, status = (np.broadcast_to(part, n_answered) for part in one)
+    return replace(table, unlabelled=Reply(values, status))
 
 
 def calibrate_outside(
@@ -830,18 +835,30 @@ def calibrate_outside(
         shares is not None and shares.given
     ):  # estimated ones are no part of the scores, as in the fit itself
         first, reply = shares.applied(first), shares.applied(reply)
-    sizes: tuple[int, ...] = (len(shown) + len(labels),)
-    if classes is not None:
-        sizes = tuple(
-            np.bincount(np.append(shown, labels).astype(int), minlength=n_classes).tolist()
-        )
     n_empty = 0 if empty is None or not len(empty) else int(_in_blocks(fitted, empty).given.sum())
     weights = Weights.equal(len(labels), 0, n_empty=n_empty)
     if shares is not None:
-        weights = replace(
-            weights, kind=CLASSES, shares=shares.shares if shares.given else None, testable=False
-        )
-    table = CalibratedTable(
+        given = shares.shares if shares.given else None
+        weights = replace(weights, kind=CLASSES, shares=given, testable=False)
+    scoring = Scoring.of(first, shown, n_classes)
+    table = table_outside(reply, scoring, shown, labels, classes, weights)
+    return OutsideCalibration(fitted, table, shares)
+
+
+def table_outside(
+    reply: Reply,
+    scoring: Scoring,
+    shown: AnyArray,
+    labels: AnyArray,
+    classes: AnyArray | None,
+    weights: Weights,
+) -> CalibratedTable:
+    """Return calibration rows that no fit has seen, beside no row to be answered; `shown` are the visible labels."""
+    sizes: tuple[int, ...] = (len(shown) + len(labels),)
+    if classes is not None:
+        codes = np.append(shown, labels).astype(int)
+        sizes = tuple(np.bincount(codes, minlength=len(classes)).tolist())
+    return CalibratedTable(
         calibration=reply,
         unlabelled=reply.at(np.arange(0)),
         labels=labels,
@@ -849,11 +866,10 @@ def calibrate_outside(
         sizes=sizes,
         by_class=False,
         tolerance=None,
-        scoring=Scoring.of(first, shown, n_classes),
+        scoring=scoring,
         ties=(np.zeros(len(labels)), np.zeros(0)),
         weights=weights,
     )
-    return OutsideCalibration(fitted, table, shares)
 
 
 def _in_blocks(fitted: FittedEstimator, X: Any) -> Reply:

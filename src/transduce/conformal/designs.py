@@ -173,17 +173,30 @@ class Design:
             weights = _weighed_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
             weights = self._weights(problem, calibration, given)
+        weights = self._compared_within(weights, calibration, unlabelled)
+        return replace(weights, testable=self.testable, compared=compared, verdict=verdict)
+
+    def weigh_before_fit(self, problem: Problem, held_out: Mask) -> Weights:
+        """Return weights as far as they are known before a fit; those to be estimated count as equal. (l,)."""
+        calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
+        if self._estimates(None):
+            weights = Weights.equal(len(calibration), len(unlabelled))
+        else:
+            weights = self._weights(problem, calibration, np.ones(len(calibration), dtype=bool))
+        return self._compared_within(weights, calibration, unlabelled)
+
+    def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
+        """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
+        return Weights.equal(n_calibration, 0, n_empty=n_empty, assumption=self.assumption)
+
+    def _compared_within(
+        self, weights: Weights, calibration: AnyArray, unlabelled: AnyArray
+    ) -> Weights:
+        """Return weights with the categories within which rows are compared, and with what they rest on."""
         if self.within is not None:
             cells = self.within.codes[calibration], self.within.codes[unlabelled]
             weights = replace(weights, cells=cells, categories=self.within.names)
-        return replace(
-            weights,
-            factor=float(self.sensitivity),
-            assumption=self.assumption,
-            testable=self.testable,
-            compared=compared,
-            verdict=verdict,
-        )
+        return replace(weights, factor=float(self.sensitivity), assumption=self.assumption)
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
@@ -200,6 +213,16 @@ class Design:
     def _estimates(self, compared: Exchangeability | None) -> bool:
         """Return whether the odds of a label are to be estimated, given how labelled and unlabelled rows compare."""
         return False
+
+    @property
+    def reweighs_if_shifted(self) -> bool:
+        """Whether propensities are estimated where rows are found to differ, and only there."""
+        return False
+
+    @property
+    def may_estimate(self) -> bool:
+        """Whether propensities are, or may come to be, estimated."""
+        return self._estimates(None) or self.reweighs_if_shifted
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
         return Weights.equal(len(calibration), len(problem.sample.unlabelled))
@@ -255,6 +278,11 @@ class Chance(Design):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.check_flag("reweight", self.reweight)
+
+    @property
+    def reweighs_if_shifted(self) -> bool:
+        """Whether propensities are estimated where rows are found to differ, and only there."""
+        return self.reweight
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
         return self.reweight and compared is not None and compared.shifted
@@ -539,6 +567,11 @@ class ByClass(Design):
         return Weights.equal(
             len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares
         )
+
+    def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
+        """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
+        weights = super().weigh_outside(n_calibration, n_empty, classes)
+        return replace(weights, kind=CLASSES, shares=self.given(classes), testable=False)
 
 
 def read_shares(shares: Any) -> dict[Any, float]:

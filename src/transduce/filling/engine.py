@@ -11,20 +11,27 @@ from typing import Any, Unpack, overload
 import numpy as np
 import pandas as pd
 
-from transduce.conformal import Chance, ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, named, with_values
-from transduce.conformal.designs import ByClass, Drawn, Estimated, calibration_number
+from transduce.conformal.designs import ByClass
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
-from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
-from transduce.filling.plan import NOTE_WEIGHTS, ROW_BELOW, Plan, make_plan
+from transduce.filling.plan import (
+    NOTE_WEIGHTS,
+    Plan,
+    classes_of_sample,
+    design_if_shifted,
+    is_sampled,
+    make_plan,
+    options_of_sample,
+)
 from transduce.filling.result import FillResult, FillResults, FittedFill, TableFit, estimator_rows
 from transduce.filling.sources import DaskSource, FrameSource, Source, draw, is_dask
 from transduce.model_selection.ask import answer_of, ask, pass_on, read_problem
@@ -263,10 +270,9 @@ def _planned(
         return plan, None
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
-    free = options.guarantee == "auto" and options.parts != ["confidence-machine"]
-    enough = calibration_number(case.n_labels, float(options.confidence)) > 0
-    if compared.shifted and free and enough and options.design != Chance(reweight=False):
-        plan = make_plan(case, options, Estimated(), **more)
+    design = design_if_shifted(case.n_labels, options)
+    if compared.shifted and design is not None:
+        plan = make_plan(case, options, design, **more)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
@@ -350,21 +356,6 @@ def _about_features(features: Features) -> list[str]:
     return notes
 
 
-def is_sampled(source: FrameSource, options: Options) -> bool:
-    """Return whether a table in memory has too many rows for a fit that sees them all."""
-    labels = source.labels
-    if int(labels.missing.sum()) <= options.sample:
-        return False
-    design = options.design.read(labels.missing, source.frame)
-    # With so few labels that none are held out, or with weights, groups or categories, it sees them all the same.
-    few = options.guarantee == "row" or design.needs_all_rows or options.device is not None
-    few |= options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]
-    if isinstance(design, Drawn):
-        n_drawn = int((design.rows.labelled | design.rows.empty).sum())
-        few |= n_drawn < 2 * fewest_calibration(float(options.confidence))
-    return not few
-
-
 def fill_sample(
     source: Source, target: Any, options: Options, seen: Limits | None = None
 ) -> FillResult:
@@ -384,17 +375,9 @@ def fill_sample(
         roles.n_labelled + roles.n_unlabelled,
         roles.n_unlabelled - len(roles.sampled),
     )
-    enough = calibration_number(
-        shown.n_labels, float(options.confidence), by_class=options.by_class
-    )
-    holds_out = enough or isinstance(options.design, Drawn)
-    every = isinstance(options.design, ByClass) and options.design.shares is not None
-    classes: tuple[Any, ...] = ()
-    # Those besides the classes here: where chance left one to the fit, or shares of all are given.
-    if shown.task == "classification" and (len({*shown.known.tolist()}) < 2 or every):
-        classes = tuple(sorted({*kept.known.tolist()}, key=str))
+    classes = classes_of_sample(shown, kept, options)
     rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown)
-    held_out = replace(settled, guarantee="column" if holds_out or settled.own else "row")
+    held_out = options_of_sample(shown, settled)
     fit = fit_rows(rows, held_out, n_outside, classes)
     diagnosis = Diagnosis(fit, settled)
     fitted = FittedFill.of(fit, diagnosis.chance, held, options)

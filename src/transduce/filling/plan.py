@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from transduce.conformal.designs import ByClass, Design, Estimated, labels_needed
+from transduce.conformal.designs import (
+    ByClass,
+    Design,
+    Drawn,
+    Estimated,
+    calibration_number,
+    labels_needed,
+)
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
+from transduce.filling.sources import FrameSource
 from transduce.model_selection.ask import last_step, unused_name
 from transduce.model_selection.methods import (
     MEMBERS,
@@ -24,6 +32,7 @@ from transduce.model_selection.methods import (
     planned_costs,
 )
 from transduce.model_selection.own_models import OwnModel, called
+from transduce.tables.columns import Target
 
 FOLDS = 5
 ANSWER_SHARE = (
@@ -61,7 +70,8 @@ def make_plan(
     classes: tuple[Any, ...] = (),
 ) -> Plan:
     """Choose what to fit, for `n_outside` more rows and `classes`, by task and size: labels would spoil guarantees."""
-    parts, n_calibration = options.parts, _held_out(case, options, design)
+    parts = options.parts
+    n_calibration = count_held_out(case, options, design)
     if parts == ["confidence-machine"]:
         return Plan(_machine(case.task, options, design), {}, 1.0, [])
     blended = len(parts) > 1 or parts[0] in BLENDS
@@ -75,13 +85,13 @@ def make_plan(
         inner, seconds = _one(parts[0], case, options)
         seconds *= 2 + FOLDS
     what = "intervals" if case.task == "regression" else "sets"
-    if n_calibration == 0 and not isinstance(design, Estimated):
+    if asks_machine(options, design, n_calibration):
         values = "the blend" if blended else options.method_name
         note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
         note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
         note += "does that, and holds labels out for it."
         return Plan(_machine(case.task, options, design), left_out, seconds, [note, *notes], inner)
-    notes.append(_about_guarantee(what, case.n_labels, n_calibration, design))
+    notes.append(_about_labels(what, case.n_labels, n_calibration, design))
     how: dict[str, Any] = {
         "confidence": float(options.confidence),
         "random_state": options.random_state,
@@ -92,17 +102,17 @@ def make_plan(
     )
 
 
-def _about_guarantee(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
-    """Return which labels values and intervals come from."""
-    about = f"Guarantee by row{' and for the column' if design.for_column else ''}"
+def _about_labels(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
+    """Return which labels values and intervals come from; what is guaranteed is said by the guarantee."""
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.together is not None or design.within is not None or isinstance(design, ByClass):
-        return (
-            f"{about}: values come from {n_labels} labels, {what} from a fit that saw some of them."
-        )
-    saw = f"that saw {n_labels - n_calibration} of them, since the other {n_calibration} were held out to calibrate it"
-    return f"{about}: values come from {n_labels} labels, {what} from a fit {saw}."
+        return f"Values come from {n_labels} labels, {what} from a fit that saw some of them."
+    n_seen = n_labels - n_calibration
+    return (
+        f"Values come from {n_labels} labels, {what} from a fit that saw {n_seen} of them, since the "
+        f"other {n_calibration} were held out to calibrate it."
+    )
 
 
 def caution_on_method(task: str, n_labels: int) -> str:
@@ -118,26 +128,98 @@ def caution_on_method(task: str, n_labels: int) -> str:
     )
 
 
-def _held_out(case: Case, options: Options, design: Design) -> int:
-    """Return how many labels are to be held out: none where the guarantee is for each row only."""
-    n_labels, confidence = case.n_labels, float(options.confidence)
+def count_held_out(case: Case, options: Options, design: Design) -> int:
+    """Return how many labels are to be held out: none where the guarantee is for each row only.
+
+    Raise a ValueError that says what to do where the labels are too few for what was asked.
+    """
+    n_labels = case.n_labels
+    confidence = float(options.confidence)
     number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
-    few = n_labels < ROW_BELOW[case.task]
-    if isinstance(design, ByClass):  # labels of a class stand for that class alone
-        few |= n_labels // max(case.n_classes, 1) < labels_needed(confidence)
-    by_row = options.guarantee == "row" or (options.guarantee == "auto" and few)
-    if by_row and not design.calibrates:
+    if is_by_row(case, options, design):
         return 0
     if isinstance(design, Estimated) and not options.own:
         return number  # with too few labels values stand without a guarantee, as where chance chose them
     if design.calibrates and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
     if number == 0 and options.guarantee == "column":
-        said = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for the column"
-        other = f"{option('guarantee', 'row')} needs none held out"
-        other += ", without an estimator of your own" if options.own else ""
-        raise ValueError(f"{said}: it takes {labels_needed(confidence)}; {other}.")
+        without_own = ", without an estimator of your own" if options.own else ""
+        raise ValueError(
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for "
+            f"the column: it takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs "
+            f"none held out{without_own}."
+        )
     return number
+
+
+def is_by_row(case: Case, options: Options, design: Design) -> bool:
+    """Return whether the guarantee is for each row only: that was asked for, or labels are few."""
+    if design.calibrates or options.guarantee == "column":
+        return False
+    if options.guarantee == "row" or case.n_labels < ROW_BELOW[case.task]:
+        return True
+    if not isinstance(design, ByClass):
+        return False
+    labels_of_a_class = case.n_labels // max(case.n_classes, 1)
+    return labels_of_a_class < labels_needed(float(options.confidence))
+
+
+def asks_machine(options: Options, design: Design, n_held_out: int) -> bool:
+    """Return whether intervals or sets come from the confidence machine, with no label held out."""
+    if options.parts == ["confidence-machine"]:
+        return True
+    return n_held_out == 0 and not isinstance(design, Estimated)
+
+
+def design_if_shifted(n_labels: int, options: Options) -> Design | None:
+    """Return the design to plan with again where rows differ and no label was held out; None if there is none."""
+    free = options.guarantee == "auto" and options.parts != ["confidence-machine"]
+    enough = calibration_number(n_labels, float(options.confidence)) > 0
+    reweighs = options.design.reweighs_if_shifted
+    return Estimated() if free and enough and reweighs else None
+
+
+# ------------------------------------------------------------------------------- a fit to a sample of the rows
+
+
+def is_sampled(source: FrameSource, options: Options) -> bool:
+    """Return whether a table in memory has too many rows for a fit that sees them all."""
+    labels = source.labels
+    if int(labels.missing.sum()) <= options.sample:
+        return False
+    if options.guarantee == "row" or options.device is not None:
+        return False
+    if options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]:
+        return False
+    # With weights, groups or categories the fit sees all rows.
+    design = options.design.read(labels.missing, source.frame)
+    if design.needs_all_rows:
+        return False
+    if not isinstance(design, Drawn):
+        return True
+    n_drawn = int((design.rows.labelled | design.rows.empty).sum())
+    return n_drawn >= 2 * fewest_calibration(float(options.confidence))
+
+
+def options_of_sample(shown: Target, options: Options) -> Options:
+    """Return the options of a fit to a sample: labels are held out where they are enough."""
+    level = float(options.confidence)
+    enough = calibration_number(shown.n_labels, level, by_class=options.by_class) > 0
+    holds_out = enough or isinstance(options.design, Drawn) or bool(options.own)
+    return replace(options, guarantee="column" if holds_out else "row")
+
+
+def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:
+    """Return classes besides those in the sample: where chance left one to it, or shares of all are given."""
+    if shown.task != "classification":
+        return ()
+    shares_given = isinstance(options.design, ByClass) and options.design.shares is not None
+    if len({*shown.known.tolist()}) >= 2 and not shares_given:
+        return ()
+    return tuple(sorted({*kept.known.tolist()}, key=str))
+
+
+# ------------------------------------------------------------------------------------------------ what is fitted
 
 
 def _machine(task: str, options: Options, design: Design) -> Any:
@@ -155,8 +237,13 @@ def _machine(task: str, options: Options, design: Design) -> Any:
     }
     if task == "regression":
         return RidgeConfidenceMachine(residual="studentized", **common)
-    by_class = options.label_conditional or isinstance(design, ByClass)
+    by_class = machine_by_class(options, design)
     return RidgeConfidenceClassifier(label_conditional=by_class, **common)
+
+
+def machine_by_class(options: Options, design: Design) -> bool:
+    """Return whether the machine compares every class with its own labels."""
+    return options.label_conditional or isinstance(design, ByClass)
 
 
 def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:

@@ -27,20 +27,17 @@ from transduce.conformal.calibrated import (
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
 from transduce.core.computing import stage
-from transduce.core.guarantee import (
-    BY_CLASS,
-    CHANCE,
-    SEEN,
-    CountBound,
-    Guarantee,
-    Verdict,
-    too_few_labels,
-)
-from transduce.core.ranks import fewest_calibration
+from transduce.core.guarantee import CountBound, Guarantee, Verdict
 from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.filling.diagnostics import Diagnosis, NextLabels, RightChance, Told
+from transduce.filling.forecast import (
+    as_interval,
+    chosen_by_class,
+    join_guarantees,
+    settle,
+)
 from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.plan import Plan
 from transduce.filling.sources import FrameSource, Source
@@ -89,24 +86,14 @@ class TableFit:
 
     def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
         """Return what is guaranteed of the answers."""
-        found, confidence = self.model.guarantee_, float(self.model.confidence)
-        if found.about == "region":  # of which the hull is given
-            found = replace(found, about="interval")
+        guarantee = as_interval(self.model.guarantee_)
         if isinstance(self.model, ConformalTransducer):
-            found = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
+            guarantee = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
         elif self.shares is not None:
-            others = [one for one in found.assumptions if one not in (CHANCE, SEEN)]
-            given = () if found.kind == "none" else (BY_CLASS, SEEN, *others)
-            found = replace(found, assumptions=given, any_class=False)
+            guarantee = chosen_by_class(guarantee)
         if self.compared is not None:
-            found = found.doubted(self.compared.verdict)
-        found = found.decided_by(self.target.decisive)
-        least = fewest_calibration(confidence)
-        return (
-            too_few_labels(found, self.target.n_labels, least)
-            if self.target.n_labels < least
-            else found
-        )
+            guarantee = guarantee.doubted(self.compared.verdict)
+        return settle(guarantee, self.target)
 
 
 def estimator_rows(
@@ -378,23 +365,8 @@ class FillResult:
             return replace(others, outside=None, wrong=None) if n_inside else others
         others = self.fitted.guarantee_of_others(n_others, n_lost)
         inside = self.fit.model.guarantee_at(certainty=certainty, tolerance=tolerance)
-        if others.kind == "none":
-            return replace(others, n_labelled=self.fit.target.n_labels)
-        if inside.kind == "none":
-            return inside
-        counts = {
-            name: getattr(others, name) + getattr(inside, name)
-            for name in ("n_calibration", "n_unreached", "n_empty")
-        }
         outside, wrong = self._bounds_together(n_others)
-        return replace(
-            others,
-            **counts,
-            n_short=max(others.n_short, inside.n_short),
-            any_class=others.any_class or inside.any_class,
-            outside=outside if others.outside and inside.outside else None,
-            wrong=wrong if others.wrong and inside.wrong else None,
-        )
+        return join_guarantees(inside, others, outside, wrong)
 
     def _bounds_together(self, n_others: int) -> tuple[CountBound | None, CountBound | None]:
         """Return bounds on the rows outside and on wrong answers, of the sample and of the other rows together."""

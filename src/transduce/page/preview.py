@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import feather
 
-from transduce.conformal.calibrated import effective_needed
-from transduce.conformal.designs import ByClass, Design, Drawn, Grouped, labels_needed
+from transduce.conformal.designs import Drawn, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
+from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
 from transduce.core import checks
-from transduce.core.guarantee import ESTIMATE, STILL, Guarantee
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.filling.plan import ROW_BELOW
+from transduce.core.words import percent
+from transduce.filling.forecast import forecast_guarantee
 from transduce.filling.sources import FrameSource
 from transduce.labelling.table import MOST_SHOWN, LabelTable
 from transduce.page.run import KNOWN, GivenLabels
@@ -43,6 +44,7 @@ FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
 N_NEIGHBOURS = 6
+NOTHING = "Nothing can be guaranteed like this"
 LONGEST, LONGEST_HOLE = 160, 16  # characters of a cell, and of one that may say that it is empty
 
 
@@ -242,63 +244,83 @@ def _some_of(rows: AnyArray) -> AnyArray:
 
 
 def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
-    """Return what will and will not be guaranteed, in the words of the guarantee, and whether to offer draws."""
-    labels = preview.target(choices)
-    about = "interval" if labels.task == "regression" else "set"
-    classes = (
-        None
-        if labels.task == "regression"
-        else np.array(sorted(set(labels.known.tolist()), key=str))
-    )
-    try:
-        design = choices.options().design.read(labels.missing, preview.frame)
-        design.check(classes, design.by_class)
-        if design.calibrates and design.n_calibration(labels.n_labels, choices.confidence) < 1:
-            raise ValueError(design.too_few(labels.n_labels, choices.confidence))
-    except ValueError as error:
-        nothing = {
-            "headline": "Nothing can be guaranteed like this",
+    """Return what will and will not be guaranteed, as the fill itself decides it, and whether to offer draws."""
+    options = choices.options()
+    source = FrameSource.read(preview.table, choices.target, options)
+    options.check_labels(source.labels)
+    forecast = forecast_guarantee(source, options)
+    guarantee = forecast.guarantee
+    if guarantee.kind == "none":
+        return {
+            "headline": NOTHING,
             "will": [],
-            "will_not": [str(error)],
+            "will_not": list(guarantee.reasons),
+            "draw": True,
+            "roughly": False,
+            "refused": bool(forecast.refusal),
         }
-        return nothing | {"draw": True, "roughly": False}
-    guarantee = _expected(design, choices, about)
-    column = design.for_column
-    column &= (
-        choices.guarantee == "column"
-        or labels.n_labels >= ROW_BELOW[labels.task]
-        or design.calibrates
-    )
-    plural = "intervals" if about == "interval" else "sets"
-    will, will_not = [guarantee.statement], [f"Any of this, unless {guarantee.assumptions[0]}."]
-    every = (
-        f"How many of the {int(labels.missing.sum()):,} rows together are outside their {plural}"
-    )
-    if column:
-        will.append(f"{every} is bounded as well.")
-    else:
-        will_not.append(f"{every}.")
-    if not design.calibrates and labels.n_labels < labels_needed(choices.confidence):
-        will_not.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
-    n_kept = design.n_calibration(labels.n_labels, choices.confidence)
-    if guarantee.kind == "approximate" and n_kept < effective_needed(choices.confidence):
-        few = f"{labels.n_labels} are too few then"
-        will_not.append(f"Anything, if columns tell which rows have a label: {few}.")
-    will_not.append("One particular row: a guarantee is about rows picked at random.")
-    draw = guarantee.kind != "exact" or choices.way == "chance"
-    said = {"headline": guarantee.headline, "will": will, "will_not": will_not}
-    return said | {"draw": draw, "roughly": guarantee.kind == "approximate"}
+    return {
+        "headline": guarantee.headline,
+        "will": _promises(guarantee),
+        "will_not": _exceptions(forecast, source.labels),
+        "draw": guarantee.kind != "exact" or choices.way == "chance",
+        "roughly": guarantee.kind == "approximate",
+        "refused": False,
+    }
 
 
-def _expected(design: Design, choices: Choices, about: str) -> Guarantee:
-    """Return the guarantee of a design as it will read, without what is not known before the fit."""
-    assumption = STILL if choices.way == "date" else design.assumption
-    kind = "approximate" if assumption == ESTIMATE else "exact"
-    guarantee = Guarantee(
-        kind, about=about, confidence=choices.confidence, assumptions=(assumption,)
-    )
-    within = "class" if isinstance(design, ByClass) and design.by_class else ""
-    return replace(guarantee, within=within, n_groups=int(isinstance(design, Grouped)))
+def _promises(guarantee: Guarantee) -> list[str]:
+    """Return what will be guaranteed of each row, and of all rows together."""
+    promises = [replace(guarantee, outside=None).statement]
+    bound = guarantee.outside
+    if bound is not None:
+        promises.append(
+            f"How many of the {bound.of:,} rows together are outside: with "
+            f"{percent(bound.certainty)} certainty at most {bound.at_most:,}."
+        )
+    return promises
+
+
+def _exceptions(forecast: GuaranteeForecast, labels: Target) -> list[str]:
+    """Return what will not be guaranteed, and what may turn out by the fit."""
+    guarantee = forecast.guarantee
+    plural = f"{guarantee.about}s"
+    exceptions = [f"Any of this, unless {' and '.join(guarantee.assumptions)}."]
+    if not forecast.bounds_column:
+        n_unlabelled = int(labels.missing.sum())
+        exceptions.append(
+            f"How many of the {n_unlabelled:,} rows together are outside their {plural}."
+        )
+    exceptions += _conditions(forecast)
+    needed = labels_needed(guarantee.confidence or 0.0)
+    if forecast.n_calibration == 0 and labels.n_labels < needed:
+        exceptions.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
+    exceptions.append("One particular row: a guarantee is about rows picked at random.")
+    return exceptions
+
+
+def _conditions(forecast: GuaranteeForecast) -> list[str]:
+    """Return what may turn out by the fit, and what is left of the guarantee then."""
+    conditions = []
+    shifted = forecast.if_event(SHIFTED)
+    if shifted is not None and forecast.guarantee.kind == "exact":
+        column = ""
+        if forecast.bounds_column and shifted.outside is None:
+            column = ", and not for all rows together"
+        conditions.append(
+            "Exactly this, if labelled and unlabelled rows are found to differ: then it holds "
+            f"roughly{column}."
+        )
+    if forecast.if_event(DRIFTING) is not None:
+        conditions.append(
+            "Exactly this, if errors are found to drift along the order: then it holds roughly."
+        )
+    if forecast.if_event(UNEVEN) is not None:
+        conditions.append(
+            "Anything, if the other columns tell so clearly which rows have a label that too few "
+            "labelled rows are like the others."
+        )
+    return conditions
 
 
 # ----------------------------------------------------------------------- the answers row by row, in pages

@@ -70,6 +70,21 @@ def _read_menu(menu: Any, fixed: Setting) -> str | tuple[Setting, ...]:
     return menu if isinstance(menu, str) and menu == "leave-one-out" else check_settings(menu)
 
 
+def promise_intervals(confidence: float) -> Guarantee:
+    """Return what a machine guarantees of numbers, whatever they are."""
+    return Guarantee("exact", "region", confidence, assumptions=(CHANCE,))
+
+
+def promise_sets(confidence: float, codes: AnyArray, *, by_class: bool) -> Guarantee:
+    """Return what a machine guarantees of classes, given the codes (l,) of the labels."""
+    within = "class" if by_class else ""
+    n_single = int(np.sum(np.bincount(codes) == 1))  # classes that one label shows
+    rank = nonconformity_rank(confidence, len(codes))
+    any_class = 0 < rank <= n_single
+    exact = Guarantee("exact", "set", confidence, within, assumptions=(CHANCE,))
+    return replace(exact, any_class=any_class)
+
+
 def explain(
     machine: AnyMachine, sample: PartlyLabelled, exact: Guarantee, estimated: list[str]
 ) -> Guarantee:
@@ -297,7 +312,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         unlabelled, estimated = self._fit_machine(sample, validation.numeric_labels(sample))
         answers = answer_numbers(self._machine, unlabelled, self.confidence)
-        exact = Guarantee("exact", "region", float(self.confidence), assumptions=(CHANCE,))
+        exact = promise_intervals(float(self.confidence))
         self.guarantee_ = explain(self._machine, sample, exact, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
@@ -444,11 +459,8 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         self.p_unseen_ = float(p_values(0, alone, n_labelled))
         p, best, status, told = self._judge(unlabelled, np.ones(unlabelled.shape[0]))
         xp, none = arrays.namespace(p), arrays.zeros((p.shape[0],), p)
-        within = "class" if self._conditional else ""
-        level, rank = float(self.confidence), nonconformity_rank(self.confidence, n_labelled)
-        exact = Guarantee(
-            "exact", "set", level, within, assumptions=(CHANCE,), any_class=0 < rank <= alone
-        )
+        rank = nonconformity_rank(self.confidence, n_labelled)
+        exact = promise_sets(float(self.confidence), codes, by_class=self._conditional)
         self.guarantee_ = explain(self._machine, sample, exact, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,

@@ -1,0 +1,44 @@
+"""What is said before a fit is what `fill` gives: over tasks, numbers of labels, designs, guarantees and levels."""
+
+from itertools import product
+
+import pytest
+
+from tests.filling.forecasts import (
+    COUNTS,
+    DESIGNS,
+    GUARANTEES,
+    LEVELS,
+    TASKS,
+    Case,
+    differences,
+    make_table,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_said_before_is_what_is_given_after(task, design):
+    tables = {n_labels: make_table(task, n_labels) for n_labels in COUNTS}
+    found = {}
+    for n_labels, guarantee, level in product(COUNTS, GUARANTEES, LEVELS):
+        for by_class in (False, True) if task == "classification" else (False,):
+            case = Case(task, n_labels, design, guarantee, level, by_class)
+            lines = differences(case, tables[n_labels])
+            found |= {case: lines} if lines else {}
+    assert found == {}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("n_labels", [30, 60, 220])
+def test_also_where_rows_differ_and_of_a_sample(task, design, n_labels):
+    found = {}
+    for guarantee, shift, sampled in product(GUARANTEES, (0.0, 1.5), (False, True)):
+        case = Case(task, n_labels, design, guarantee)
+        frame = make_table(task, n_labels, n_unlabelled=300 if sampled else 40, shift=shift)
+        lines = differences(case, frame, **({"sample": 100} if sampled else {}))
+        found |= {(case, shift, sampled): lines} if lines else {}
+    assert found == {}
