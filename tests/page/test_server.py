@@ -420,7 +420,8 @@ def test_ctrl_c_ends_cleanly(tmp_path):
     finally:
         running.kill()
     assert running.process.exitcode == 0
-    assert ended[0].startswith("Ended. 0 labels are in ")
+    # A slow machine tells of the comparison of its rows before.
+    assert ended[-1].startswith("Ended. 0 labels are in ")
     assert (tmp_path / "errors").read_text() == ""
 
 

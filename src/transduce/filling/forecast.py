@@ -72,8 +72,8 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
     >>> from transduce.datasets import load_houses
     >>> options = Options.read({"guarantee": "column"})
     >>> forecast = forecast_guarantee(FrameSource.read(load_houses()[0], "price", options), options)
-    >>> forecast.guarantee.headline, forecast.n_calibration, forecast.bounds_column
-    ('exact if chance chose the labels', 59, True)
+    >>> forecast.guarantee.kind, forecast.n_calibration, forecast.bounds_column
+    ('exact', 59, True)
     """
     labels = source.labels
     try:
