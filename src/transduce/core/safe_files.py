@@ -162,7 +162,28 @@ def _failure(path: AnyPath, error: OSError) -> OSError:
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
-_run: ContextVar[list[_Unplaced] | None] = ContextVar("transduce_files_of_a_run", default=None)
+
+
+@dataclass(eq=False)
+class FilesOfRun:
+    """Files that take their names together, in this order."""
+
+    files: list[_Unplaced]
+
+    def hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of each file that is written, by the name that it will have."""
+        hashes = {}
+        for unplaced in self.files:
+            with open(unplaced.temporary, "rb") as file:
+                hashes[str(unplaced.target)] = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashes
+
+    def place_last_first(self) -> None:
+        """Let the file that was written last be the first to take its name."""
+        self.files.insert(0, self.files.pop())
+
+
+_run: ContextVar[FilesOfRun | None] = ContextVar("transduce_files_of_a_run", default=None)
 
 
 @contextmanager
@@ -185,11 +206,11 @@ def whole_file(
         unplaced = _Unplaced.create(path, force, like)
         yield unplaced.file
         unplaced.finish()
-        files = _run.get()
-        if files is None:
+        run = _run.get()
+        if run is None:
             unplaced.place()
         else:
-            files.append(unplaced)
+            run.files.append(unplaced)
     except BaseException as error:
         if unplaced is not None:
             unplaced.discard()
@@ -199,22 +220,23 @@ def whole_file(
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def together() -> Iterator[FilesOfRun]:
     """Let all files that are written in the block take their names at its end: all of them, or none.
 
     An inner block is a part of the outer one.
     """
-    if _run.get() is not None:
-        yield
+    outer = _run.get()
+    if outer is not None:
+        yield outer
         return
-    files: list[_Unplaced] = []
-    token = _run.set(files)
+    run = FilesOfRun([])
+    token = _run.set(run)
     try:
-        yield
+        yield run
         with _undisturbed():
-            _place_all(files)
+            _place_all(run.files)
     except BaseException:
-        for file in files:
+        for file in run.files:
             file.discard()
         raise
     finally:
