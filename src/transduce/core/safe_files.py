@@ -365,10 +365,12 @@ def _remove_torn_of(target: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- rights
 
 
-def _rights(target: Path, like: Iterable[AnyPath], made: os.stat_result) -> int:
+def _rights(
+    target: Path, like: Iterable[AnyPath], made: os.stat_result, *, is_new: bool = False
+) -> int:
     """Return the rights of a new file: those of the file that it replaces, without what `like` do not give."""
     rights = 0o666 & ~_umask()
-    if target.exists():
+    if not is_new and target.exists():
         rights = target.stat().st_mode & 0o777
     return rights & _rights_given(like, target.parent, made.st_gid)
 
@@ -403,10 +405,27 @@ def _rights_to(source: Path, folder: Path, group: int) -> int:
     return 0o700 | (of_group & 0o7) << 3 | (of_others & 0o7)
 
 
+def restrict_process(like: Iterable[AnyPath], folder: Path) -> None:
+    """Let every file that this process makes from now on be as private as those in `like`."""
+    given = _rights_given(like, folder, folder.stat().st_gid)
+    may_enter = (given & 0o444) >> 2
+    os.umask(_umask() | (0o777 & ~(given | may_enter)))
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def open_to_append(path: Path, like: Iterable[AnyPath] = ()) -> tuple[IO[bytes], bool]:
+    """Open a file to read and append to, without a buffer; return whether it is new, and then as private as `like`."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    except FileExistsError:
+        return open(path, "a+b", buffering=0), False
+    os.chmod(path, _rights(path, like, os.fstat(handle), is_new=True))
+    return os.fdopen(handle, "a+b", buffering=0), True
 
 
 def make_folder(path: AnyPath, *, like: Iterable[AnyPath] = ()) -> list[Path]:

@@ -77,6 +77,11 @@ class _FileSource(PartSource):
     batch_rows: int
     filled: FilledFolder | None = None  # once the parts are written
 
+    @property
+    def origin(self) -> tuple[Path, ...]:
+        """The files that the rows came from."""
+        return self.files.files
+
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         todo = [

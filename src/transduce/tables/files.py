@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -750,10 +750,17 @@ def plain_cell(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
-def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
-    """Write a table with new columns after its own, in one piece."""
+def write(
+    path: str | Path,
+    table: Table,
+    new: pd.DataFrame,
+    *,
+    force: bool = False,
+    like: Iterable[Path] = (),
+) -> None:
+    """Write a table with new columns after its own, in one piece, as private as its file and those in `like`."""
     kind, packed = out_kind(path, table.kind)
-    with whole_file(path, force=force, like=table.files) as file:
+    with whole_file(path, force=force, like=[*table.files, *like]) as file:
         if not packed and kind not in ("feather", "excel"):
             _write(file, kind, table, new)
             return
