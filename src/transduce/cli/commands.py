@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import secrets
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from transduce.cli.app import TABLES
+from transduce.cli.app import DEMO_FOLDER, TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
 from transduce.core.ranks import fewest_calibration
@@ -33,9 +32,10 @@ from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, loa
 from transduce.filling.engine import fill_targets
 from transduce.filling.folder import fill_folder_and_finish
 from transduce.filling.forecast import forecast_draw
-from transduce.filling.manifest import file_hash, is_own_report
+from transduce.filling.manifest import is_own_report
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS, caution_on_method
+from transduce.filling.result import FittedFill
 from transduce.filling.sources import FrameSource
 from transduce.model_selection import choose_method
 from transduce.model_selection.methods import METHODS
@@ -50,7 +50,6 @@ from transduce.tables.numbers import without
 from transduce.tables.parts import STREAMED, is_many
 
 SCORES = {"regression": "neg_mean_absolute_error", "classification": "accuracy"}
-DEMO_FILES = ".transduce-demo.json"  # in the folder of a demo: what it wrote there
 SIMPLEST = {"regression": "always the mean", "classification": "always the commonest class"}
 
 
@@ -210,7 +209,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
     with stage("exchangeability"):
         compared = fitted.compare_later(source.frame[status != "given"])
-    notes = fitted.notes_on_later(source.frame)
+    notes = [_why_different(fitted), *fitted.notes_on_later(source.frame)]
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
     # Answers have the digits of all labels.
     known = np.concatenate([fitted.labels, fitted.outside.table.labels])
@@ -233,6 +232,15 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             tell(line, err=out == "-")
 
     return show
+
+
+def _why_different(fitted: FittedFill) -> str:
+    """Return why values are not those of `fill` where a row was in the table that it filled."""
+    held_out = counted(len(fitted.outside.table.labels), "label")
+    return (
+        f"The fit behind these values holds out {held_out} to calibrate later rows, and does not see the rows "
+        "themselves: at rows of the filled table its values differ a little from those of `transduce fill`."
+    )
 
 
 def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool = False) -> None:
@@ -428,7 +436,6 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    note_demo(folder, [path])
     source, task = (
         _read(str(path), force=True),
         "regression" if truth.dtype.kind == "f" else "classification",
@@ -437,7 +444,6 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
     with together():
         written = _write(source, [result], default_out(str(path)), [reports], force=True)
-    note_demo(folder, outputs)
     result.compute_all()
 
     def show() -> None:
@@ -449,27 +455,13 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
 
 
 def check_demo(folder: Path, outputs: list[Path]) -> None:
-    """Raise a FileExistsError if a file that a demo would replace is not one of an earlier demo."""
-    known = _demo_files(folder)
-    for path in outputs:
-        if path.exists() and (not path.is_file() or known.get(path.name) != file_hash(path)):
-            raise FileExistsError(
-                f"{path} is not a file of an earlier demo: name another folder with --folder."
-            )
-
-
-def note_demo(folder: Path, outputs: list[Path]) -> None:
-    """Note what a demo wrote, so that the next one may replace it."""
-    hashes = _demo_files(folder) | {path.name: file_hash(path) for path in outputs}
-    write_text(folder / DEMO_FILES, json.dumps(hashes, indent=1), force=True)
-
-
-def _demo_files(folder: Path) -> dict[str, str]:
-    """Return the files that earlier demos wrote to a folder, with their hashes."""
-    try:
-        return dict(json.loads((folder / DEMO_FILES).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
+    """Raise a FileExistsError if a demo would replace files that may not be of an earlier one."""
+    taken = [path for path in outputs if path.exists()]
+    if taken and folder != DEMO_FOLDER:  # which only demos write to
+        raise FileExistsError(
+            f"{taken[0]} exists already: name another folder with --folder, "
+            f"or leave it out to use {DEMO_FOLDER}."
+        )
 
 
 def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -95,6 +95,10 @@ class _FileSource(PartSource):
                 report(done / len(todo))
         return results
 
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
+
     def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
         return self.filled
@@ -160,19 +164,19 @@ def _write(
     with whole_file(folder / name, force=True, like=files.files) as file:
         hashed: Any = _HashedFile(file)
         writer = PartWriter(hashed, files, fitted.reading.spelling.decimal)
-        for batch in files.batches(part, batch_rows):
-            frame = files.frame_of(batch)
-            some = None
-            if sampled is not None:  # the sampled rows of the batch, counted from its start
-                mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
-                some = sampled[0][mine] - start, sampled[1].iloc[mine]
-            new = sources.columns_of_part(fitted, frame, some)
-            writer.write(
-                batch, new if files.kind == "parquet" else rounded(new, target, task, known)
-            )
-            counts.update(new[f"{target}_status"].value_counts().to_dict())
-            start += len(frame)
-        writer.close()
+        with closing(writer):
+            for batch in files.batches(part, batch_rows):
+                frame = files.frame_of(batch)
+                some = None
+                if sampled is not None:  # the sampled rows of the batch, counted from its start
+                    mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
+                    some = sampled[0][mine] - start, sampled[1].iloc[mine]
+                new = sources.columns_of_part(fitted, frame, some)
+                writer.write(
+                    batch, new if files.kind == "parquet" else rounded(new, target, task, known)
+                )
+                counts.update(new[f"{target}_status"].value_counts().to_dict())
+                start += len(frame)
         sha256 = hashed.sha256()
     return {
         "name": name,

@@ -51,6 +51,10 @@ class _Source:
         """The files that the rows came from, if they came from any: what is made of them is as private."""
         return (Path(self.name),) if self.name and Path(self.name).is_file() else ()
 
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"row {row + 1}"
+
 
 @dataclass(frozen=True, eq=False)
 class FrameSource(_Source):
@@ -169,6 +173,10 @@ class PartSource(_Source):
     def with_columns(self, result: FillResult, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with those of the result after its own."""
         raise NotImplementedError
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"partition {part + 1}, row {row + 1}"
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""

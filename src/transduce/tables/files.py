@@ -551,8 +551,6 @@ def json_object(line: str, number: int) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         column = error.colno
         raise ValueError(f"is not JSON in line {number}, column {column}: {error.msg}") from error
-    except RecursionError as error:
-        raise ValueError(f"is not JSON in line {number}: it is nested too deeply") from error
     if not isinstance(row, dict):
         raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
     return row
@@ -572,9 +570,8 @@ def _array_entries(text: str) -> tuple[list[Any], list[str]]:
     while not text.startswith("]", place) or rows:
         try:
             row, end = decoder.raw_decode(text, place)
-        except (json.JSONDecodeError, RecursionError) as error:
-            message = getattr(error, "msg", "it is nested too deeply")
-            raise _not_json(text, getattr(error, "pos", place), message) from error
+        except json.JSONDecodeError as error:
+            raise _not_json(text, error.pos, error.msg) from error
         if not isinstance(row, dict):
             raise ValueError(f"has no object {{...}} in place {len(rows) + 1} of its array")
         rows.append(row)

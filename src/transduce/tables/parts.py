@@ -380,16 +380,19 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 def _keep(path: Path, batches: Iterator[pa.Table], target: Path) -> None:
     """Write the cells of a text to a Parquet file, a block at a time."""
+    writer = None
     try:
         with whole_file(target, force=True, like=[path]) as file:
-            writer = None
-            for batch in batches:
-                writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
-                if len(batch):
-                    writer.write_table(batch, row_group_size=_GROUP_ROWS)
-            if writer is None:
-                raise ValueError(f"{path} holds no rows.")
-            writer.close()
+            try:
+                for batch in batches:
+                    writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
+                    if len(batch):
+                        writer.write_table(batch, row_group_size=_GROUP_ROWS)
+                if writer is None:
+                    raise ValueError(f"{path} holds no rows.")
+            finally:
+                if writer is not None:  # later it would write to a file that is closed
+                    writer.close()
     except pa.ArrowException as error:
         raise _unreadable(path, error) from error
 
