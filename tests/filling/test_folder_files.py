@@ -108,7 +108,7 @@ def put(folder, names):
 
 
 @settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -125,9 +125,13 @@ def test_files_of_others_stay(tmp_path_factory, inputs, quick_fill, names, targe
     pattern = f"{inputs}/*.{kind}"
     try:
         fill_folder(pattern, target, out, force=force, **QUICK)
-    except (ValueError, FileExistsError) as error:
-        refused_by_others = names and (not force or set(names) & set(AS_ROWS))
-        assert refused_by_others if isinstance(error, FileExistsError) else target == "nothing"
+    except FileExistsError:
+        assert names
+        assert not force or set(names) & set(AS_ROWS)
+        assert contents(out) == before
+        return
+    except ValueError:
+        assert target == "nothing"
         assert contents(out) == before
         return
     assert force or not set(names) - {".lock"}
@@ -228,7 +232,10 @@ def test_the_manifest_holds_sizes_and_hashes(inputs, quick_fill, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-@pytest.mark.parametrize("how", ["cut", "flipped", "empty", "gone"])
+@pytest.mark.parametrize(
+    "how",
+    ["cut", "flipped", *(pytest.param(word, marks=pytest.mark.slow) for word in ("empty", "gone"))],
+)
 def test_a_damaged_part_is_written_again(inputs, quick_fill, tmp_path, monkeypatch, kind, how):
     pattern = f"{inputs}/*.{kind}"
     fill_folder(pattern, "y", tmp_path / "whole", **QUICK)
@@ -362,7 +369,7 @@ def whole(inputs, quick_fill, tmp_path, monkeypatch):
     return tmp_path / "whole"
 
 
-EVERY = pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
+EVERY = pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
 
 
 @EVERY
@@ -478,9 +485,13 @@ ROWS = "\n".join(["u,w,y", *(f"{k},{k % 7},{2 * k if k % 2 else ''}" for k in ra
 @pytest.mark.parametrize("first", [True, False])
 def test_an_empty_part_of_text(tmp_path, empty, first):
     texts = [empty, ROWS] if first else [ROWS, empty]
-    result = fill_folder(put_parts(tmp_path / "in", texts), "y", tmp_path / "out", **QUICK)
-    assert result.totals["rows"] == 80
-    assert len(result.frame.parts) == 1
+    pattern = put_parts(tmp_path / "in", texts)
+    files = open_parts(pattern, tmp_path / "out" / "work")
+    assert files.n_rows == 80
+    assert len(files.parts) == 1
+    if empty == "u,w,y\n":
+        result = fill_folder(pattern, "y", tmp_path / "filled", **QUICK)
+        assert result.totals["rows"] == 80
 
 
 def test_one_column_has_no_delimiter(tmp_path):

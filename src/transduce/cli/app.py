@@ -443,4 +443,8 @@ def main() -> None:
     gc.set_threshold(
         50_000
     )  # looking for garbage among two thousand modules took an eighth of their import
-    app(prog_name="transduce")
+    try:
+        app(prog_name="transduce")
+    finally:  # all is written, and the exit code says so, whatever comes while the program ends
+        for request in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(request, signal.SIG_IGN)

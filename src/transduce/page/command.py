@@ -111,11 +111,12 @@ def _serve(served: Session | Workspace, listening: socket.socket, browser: bool,
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Write a file, unless an earlier demo that was stopped has written it."""
-    if path.is_file() and path.read_bytes() == content:
-        return
-    with whole_file(path) as file:
-        file.write(content)
+    """Write a file, unless an earlier demo that was stopped has written it, all of it or its beginning."""
+    if path.exists() and not (path.is_file() and content.startswith(path.read_bytes())):
+        raise FileExistsError(
+            f"{path} exists already, and is no picture of the demo: move it away."
+        )
+    path.write_bytes(content)
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
