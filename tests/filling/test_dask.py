@@ -145,3 +145,51 @@ def test_processes_of_this_machine(monkeypatch, paying):
     assert list(LocalRunner(n_jobs=2).map(powers, 2, [])) == []
     assert list(LocalRunner(n_jobs=2).map(powers, 2, [3])) == [(8, os.getpid())]
     assert [LocalRunner(n_jobs=n).n_here for n in (None, 2)] == [1, 2]
+
+
+@pytest.mark.timeout(120)
+def test_sentences_of_a_lazy_frame_are_about_the_sample(frame, no_figures):
+    """Only the rows that the fit saw are known: nothing is said of all."""
+    result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
+    summary = result.summary()
+    assert summary["counts"]["sampled"] == summary["counts"]["answered"] == 200
+    assert summary["counts"]["unlabelled"] == frame["y"].isna().sum()
+    words = " ".join(summary["reply"])
+    assert "are answered when the frame is computed" in words
+    assert "200 of them were drawn at random for the fit" in words
+    assert "were answered." not in words
+    places = [row["row"] for row in summary["rows"]]
+    assert all(place.startswith("partition ") for place in places)
+    lazy = result.frame.compute(scheduler="synchronous")
+    part, row = places[0].removeprefix("partition ").split(", row ")
+    divisions = result.source.given.divisions
+    line = lazy.iloc[divisions[int(part) - 1] + int(row) - 1]
+    assert line["y_filled"] == summary["rows"][0]["value"]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.slow
+def test_workers_elsewhere_and_none(frame, whole, tmp_path, monkeypatch):
+    """A worker may have another working directory; a scheduler without workers is said to have none."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
+        address = cluster.scheduler_address
+        with (
+            pytest.raises(ConnectionError, match="has no workers"),
+            cluster_runner(address, timeout=1.0),
+        ):
+            pass
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "in").mkdir()
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        cluster.scale(2)
+        with cluster_runner(cluster.scheduler_address) as runner:
+            assert runner.n_here == 2
+            runner.client.run(os.chdir, tmp_path / "elsewhere")
+            monkeypatch.chdir(tmp_path)
+            for k in range(2):
+                frame.iloc[450 * k : 450 * (k + 1)].to_parquet(f"in/{k}.parquet", index=False)
+            found = fill_folder("in", "y", "out", runner=runner, **SETTINGS)
+    assert [path.exists() for path in found.frame.paths] == [True, True]

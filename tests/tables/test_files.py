@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce.core.safe_files import check_free, whole_file, write_text
+from transduce.core.safe_files import check_free, temporary_name, whole_file, write_text
 from transduce.tables import files as tables
 from transduce.tables.files import decode, sniff_delimiter, write
 from transduce.tables.numbers import find_numbers, number_text, plain_numbers, typed
@@ -455,11 +455,15 @@ def test_a_line_of_names_is_told_from_data(tmp_path, text):
 
 
 def test_what_a_killed_process_left_is_taken_away(tmp_path):
-    """Except what another process is writing."""
-    torn = tmp_path / ".t.csv.abc.part"
+    """Except what another process is writing, and files of others whose names are like it."""
+    torn = tmp_path / temporary_name("t.csv")
     torn.write_bytes(b"half")
-    with whole_file(tmp_path / "t.csv") as first, whole_file(tmp_path / "t.csv") as second:
-        assert len(list(tmp_path.glob(".*.part"))) == 2
+    (tmp_path / ".t.csv.abc.part").write_bytes(b"a download of the user")
+    with whole_file(tmp_path / "t.csv", force=True) as first:
+        with whole_file(tmp_path / "t.csv", force=True) as second:
+            assert not torn.exists()
+            assert len(list(tmp_path.glob(".*.part"))) == 3
+            second.write(b"2")
         first.write(b"1")
-        second.write(b"2")
-    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".t.csv.abc.part", "t.csv"]
+    assert (tmp_path / "t.csv").read_bytes() == b"1"

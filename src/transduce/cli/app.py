@@ -417,18 +417,22 @@ TABLES = {
 }
 
 
+DEMO_FOLDER = Path("demo-output")
+
+
 @app.command()
 @takes("method", "confidence", "random_state", "quiet")
 def demo(
     name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the files go.")] = Path(
-        "demo-output"
-    ),
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the files go.")
+    ] = DEMO_FOLDER,
     **options: Any,
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
 
-    It writes the table with missing labels, the filled table and a report; files of an earlier demo are replaced.
+    It writes the table with missing labels, the filled table and a report; in demo-output, files of an earlier demo are
+    replaced.
     """
     _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
 
@@ -439,4 +443,8 @@ def main() -> None:
     gc.set_threshold(
         50_000
     )  # looking for garbage among two thousand modules took an eighth of their import
-    app(prog_name="transduce")
+    try:
+        app(prog_name="transduce")
+    finally:  # all is written, and the exit code says so, whatever comes while the program ends
+        for request in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(request, signal.SIG_IGN)

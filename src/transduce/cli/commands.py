@@ -13,20 +13,29 @@ import numpy as np
 import pandas as pd
 import typer
 
-from transduce.cli.app import TABLES
+from transduce.cli.app import DEMO_FOLDER, TABLES
 from transduce.cli.terminal import called, say, show_choice, show_result, show_table, tell
 from transduce.core.computing import stage
 from transduce.core.ranks import fewest_calibration
-from transduce.core.safe_files import check_free, whole_file, write_text
+from transduce.core.safe_files import (
+    check_free,
+    make_folder,
+    together,
+    whole_file,
+    write_text,
+)
 from transduce.core.types import AnyArray
 from transduce.core.words import OptionError, counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, fill_folder, load, save
+from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
 from transduce.filling.engine import fill_targets
+from transduce.filling.folder import fill_folder_and_finish
 from transduce.filling.forecast import forecast_draw
+from transduce.filling.manifest import is_own_report
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS, caution_on_method
+from transduce.filling.result import FittedFill
 from transduce.filling.sources import FrameSource
 from transduce.model_selection import choose_method
 from transduce.model_selection.methods import METHODS
@@ -85,11 +94,12 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
     results = list(fill_targets(source, targets, options).values())
-    if given["save"] is not None:
-        asked_later = {"label_next", "reject"}  # of the filled table, not of rows that come later
-        about = {name: value for name, value in vars(options).items() if name not in asked_later}
-        save(given["save"], source, targets[0], force=force, **about)
-    written = _write(source, results, out, reports, force)
+    with together():
+        if given["save"] is not None:
+            asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
+            about = {name: one for name, one in vars(options).items() if name not in asked_later}
+            save(given["save"], source, targets[0], force=force, **about)
+        written = _write(source, results, out, reports, force)
     written += [] if given["save"] is None else [str(given["save"])]
     for result in results if not quiet else []:
         result.compute_all()
@@ -134,16 +144,24 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     out = Path(given["out"] or f"{table.rstrip('/*')}-filled")
     if given["out"] is None and ("*" in str(out) or "?" in str(out)):
         raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")
-    _check_paths(table, *_reports(given), out, force=given["force"], folder=True)
+    reports = _reports(given)
+    again = [path for path in reports if path is not None and is_own_report(out, path)]
+    new = [None if path in again else path for path in reports]
+    _check_paths(table, *new, out, force=given["force"], folder=True)
     limit = None if given["memory"] is None else read_size(given["memory"])
     here: Any = contextlib.nullcontext(
         LocalRunner(-1 if options.n_jobs is None else options.n_jobs)
     )
     with cluster_runner(given["cluster"]) if given["cluster"] else here as runner:
         settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
-        result = fill_folder(table, targets[0], out, **settings)
+
+        def finish(result: FillResult) -> None:
+            _write_reports(result, new, given["force"])
+            _write_reports(result, [path if path in again else None for path in reports], True)
+
+        result = fill_folder_and_finish(table, targets[0], out, finish=finish, **settings)
     written = [f"{out} ({len(result.frame.parts):,} parts)"]
-    written += _write_reports(result, _reports(given), given["force"])
+    written += [str(path) for path in reports if path is not None]
     if not given["quiet"]:
         result.compute_all()
     return lambda: show_result(result, written, quiet=given["quiet"])
@@ -191,21 +209,18 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
     with stage("exchangeability"):
         compared = fitted.compare_later(source.frame[status != "given"])
-    notes = fitted.notes_on_later(source.frame)
+    notes = [_why_different(fitted), *fitted.notes_on_later(source.frame)]
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
-    if to_json is not None:
-        counts = {"rows": len(new), "labelled": labelled, "answered": len(new) - labelled - lost}
-        about = {
-            "target": target,
-            "task": task,
-            "counts": counts | {"unreached": lost},
-            "notes": notes,
-        }
-        write_text(to_json, render_json(summarize_later(about, guarantee, compared)), force=force)
     # Answers have the digits of all labels.
     known = np.concatenate([fitted.labels, fitted.outside.table.labels])
-    with stage("writing"):
-        write(out, source, rounded(new, target, task, known), force=force)
+    with stage("writing"), together():
+        if to_json is not None:
+            counts = {"rows": len(new), "labelled": labelled}
+            counts |= {"answered": len(new) - labelled - lost, "unreached": lost}
+            about = {"target": target, "task": task, "counts": counts, "notes": notes}
+            text = render_json(summarize_later(about, guarantee, compared))
+            write_text(to_json, text, force=force, like=[*source.files, model])
+        write(out, source, rounded(new, target, task, known), force=force, like=[model])
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
     said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
     said += [] if given["quiet"] else [f"- {note}" for note in notes]
@@ -217,6 +232,15 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             tell(line, err=out == "-")
 
     return show
+
+
+def _why_different(fitted: FittedFill) -> str:
+    """Return why values are not those of `fill` where a row was in the table that it filled."""
+    held_out = counted(len(fitted.outside.table.labels), "label")
+    return (
+        f"The fit behind these values holds out {held_out} to calibrate later rows, and does not see the rows "
+        "themselves: at rows of the filled table its values differ a little from those of `transduce fill`."
+    )
 
 
 def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool = False) -> None:
@@ -355,7 +379,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         shown["off by"] *= -1.0
     shown.insert(0, "method", [called(name) for name in choice.table.index])
     if plot is not None:
-        draw_comparison(shown, plot, force=force)
+        draw_comparison(shown, plot, force=force, like=source.files)
 
     def show() -> None:
         show_choice(choice, shown, labels.notes, caution_on_method(task, labels.n_labels))
@@ -365,7 +389,9 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     return show
 
 
-def draw_comparison(shown: pd.DataFrame, path: Path, *, force: bool) -> None:
+def draw_comparison(
+    shown: pd.DataFrame, path: Path, *, force: bool, like: tuple[Path, ...] = ()
+) -> None:
     """Save a plot of the methods' scores and their spread over the folds, the best on top."""
     import matplotlib.pyplot as plt
 
@@ -377,7 +403,7 @@ def draw_comparison(shown: pd.DataFrame, path: Path, *, force: bool) -> None:
     ax.errorbar(scored[score], scored["method"], xerr=scored["±"], fmt="o", color=INSIDE, capsize=3)
     ax.invert_yaxis()
     ax.set_xlabel(f"{score} (mean and standard deviation over the folds)")
-    with whole_file(path, force=force) as file:
+    with whole_file(path, force=force, like=like) as file:
         figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
     plt.close(figure)
 
@@ -405,8 +431,10 @@ def list_methods() -> None:
 def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     """Hide labels of a bundled table, fill them, and compare with the truth."""
     frame, target, truth = demo_table(name, options["random_state"])
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / f"{name}.csv"
+    outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
+    check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
     source, task = (
         _read(str(path), force=True),
@@ -414,7 +442,8 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     )
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
-    written = _write(source, [result], default_out(str(path)), [reports], force=True)
+    with together():
+        written = _write(source, [result], default_out(str(path)), [reports], force=True)
     result.compute_all()
 
     def show() -> None:
@@ -423,6 +452,16 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
         say(compare_with_truth(result, truth))
 
     return show
+
+
+def check_demo(folder: Path, outputs: list[Path]) -> None:
+    """Raise a FileExistsError if a demo would replace files that may not be of an earlier one."""
+    taken = [path for path in outputs if path.exists()]
+    if taken and folder != DEMO_FOLDER:  # which only demos write to
+        raise FileExistsError(
+            f"{taken[0]} exists already: name another folder with --folder, "
+            f"or leave it out to use {DEMO_FOLDER}."
+        )
 
 
 def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:

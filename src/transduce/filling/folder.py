@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import json
 import os
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from errno import ENOSPC
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from transduce.core.answer import STATUSES
 from transduce.core.computing import stage
-from transduce.core.safe_files import locked, whole_file, write_text
-from transduce.core.words import OptionError, option
+from transduce.core.safe_files import (
+    DiskFullError,
+    locked,
+    make_folder,
+    remove_folders,
+    remove_torn,
+    together,
+    whole_file,
+)
+from transduce.core.words import OptionError, counted
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
+from transduce.filling.manifest import LOCK, Manifest
 from transduce.filling.options import Options
 from transduce.filling.result import FillResult, FittedFill
 from transduce.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
 from transduce.tables.columns import check_columns, rounded
 from transduce.tables.files import decimal_sign, memory_free
-from transduce.tables.parts import Part, PartFiles, PartWriter, open_parts
+from transduce.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
 
-MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
-WORK = ".work"
 _SWELLING = 12  # bytes of features, kernels and answers for a byte of a row
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".jsonl"}
 
@@ -72,6 +77,11 @@ class _FileSource(PartSource):
     batch_rows: int
     filled: FilledFolder | None = None  # once the parts are written
 
+    @property
+    def origin(self) -> tuple[Path, ...]:
+        """The files that the rows came from."""
+        return self.files.files
+
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         todo = [
@@ -85,6 +95,10 @@ class _FileSource(PartSource):
                 report(done / len(todo))
         return results
 
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
+
     def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
         return self.filled
@@ -96,6 +110,47 @@ def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[
     return part.number, work(about, map(files.frame_of, files.batches(part, batch_rows)))
 
 
+class _HashedFile:
+    """A file that is written from its start to its end, with the hash of what was written to it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.n_bytes = 0
+        self.closed = False
+
+    def write(self, content: Any) -> int:
+        """Write bytes."""
+        view = memoryview(content).cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self.n_bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self.n_bytes
+
+    def flush(self) -> None:
+        """Hand on what is held back."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Do nothing: who opened the file closes it."""
+
+    def sha256(self) -> str:
+        """Return the hash of all that was written; an OSError if the disk has not taken all of it."""
+        self._file.flush()
+        if os.fstat(self._file.fileno()).st_size != self.n_bytes:
+            raise OSError(errno.ENOSPC, "the disk took a part of the file only")
+        return self._digest.hexdigest()
+
+
+def part_file(part: Part, files: PartFiles) -> str:
+    """Return what the file of a filled part is called."""
+    return f"{part.name}{ENDINGS[files.kind]}"
+
+
 def _write(
     shared: tuple[FittedFill, PartFiles, int, Path], item: tuple[Part, SampledColumns | None]
 ) -> dict[str, Any]:
@@ -104,72 +159,42 @@ def _write(
     target, task = fitted.reading.name, fitted.reading.task
     # The digits of all labels are those of all parts.
     known = np.concatenate([fitted.labels, fitted.outside.table.labels])
-    name, start = f"{part.name}{ENDINGS[files.kind]}", 0
+    name, start = part_file(part, files), 0
     counts: Counter[str] = Counter()
-    with whole_file(folder / name, force=True) as file:
-        writer = PartWriter(file, files, fitted.reading.spelling.decimal)
-        for batch in files.batches(part, batch_rows):
-            frame = files.frame_of(batch)
-            some = None
-            if sampled is not None:  # the sampled rows of the batch, counted from its start
-                mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
-                some = sampled[0][mine] - start, sampled[1].iloc[mine]
-            new = sources.columns_of_part(fitted, frame, some)
-            writer.write(
-                batch, new if files.kind == "parquet" else rounded(new, target, task, known)
-            )
-            counts.update(new[f"{target}_status"].value_counts().to_dict())
-            start += len(frame)
-        writer.close()
-    status = {word: int(n) for word, n in counts.items()}
-    return {"name": name, "number": part.number, "rows": part.n_rows, "status": status}
+    with whole_file(folder / name, force=True, like=files.files) as file:
+        hashed: Any = _HashedFile(file)
+        writer = PartWriter(hashed, files, fitted.reading.spelling.decimal)
+        with closing(writer):
+            for batch in files.batches(part, batch_rows):
+                frame = files.frame_of(batch)
+                some = None
+                if sampled is not None:  # the sampled rows of the batch, counted from its start
+                    mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
+                    some = sampled[0][mine] - start, sampled[1].iloc[mine]
+                new = sources.columns_of_part(fitted, frame, some)
+                writer.write(
+                    batch, new if files.kind == "parquet" else rounded(new, target, task, known)
+                )
+                counts.update(new[f"{target}_status"].value_counts().to_dict())
+                start += len(frame)
+        sha256 = hashed.sha256()
+    return {
+        "name": name,
+        "number": part.number,
+        "rows": part.n_rows,
+        "status": {word: int(n) for word, n in counts.items()},
+        "bytes": hashed.n_bytes,
+        "sha256": sha256,
+    }
 
 
-def _open_manifest(folder: Path, of: dict[str, Any], *, force: bool) -> dict[str, Any]:
-    """Return what is in the folder: of which table and options, from which model, and the parts that are complete."""
-    path, new = (
-        folder / MANIFEST,
-        {"format": 1, "state": "incomplete", "of": of, "model": "", "parts": {}},
-    )
-    if not path.exists():
-        others = [other.name for other in folder.iterdir() if other.name not in (WORK, ".lock")]
-        if others and not force:
-            said = f"{folder} holds other files, such as {others[0]}"
-            raise FileExistsError(
-                f"{said}: name an empty or a new folder, or use {option('force', True)}."
-            )
-        return new
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        same = found["of"] == json.loads(json.dumps(of, default=str))
-    except (ValueError, KeyError, TypeError):
-        same, found = False, {}
-    if force:
-        for part in found.get("parts", {}):
-            (folder / Path(part).name).unlink(missing_ok=True)
-        return new
-    if not same:
-        said = f"{folder} holds another table, or one filled with other settings"
-        raise FileExistsError(f"{said}: name another folder, or use {option('force', True)}.")
-    if found["state"] == "complete":
-        raise FileExistsError(
-            f"{folder} holds this table, filled already; to fill it again use {option('force', True)}."
-        )
-    return found
-
-
-def _save_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest in one piece."""
-    text = json.dumps(manifest, indent=1, default=str, ensure_ascii=False)
-    write_text(folder / MANIFEST, text, force=True)
-
-
-def _table_of(files: PartFiles, target: Any, options: Options) -> dict[str, Any]:
+def _table_of(files: Sequence[Path], target: Any, options: Options) -> dict[str, Any]:
     """Return what a filled folder depends on: the files, and the options."""
-    stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files.files]
+    stats = [
+        (os.path.abspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files
+    ]
     asked = {name: value for name, value in options.as_json().items() if name != "n_jobs"}
-    cut = [[part.name, part.n_rows] for part in files.parts]
-    return {"files": stats, "target": target, "options": asked, "parts": cut}
+    return {"files": stats, "target": target, "options": asked}
 
 
 def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
@@ -226,69 +251,138 @@ def fill_folder(
     ...     fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge").frame.parts
     ['part-00000-houses.parquet']
     """
-    read, folder = Options.read(options, questions=True), Path(out)
+    return fill_folder_and_finish(
+        table, target, out, memory=memory, runner=runner, force=force, **options
+    )
+
+
+def fill_folder_and_finish(
+    table: str,
+    target: Any,
+    out: str | Path,
+    *,
+    memory: float | None = None,
+    runner: Runner | None = None,
+    force: bool = False,
+    finish: Callable[[FillResult], None] = lambda result: None,
+    **options: Any,
+) -> FillResult:
+    """Fill a folder as `fill_folder` does; it is complete once `finish`, which may write reports, is done."""
+    read = Options.read(options, questions=True)
     read.check_sampled()
     runner = runner or LocalRunner(read.n_jobs)
-    taken = f"{folder} is being filled by another process."
-    with _made(folder), locked(folder / ".lock", taken):
-        for torn in folder.glob(".*.part"):  # of a process that was killed
-            torn.unlink()
-        names = read.columns(target)
-        with stage("looking"):
-            files = open_parts(table, folder / WORK)
-            files = replace(files, index=tuple(name for name in files.index if name not in names))
-        check_columns(pd.DataFrame(columns=files.columns), names)
-        manifest = _open_manifest(folder, _table_of(files, target, read), force=force)
-        _save_manifest(folder, manifest)
-        about: dict[str, Any] = {"name": table, "flags": {"out": f"{out}".rstrip("/") + "/"}}
-        about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
-        about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
-        batch_rows = _batch_rows(files, memory, runner)
-        source = _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
-        result = _answer(fill_sample(source, target, read), source, manifest)
-        shutil.rmtree(folder / WORK, ignore_errors=True)
+    folder = Path(out)
+    _, given = find_files(table, folder)
+    with (
+        _made(folder, given),
+        locked(folder / LOCK, f"{folder} is being filled by another process."),
+    ):
+        manifest = Manifest.open(folder, given, _table_of(given, target, read), force=force)
+        remove_torn(folder)
+        try:
+            source = _open_source(table, target, manifest, read, memory, runner)
+            sample = fill_sample(source, target, read)
+            result = _answer(sample, source, manifest)
+            _finish(result, manifest, finish)
+        except Exception:
+            manifest.abandon()
+            raise
     return result
 
 
-def _answer(sample: FillResult, source: _FileSource, manifest: dict[str, Any]) -> FillResult:
+def _open_source(
+    table: str,
+    target: Any,
+    manifest: Manifest,
+    options: Options,
+    memory: float | None,
+    runner: Runner,
+) -> _FileSource:
+    """Return the files of a table as the source of its rows; texts are kept as Parquet in the folder for work."""
+    names, folder = options.columns(target), manifest.folder
+    with stage("looking"):
+        kind, _ = find_files(table, folder)
+        is_text = kind != "parquet"
+        files = open_parts(table, manifest.make_work() if is_text else folder / "none")
+        files = replace(files, index=tuple(name for name in files.index if name not in names))
+    check_columns(pd.DataFrame(columns=files.columns), names)
+    manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
+    if manifest.earlier is None:
+        manifest.save()
+    about: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
+    about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
+    about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
+    batch_rows = _batch_rows(files, memory, runner)
+    return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
+
+
+def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> FillResult:
     """Answer the parts that are not complete yet, and return the result of all."""
     files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
     assert fitted is not None
     assert roles is not None
-    model = _fingerprint(sample, fitted)
-    if model != manifest["model"]:  # parts of another one are done again
-        manifest |= {"model": model, "parts": {}}
-    _save_manifest(folder, manifest)
-    parts = manifest["parts"]
-    kept = {
-        part["number"]: part["rows"] for name, part in parts.items() if (folder / name).exists()
-    }
-    todo = [part for part in files.parts if kept.get(part.number) != part.n_rows]
-    rows, sampled = (
-        files.n_rows - sum(part.n_rows for part in todo),
-        sources.sampled_columns(sample, roles),
-    )
+    notes = _check_earlier(manifest, files, _fingerprint(sample, fitted))
+    done = {part["number"] for part in manifest.parts.values()}
+    todo = [part for part in files.parts if part.number not in done]
+    rows = files.n_rows - sum(part.n_rows for part in todo)
+    sampled = sources.sampled_columns(sample, roles)
     with stage("answers") as report:
         report(rows / files.n_rows)
         items = [(part, sampled.get(part.number)) for part in todo]
-        shared = (fitted, files, source.batch_rows, folder)
+        # Workers may have another working directory.
+        shared = (fitted, files, source.batch_rows, Path(os.path.abspath(folder)))
         for part in source.runner.map(_write, shared, items):
-            parts[part["name"]] = part
-            _save_manifest(folder, manifest)
+            manifest.parts[part["name"]] = part
+            manifest.save()
             rows += part["rows"]
             report(rows / files.n_rows)
+    parts = manifest.parts
     totals = _counts(list(parts.values()))
     names = sorted(parts, key=lambda name: parts[name]["number"])
     lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
-    result = replace(
+    return replace(
         sample,
+        fit=replace(sample.fit, notes=[*sample.fit.notes, *notes]),
         source=replace(source, roles=roles, filled=FilledFolder(folder, names)),
         outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
         totals=totals,
     )
-    manifest |= {"state": "complete", "guarantee": str(result.guarantee), "counts": totals}
-    _save_manifest(folder, manifest)
-    return result
+
+
+def _check_earlier(manifest: Manifest, files: PartFiles, model: str) -> list[str]:
+    """Keep the parts of an earlier run that are as this one would write them; return notes on the others."""
+    notes: list[str] = []
+    planned = {part_file(part, files): part for part in files.parts}
+    manifest.plan(planned)
+    if model != manifest.model:
+        manifest.parts = {}
+    with stage("checking parts"):
+        damaged = manifest.check_parts()
+    if damaged:
+        n_parts = counted(len(damaged), "part")
+        names = ", ".join(damaged[:5])
+        notes.append(
+            f"{n_parts} of an earlier run had been damaged or changed since, and "
+            f"{'was' if len(damaged) == 1 else 'were'} written again: {names}."
+        )
+    for name, part in list(manifest.parts.items()):
+        if name not in planned or planned[name].n_rows != part["rows"]:
+            del manifest.parts[name]
+    manifest.model = model
+    manifest.save()
+    return notes
+
+
+def _finish(result: FillResult, manifest: Manifest, finish: Callable[[FillResult], None]) -> None:
+    """Let reports be written, and say then that the folder is complete."""
+    # The manifest names the reports before these have their names: killed in between, the same command knows them as
+    # its own and writes them again.
+    with together() as run:
+        finish(result)
+        manifest.reports = run.hashes()
+        manifest.save()
+        run.place_last_first()
+    manifest.complete(guarantee=str(result.guarantee), counts=result.totals)
 
 
 def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
@@ -305,22 +399,19 @@ def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder; if the work in it is refused before a part is complete, take it away again."""
-    new = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+def _made(folder: Path, like: Sequence[Path]) -> Iterator[None]:
+    """Make a folder; if the work in it is refused and nothing is in it, take it away again."""
+    new = make_folder(folder, like=like)
     try:
         yield
     except Exception as error:
-        if isinstance(error, FileExistsError):  # the folder holds something else
-            shutil.rmtree(folder / WORK, ignore_errors=True)
-        if folder in new and not any(folder.glob("part-*")):
-            shutil.rmtree(folder, ignore_errors=True)
-            for path in new[1:]:
-                path.rmdir()
-        if isinstance(error, OSError) and error.errno == ENOSPC:
-            then = "make room and run the same command again; complete parts are kept"
-            raise OSError(f"The disk of {folder} is full: {then}.") from error
+        remove_folders(new)
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or isinstance(error, DiskFullError):
+            raise DiskFullError(
+                f"The disk of {folder} is full: make room and run the same command again; "
+                "complete parts are kept."
+            ) from error
         raise
 
 

@@ -631,11 +631,11 @@ class FillResult:
             Whether an existing file may be replaced.
         """
         with stage("report"):
-            return _written(render_html(self.summary()), path, force)
+            return _written(render_html(self.summary()), path, force, self.source.origin)
 
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the numbers of the report as JSON, and write them to a file as `report` does."""
-        return _written(render_json(self.summary()), path, force)
+        return _written(render_json(self.summary()), path, force, self.source.origin)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -700,8 +700,8 @@ class FillResults(Mapping[Any, FillResult]):
         return "\n".join(map(repr, self.values()))
 
 
-def _written(text: str, path: str | Path | None, force: bool) -> str:
-    """Return a text that is also in a file, if one is named."""
+def _written(text: str, path: str | Path | None, force: bool, origin: tuple[Path, ...]) -> str:
+    """Return a text that is also in a file, if one is named, as private as the files of the table."""
     if path is not None:
-        write_text(path, text, force=force)
+        write_text(path, text, force=force, like=origin)
     return text

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pyarrow import parquet
 
 from transduce.core.guarantee import Limits
@@ -21,8 +22,8 @@ from transduce.filling.result import FittedFill
 from transduce.filling.sources import FrameSource, draw
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
-from transduce.tables.files import arrow_table
-from transduce.tables.pictures import holds_pictures, small_copies
+from transduce.tables.files import Table, arrow_table
+from transduce.tables.pictures import file_below, holds_pictures, small_copies
 from transduce.tables.vectors import to_pandas
 
 _FORMAT = 3
@@ -80,7 +81,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
         settled = replace(settled, task=read.task)
     about["options"] = settled.as_json() | {"method": as_stored(method)}
-    with whole_file(path, force=force) as file, zipfile.ZipFile(file, "w") as archive:
+    like = _origin(table, source.frame.iloc[rows], read.pictures or source.pictures)
+    with whole_file(path, force=force, like=like) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
@@ -91,6 +93,20 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         }
         parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
         archive.writestr(_TABLE, buffer.getvalue())
+
+
+def _origin(table: Any, frame: pd.DataFrame, folder: str) -> list[Path]:
+    """Return the files that a saved fit is made of: that of the table, and those of pictures."""
+    names = [
+        cell
+        for _, column in frame.items()
+        if holds_pictures(column)
+        for cell in column
+        if isinstance(cell, str)
+    ]
+    pictures = [file_below(folder, name) for name in names]
+    own = table.files if isinstance(table, Table) else ()
+    return [*own, *(path for path in pictures if isinstance(path, Path))]
 
 
 def load(path: str | Path) -> FittedFill:

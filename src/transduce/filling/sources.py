@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +45,15 @@ class _Source:
     words: bool = False  # whether texts such as NA stand for a missing label
     pictures: str = "."  # the folder below which pictures are
     roles: RowDraw | None = None  # which rows the fit saw, if not all
+
+    @property
+    def origin(self) -> tuple[Path, ...]:
+        """The files that the rows came from, if they came from any: what is made of them is as private."""
+        return (Path(self.name),) if self.name and Path(self.name).is_file() else ()
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +173,10 @@ class PartSource(_Source):
     def with_columns(self, result: FillResult, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with those of the result after its own."""
         raise NotImplementedError
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"partition {part + 1}, row {row + 1}"
 
     def scan(self, target: Any, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""
@@ -342,14 +357,9 @@ class DaskRunner:
 
     @property
     def n_here(self) -> int:
-        """How many processes share the memory of this machine: the workers of a local cluster, else 1."""
-        from distributed import LocalCluster
-
-        return (
-            max(1, len(self.client.nthreads()))
-            if isinstance(self.client.cluster, LocalCluster)
-            else 1
-        )
+        """How many processes share the memory of this machine: the workers of the cluster that run on it."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return max(1, sum(_is_here(str(worker.get("host", ""))) for worker in workers))
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
@@ -365,6 +375,14 @@ class DaskRunner:
                 future.release()
         finally:
             self.client.cancel(futures)
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host is this machine."""
+    from distributed.utils import get_ip
+
+    names = {"localhost", "", "::1", socket.gethostname(), socket.getfqdn(), get_ip()}
+    return host in names or host.startswith("127.")
 
 
 Runner = LocalRunner | DaskRunner  # each with `n_here`, and with `map`
@@ -384,7 +402,7 @@ def cluster_runner(
     n_workers : int, optional
         Workers of a local cluster; one for each core by default.
     timeout : float, default=10.0
-        Seconds to wait for a scheduler to answer.
+        Seconds to wait for a scheduler to answer, and for its first worker.
 
     Yields
     ------
@@ -412,6 +430,12 @@ def cluster_runner(
         said = f"No Dask scheduler answers at {address}: check the address and that it runs."
         raise ConnectionError(said) from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError as error:
+            raise ConnectionError(
+                f"The Dask scheduler at {address} has no workers: start some, then run this again."
+            ) from error
         yield DaskRunner(client)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
-from transduce.core.safe_files import check_free, write_text
+from transduce.core.safe_files import check_free, together, write_text
 from transduce.core.types import Mask
 from transduce.core.words import counted
 from transduce.filling import FillResult, fill
@@ -45,7 +45,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     table = session.table
     source = table.source or files.Table(table.frame, "csv", None, "table")
     answers = told_answers(session)
-    write(labelled, source, label_columns(session, answers), force=force)
+    labels = label_columns(session, answers)
     result: FillResult | None = None
     try:
         result = fill_labels(session, answers)
@@ -58,12 +58,14 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         verdict, grounds = "The table could not be filled.", str(error)
         said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
-    write_text(certificate, text, force=force)
     done = Exported(labelled, certificate, None, None, said, verdict, grounds)
-    if result is not None:
-        result.report(report, force=force)
-        write(filled, source, result.new, force=force)
-        done = replace(done, filled=filled, report=report)
+    with together():
+        write(labelled, source, labels, force=force)
+        write_text(certificate, text, force=force, like=source.files)
+        if result is not None:
+            write_text(report, result.report(), force=force, like=source.files)
+            write(filled, source, result.new, force=force)
+            done = replace(done, filled=filled, report=report)
     return done
 
 

@@ -6,8 +6,8 @@ import base64
 import errno
 import json
 import os
-import sys
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from transduce.core.safe_files import take
+from transduce.core.safe_files import open_to_append, synchronise_folder, take
 from transduce.core.types import AnyArray
 
 Label = str | int | float | bool | None
@@ -80,21 +80,20 @@ def now() -> str:
 class Journal:
     """An append-only file of events that one process at a time holds open; or, without a path, a list in memory."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, like: Sequence[Path] = ()) -> None:
         self.path, self.note, self._new = path, "", False
         self.header: Header | None = None  # the first line; None if the journal is new
         self.events: list[Event] = []
         self._file: IO[bytes] | None = None
         if path is None:
             return
-        self._new = not path.exists()
-        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
+        self._file, self._new = open_to_append(path, like)
         try:
             how = "close the other page or notebook first"
             take(self._file, f"{path.name} is in use by another process: {how}.")
             self._read()
             if self._new:
-                _sync_folder(path.parent)
+                synchronise_folder(path.parent)
         except BaseException:
             self.abandon()
             raise
@@ -196,7 +195,9 @@ class Journal:
     def abandon(self) -> None:
         """Close the file, and delete it if it was created now: nothing was decided yet."""
         if self._new and self._file is not None and self.path is not None:
-            self.path.unlink(missing_ok=True)
+            with suppress(OSError):  # a file that was put in its place meanwhile is not ours
+                self._check_place()
+                self.path.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
@@ -204,16 +205,6 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new file's name is on disk, where folders can be synchronised."""
-    if sys.platform != "win32":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 PACKED_TYPES = ("<i2", "<f8")  # of frozen classes and numbers

@@ -241,7 +241,8 @@ class Session:
             last = self.table.n_rows - 1
             raise ValueError(f"first names rows from 0 to {last}; got {max(self.settings.first)}.")
         path = journal_path(self.table) if journal == "auto" else journal
-        self._journal = Journal(None if path is None else Path(path))
+        like = [] if self.table.path is None else [self.table.path]
+        self._journal = Journal(None if path is None else Path(path), like)
         try:
             self.state = open_state(
                 self.table, self._journal, self.settings, "classes" if named else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import socket
 import threading
 import webbrowser
@@ -12,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transduce.core.safe_files import whole_file
+from transduce.core.safe_files import make_folder, whole_file
 from transduce.core.words import OptionError, counted
 from transduce.labelling.journal import Label
 from transduce.labelling.session import Session, SessionSettings
@@ -109,6 +110,15 @@ def _serve(served: Session | Workspace, listening: socket.socket, browser: bool,
         server.run(sockets=[listening])
 
 
+def _write_once(path: Path, content: bytes) -> None:
+    """Write a file, unless an earlier demo that was stopped has written it, all of it or its beginning."""
+    if path.exists() and not (path.is_file() and content.startswith(path.read_bytes())):
+        raise FileExistsError(
+            f"{path} exists already, and is no picture of the demo: move it away."
+        )
+    path.write_bytes(content)
+
+
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
     """Write scikit-learn's images of digits, to try the page on; return path, target, column shown and classes."""
     import numpy as np
@@ -121,14 +131,16 @@ def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label
     if not path.exists():
         digits = load_digits()
         order = np.random.default_rng(0).permutation(len(digits.images))
-        (folder / "images").mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "images")
         names = [f"images/{number:04d}.png" for number in range(len(order))]
         for name, image in zip(names, digits.images[order], strict=True):
-            imsave(folder / name, zoom(image, 8, order=3), cmap="gray_r", vmin=0, vmax=16)
+            picture = io.BytesIO()
+            imsave(picture, zoom(image, 8, order=3), cmap="gray_r", vmin=0, vmax=16, format="png")
+            _write_once(folder / name, picture.getvalue())
         pixels = pd.DataFrame(
             digits.data[order].astype(int), columns=[f"pixel {i}" for i in range(64)]
         )
         table = pd.concat([pd.DataFrame({"image": names}), pixels], axis=1)
-        with whole_file(path, force=True) as file:
+        with whole_file(path) as file:
             file.write(table.to_csv(index=False).encode())
     return path, "digit", ["image"], list(range(10))

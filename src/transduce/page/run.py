@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,15 @@ from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
-from transduce.core.safe_files import write_text
+from transduce.core.safe_files import (
+    is_temporary,
+    make_folder,
+    remove_folders,
+    remove_torn,
+    restrict_process,
+    temporary_name,
+    write_text,
+)
 from transduce.core.types import Array
 from transduce.core.words import options_spelled
 from transduce.filling import FillResult, fill
@@ -41,6 +49,15 @@ from transduce.tables.files import write
 from transduce.tables.numbers import number_text, read_numbers
 
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
+# What a fill writes into its folder, beside the filled table.
+WRITTEN = (
+    "report.html",
+    "numbers.json",
+    "brief.json",
+    "answers.feather",
+    "judged.feather",
+    "changes.json",
+)
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
 USUAL_SHARE = 0.1  # of the rows to trust that may be wrong
 KNOWN = ("unsure", "answered", "off")  # of the known values that were kept aside
@@ -64,10 +81,11 @@ class GivenLabels:
         found = json.loads((folder / LABELS).read_text("utf-8"))
         return cls({int(row): label for row, label in found["labels"].items()}, found["drawn"])
 
-    def write(self, folder: Path) -> None:
-        """Write them to a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / LABELS, json.dumps(asdict(self), ensure_ascii=False), force=True)
+    def write(self, folder: Path, table: Path) -> None:
+        """Write them to a folder, as private as the table."""
+        make_folder(folder, like=[table])
+        text = json.dumps(asdict(self), ensure_ascii=False)
+        write_text(folder / LABELS, text, force=True, like=[table])
 
     def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
         """Return the table with these labels, and choices that say how they came about."""
@@ -134,9 +152,9 @@ class Run:
         with self._lock:
             if self.running:
                 return
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder, like=[path])
             job = json.dumps({"path": str(path), "choices": asdict(choices)})
-            write_text(self.folder / JOB, job, force=True)
+            write_text(self.folder / JOB, job, force=True, like=[path])
             self.progress = Progress("running", time.time())
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "transduce.page.run", str(self.folder)],
@@ -191,7 +209,7 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         changed = choices.options().changed()
         asked = {name: changed.pop(name) for name in ("minimum", "maximum") if name in changed}
         result = fill(table, choices.target, **changed).ask(**asked)
-        part = folder / f"part-{os.getpid()}"
+        part = folder / temporary_name(RESULT)
         part.mkdir()
         leave(
             result,
@@ -202,9 +220,22 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         )
         if (folder / RESULT).exists():
             _changes(folder / RESULT, part)
-            (folder / RESULT).rename(folder / f"old-{os.getpid()}")
+            (folder / RESULT).rename(folder / temporary_name(RESULT))
         part.rename(folder / RESULT)
-        shutil.rmtree(folder / f"old-{os.getpid()}", ignore_errors=True)
+        remove_old_results(folder)
+
+
+def remove_old_results(folder: Path) -> None:
+    """Remove what earlier fills left, and nothing that somebody else has put into the folder."""
+    filled = files.named_after(folder.name, "filled").name
+    for old in folder.iterdir():
+        if not is_temporary(old.name) or not old.is_dir() or old.is_symlink():
+            continue
+        remove_torn(old)
+        for name in (*WRITTEN, filled):
+            with suppress(OSError):
+                (old / name).unlink(missing_ok=True)
+        remove_folders([old])
 
 
 def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choices: Choices) -> str:
@@ -393,8 +424,10 @@ def main(folder: Path) -> None:
             print(json.dumps({"stage": name, "share": share}), file=out, flush=True)
 
     threading.Thread(target=end_with_the_program, daemon=True).start()
-    for left in [*folder.glob("part-*"), *folder.glob("old-*")]:
-        shutil.rmtree(left, ignore_errors=True)
+    remove_old_results(folder)
+    with suppress(OSError, ValueError, KeyError):
+        job = json.loads((folder / JOB).read_text("utf-8"))
+        restrict_process([job["path"]], folder)
     try:
         work(folder, tell)
     except (ValueError, TypeError, OSError, MemoryError) as error:

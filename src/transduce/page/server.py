@@ -418,7 +418,7 @@ class OpenServer:
             if session is None:  # another tab was quicker
                 return
             given, version = GivenLabels(*labels_to_fill(session)), session.state.n_events
-            given.write(self.workspace.computed)
+            given.write(self.workspace.computed, self.workspace.path)
             self._end_labelling()
         saved = self.workspace.saved
         changes = {"labels": version if given.labels else 0}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
@@ -154,12 +156,16 @@ class Saved:
             raise ValueError(f"{path.name} is damaged") from error
 
     def write(self, path: Path) -> None:
-        """Write it in one piece: the old file or the new one is there, whatever happens."""
-        write_text(
-            path,
-            json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1),
-            force=True,
-        )
+        """Write it in one piece, as private as its table: the old file or the new one is there, whatever happens."""
+        text = json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1)
+        table = path.with_name(path.name.removesuffix(ENDING))
+        write_text(path, text, force=True, like=[table])
+
+
+def _free_name(path: Path) -> Path:
+    """Return a name, or one with a number after it, that no file has."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(name for name in itertools.chain([path], numbered) if not os.path.lexists(name))
 
 
 class Workspace:
@@ -262,8 +268,9 @@ class Workspace:
         try:
             return Saved.read(file) if file.exists() else Saved()
         except ValueError as error:
-            file.replace(file.with_name(f"{file.name}-damaged"))
-            self.notes.append(f"{error}: it was put aside, and begun anew.")
+            aside = _free_name(file.with_name(f"{file.name}-damaged"))
+            file.rename(aside)
+            self.notes.append(f"{error}: it was put aside as {aside.name}, and begun anew.")
             return Saved()
 
     def open(self, name: str | None) -> None:

@@ -272,6 +272,7 @@ def _intervals(summary: dict[str, Any]) -> Drawing | None:
         text += f" {answers['n_unbounded']:,} are unbounded and run over the whole height."
     if len(shown) < len(rows):
         text += f" {len(shown)} of them are drawn, spread evenly."
+    text += _of_sample(summary)
     return Drawing("Answers with their intervals", text, paint)
 
 
@@ -304,7 +305,16 @@ def _class_bars(summary: dict[str, Any]) -> Drawing | None:
     if answers["n_one"] is not None:
         rows = counted(answers["n_one"], "row")
         text += f" One class is possible at {rows}, several at {answers['n_several']:,}."
+    text += _of_sample(summary)
     return Drawing("Answers by class", text, paint, (WIDTH, 1.1 + 0.24 * max(len(shown), 3)))
+
+
+def _of_sample(summary: dict[str, Any]) -> str:
+    """Return that a drawing is about a sample of the rows, if it is."""
+    sampled = summary["counts"].get("sampled")
+    if sampled is None:
+        return ""
+    return f" These are the {sampled:,} unlabelled rows that were drawn at random for the fit."
 
 
 def _law(summary: dict[str, Any]) -> Drawing | None:

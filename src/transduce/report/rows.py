@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
     rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
     values = np.asarray(answer.values)[order].astype(object)
     values[status == "unreached"] = None
-    names = rows + 1 if frame.index.equals(pd.RangeIndex(len(frame))) else frame.index[rows]
+    names = _row_names(filled, rows)
     places = [list(frame.columns).index(name) for name in context_columns(filled)]
     cells = [frame.iloc[rows, place].tolist() for place in places]
     columns: dict[str, list[Any]] = {
@@ -90,6 +90,18 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
         ),
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def _row_names(filled: FillResult, rows: AnyArray) -> Any:
+    """Return what to call rows of the table that is shown: by its index, or by their places, counted from 1."""
+    frame, roles = filled.shown, filled.source.roles
+    if not frame.index.equals(pd.RangeIndex(len(frame))):
+        return frame.index[rows]
+    if filled.totals is None or roles is None:
+        return rows + 1
+    # The places in a sample mean nothing to anybody: those in the table do.
+    places = np.concatenate([roles.visible, roles.sampled])[rows]
+    return [filled.source.name_row(part, row) for part, row in places.tolist()]
 
 
 def _cell(value: Any) -> str:
@@ -142,11 +154,18 @@ class FilledValues:
 
 def values_of(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     """Return what the answers are like as a whole."""
-    return (
-        _numbers(filled, rows)
-        if filled.task == "regression"
-        else class_values(rows, filled.confidence)
+    if filled.task == "regression":
+        values = _numbers(filled, rows)
+    else:
+        values = class_values(rows, filled.confidence)
+    if filled.totals is None or not values.sentences:
+        return values
+    # Rows that the fit saw have narrower intervals than the others: what is true of them is not true of all.
+    lead = (
+        f"{len(rows):,} of them were drawn at random for the fit: what follows here, and the rows that are shown, "
+        "are about these alone."
     )
+    return replace(values, sentences=[lead, *values.sentences])
 
 
 def digits_of(answers: dict[str, Any]) -> int | Moments:

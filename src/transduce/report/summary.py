@@ -166,6 +166,8 @@ def _counts(filled: FillResult) -> dict[str, int]:
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
         **{word: int(np.sum(status == word)) for word in STATUSES},
         **(filled.totals or {}),
+        # Of how many rows without a label the numbers are, where the fit saw a sample of the table.
+        **({} if filled.totals is None else {"sampled": len(filled.answer)}),
     }
 
 
@@ -386,7 +388,10 @@ def reply(facts: Facts) -> list[str]:
         if counts[kind]
     ]
     first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
-    if lost:
+    totals = facts.filled.totals
+    if totals is not None and "answered" not in totals:  # of a lazy frame only the sample is known
+        first = f"{rows[0].upper()}{rows[1:]} are answered when the frame is computed."
+    elif lost:
         n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
         first = f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
     if counts["below"] + counts["above"]:

@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -56,7 +56,7 @@ _SWELLING = {
     "excel": 40,
 }
 _PACKING, _LISTS = 5, 5  # times as much memory as packed files, and lists in Parquet, take
-_BETWEEN = re.compile(r"[ \t\r\n,]*")  # the entries of a JSON array
+_BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
 _WHOLE, _LONGEST = re.compile(r"[-+]?\d+"), 18  # digits that an integer of 64 bits surely holds
 DELIMITERS = (",", ";", "\t", "|")
 _MARKS = {
@@ -145,6 +145,11 @@ class Table:
         called = f"its columns are called 'column 1' to 'column {self.frame.shape[1]}'"
         undo = "If the first line does hold names, let each begin with a letter."
         return f"The first line of {self.name} holds data and no names: {called}. {undo}"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file that the table came from, if it came from one: what is made of it is as private."""
+        return (Path(self.name),) if Path(self.name).is_file() else ()
 
     @property
     def folder(self) -> str:
@@ -298,10 +303,10 @@ def _parse(content: bytes, kind: str, sheet: str | None) -> tuple[pd.DataFrame, 
     elif kind == "excel":
         frame, source = read_workbook(content, sheet)
     elif kind == "json lines":
-        source = [line for line in decode(content)[0].split("\n") if line.strip()]
-        frame = pd.DataFrame(
-            [json_object(line, number) for number, line in enumerate(source, start=1)]
-        )
+        lines = enumerate(decode(content)[0].split("\n"), start=1)
+        numbered = [(number, line) for number, line in lines if line.strip()]
+        source = [line for _, line in numbered]
+        frame = pd.DataFrame([json_object(line, number) for number, line in numbered])
     elif kind == "json":
         rows, source = _array_entries(decode(content)[0])
         frame = pd.DataFrame(rows)
@@ -364,8 +369,7 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
         raise ValueError("is empty: there is no table in it")
     delimiter = delimiter or sniff_delimiter(text)
     pairs = list(_records(text, delimiter))
-    last = pairs[-1][0]
-    if last.count('"') % 2 and next(csv.reader([last])) and last.rstrip("\r\n")[-1:] != '"':
+    if _is_open(pairs[-1][0], delimiter):
         raise ValueError("ends inside a quoted field: close the last quotation mark")
     unnamed = _is_data(pairs[0][1], [fields for _, fields in pairs[1:1000]])
     if unnamed:
@@ -392,6 +396,12 @@ def read_delimited(content: bytes, delimiter: str | None = None) -> tuple[pd.Dat
     return frame, Delimited(
         header, raw, delimiter, encoding, line_end, mark, ends, decimal, own, unnamed
     )
+
+
+def _is_open(record: str, delimiter: str) -> bool:
+    """Return whether a record ends inside a quoted field: another one after it would be a part of it."""
+    with_another = io.StringIO(f"{record.rstrip()}\nanother", newline="")
+    return len(list(csv.reader(with_another, delimiter=delimiter))) == 1
 
 
 def _column(texts: AnyArray, prefer: str) -> tuple[pd.Series, str, ColumnCells]:
@@ -539,7 +549,8 @@ def json_object(line: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON in line {number}: {error.msg}") from error
+        column = error.colno
+        raise ValueError(f"is not JSON in line {number}, column {column}: {error.msg}") from error
     if not isinstance(row, dict):
         raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
     return row
@@ -552,22 +563,46 @@ def extended_object(text: str, addition: str) -> str:
 
 
 def _array_entries(text: str) -> tuple[list[Any], list[str]]:
-    """Return the objects of a JSON array, and the text of each."""
-    decoder, place = json.JSONDecoder(), text.index("[") + 1
+    """Return the objects of a JSON array, and the text of each; what is not exactly one array is refused."""
+    decoder = json.JSONDecoder()
     rows, texts = list[Any](), list[str]()
-    while not text.startswith("]", place := _BETWEEN.match(text, place).end()):  # type: ignore[union-attr]
+    place = _after_blanks(text, text.index("[") + 1)
+    while not text.startswith("]", place) or rows:
         try:
             row, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
-            raise ValueError(f"is not JSON in line {error.lineno}: {error.msg}") from error
+            raise _not_json(text, error.pos, error.msg) from error
         if not isinstance(row, dict):
             raise ValueError(f"has no object {{...}} in place {len(rows) + 1} of its array")
         rows.append(row)
         texts.append(text[place:end])
-        place = end
+        place = _after_blanks(text, end)
+        if text.startswith("]", place):
+            break
+        if not text.startswith(",", place):
+            ends = place == len(text)
+            message = "the array ends without ]" if ends else "a comma or ] is missing"
+            raise _not_json(text, place, message)
+        place = _after_blanks(text, place + 1)
+    end = _after_blanks(text, place + 1)
+    if end < len(text):
+        raise _not_json(text, end, "something follows after the end of the array")
     if not rows:
         raise ValueError("is empty: there is no table in it")
     return rows, texts
+
+
+def _after_blanks(text: str, place: int) -> int:
+    """Return the next place of a text that is not blank."""
+    found = _BLANKS.match(text, place)
+    return place if found is None else found.end()
+
+
+def _not_json(text: str, place: int, message: str) -> ValueError:
+    """Return an error that names line and column of what is wrong with a JSON text."""
+    line = text.count("\n", 0, place) + 1
+    column = place - text.rfind("\n", 0, place)
+    return ValueError(f"is not JSON in line {line}, column {column}: {message}")
 
 
 # ---------------------------------------------------------------------------------------------------------------- Excel
@@ -712,10 +747,17 @@ def plain_cell(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- writing
 
 
-def write(path: str | Path, table: Table, new: pd.DataFrame, *, force: bool = False) -> None:
-    """Write a table with new columns after its own, in one piece."""
+def write(
+    path: str | Path,
+    table: Table,
+    new: pd.DataFrame,
+    *,
+    force: bool = False,
+    like: Iterable[Path] = (),
+) -> None:
+    """Write a table with new columns after its own, in one piece, as private as its file and those in `like`."""
     kind, packed = out_kind(path, table.kind)
-    with whole_file(path, force=force) as file:
+    with whole_file(path, force=force, like=[*table.files, *like]) as file:
         if not packed and kind not in ("feather", "excel"):
             _write(file, kind, table, new)
             return

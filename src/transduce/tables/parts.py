@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import hashlib
 import io
 import itertools
 import json
 import math
+import os
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,7 @@ _BLOCK = 2**24
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what the folder of rows without one is called
 _PART_ROWS = 200_000
 _GROUP_ROWS = 100_000  # of a text that is read once and kept as Parquet
+_KEPT_NAME = re.compile(r"\d{5,}-[0-9a-f]{16}\.parquet")
 LINE = "\u0000line"  # the column that keeps a line of JSON as it was written
 
 
@@ -39,10 +43,11 @@ class Part:
     """Some rows of a table: the row groups of a Parquet file that are read together."""
 
     number: int  # its place among all parts
-    file: Path
+    file: Path  # that is read, by its full name, since workers may have another working directory
     groups: tuple[int, ...]
     n_rows: int
     name: str  # what the part is called where it is written, without an ending
+    given: str  # the file as the user knows it
     folder_values: tuple[Any, ...] = ()
 
 
@@ -86,8 +91,10 @@ class PartFiles:
                             name, pa.repeat(pa.scalar(value, kind), len(rows))
                         )
                     yield rows.select(self.schema.names).cast(self.schema)
-        except pa.ArrowException as error:
-            raise ValueError(f"{part.file} cannot be read: it is damaged.") from error
+        except FileNotFoundError as error:
+            raise ValueError(f"{part.given} is no longer where it was.") from error
+        except (pa.ArrowException, OSError) as error:  # of a damaged page it is an OSError
+            raise ValueError(f"{part.given} cannot be read: it is damaged.") from error
 
     def frame_of(self, batch: pa.Table) -> pd.DataFrame:
         """Return a batch of rows as a frame of its columns."""
@@ -137,6 +144,8 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
 def open_parts(pattern: str, work: Path) -> PartFiles:
     """Find the files of a table, check that they fit together, and cut them into parts."""
     kind, files = find_files(pattern, work.parent)
+    if kind != "parquet":
+        files = _without_blank(files)
     named = values_in_folders(pattern, files, typed=kind == "parquet")
     readable, delimiter = (files, ",") if kind == "parquet" else _kept(files, kind, work)
     footers = [_footer(path, given) for path, given in zip(readable, files, strict=True)]
@@ -156,7 +165,8 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
         values = tuple(named[name][number] for name in by_folder)
         for groups, rows in _runs(footer):
             name = f"part-{len(parts):05d}-{given.name.split('.')[0]}"
-            parts.append(Part(len(parts), path, groups, rows, name, values))
+            file = Path(os.path.abspath(path))
+            parts.append(Part(len(parts), file, groups, rows, name, str(given), values))
     index = tuple(
         name
         for name in tables.stored_index(stored[0])
@@ -166,6 +176,14 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
     n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
     about = (delimiter, 4.0 * n_bytes / n_rows, index, by_folder, metadata)
     return PartFiles(kind, files, schema, tuple(parts), *about)
+
+
+def _without_blank(files: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the texts that hold something; those of empty parts need not even name the columns."""
+    full = tuple(path for path in files if not _is_blank(path))
+    if not full:
+        raise ValueError(f"{files[0]} is empty: there is no table in it.")
+    return full
 
 
 def values_in_folders(
@@ -230,7 +248,10 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
         if extra:
             raise ValueError(f"{path} has the column {extra[0]!r}, which {files[0]} lacks.")
         for field in schema:
-            pair = [pa.schema([fields[field.name]]), pa.schema([field])]
+            both = [fields[field.name], field]
+            if both[0].type != both[1].type:  # categories in one file may be texts in another
+                both = [one.with_type(_plain_type(one.type)) for one in both]
+            pair = [pa.schema([one]) for one in both]
             try:
                 fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
             except pa.ArrowException:
@@ -240,79 +261,196 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
     return pa.schema([fields[name].with_nullable(True) for name in first.names])
 
 
+def is_kept_name(name: str) -> bool:
+    """Return whether a file in a folder for work is called as a text that was kept there is."""
+    return _KEPT_NAME.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How a text is written."""
+
+    delimiter: str
+    encoding: str
+    has_rows: bool  # or only a line of names
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of values, of categories that of each."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], str]:
     """Return texts kept as Parquet, cell by cell as they were written, and their delimiter."""
-    delimiters, kept = [], []
+    styles = [_style(path, kind) for path in files]
+    # A line of names alone may tell of no delimiter, or of a wrong one: that of the others is taken.
+    first = next((place for place, style in enumerate(styles) if style.has_rows), 0)
+    delimiter = styles[first].delimiter
     work.mkdir(parents=True, exist_ok=True)
-    for number, path in enumerate(files):
-        delimiter, encoding = (",", "utf-8") if kind == "json lines" else _style(path, kind)
-        delimiters.append(delimiter)
-        if delimiter != delimiters[0]:
-            first = f"{files[0]} by {delimiters[0]!r}"
-            raise ValueError(f"{path} is delimited by {delimiter!r} and {first}: use one of them.")
-        stat = path.stat()
-        what = f"{path.resolve()}|{kind}|{delimiter}|{encoding}|{stat.st_size}|{stat.st_mtime_ns}"
-        kept.append(work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet")
-        if not kept[-1].exists():
-            texts = (
-                _json_batches(path)
-                if kind == "json lines"
-                else _csv_batches(path, delimiter, encoding)
+    kept = []
+    for number, (path, style) in enumerate(zip(files, styles, strict=True)):
+        if style.has_rows and style.delimiter != delimiter:
+            raise ValueError(
+                f"{path} is delimited by {style.delimiter!r} and {files[first]} by {delimiter!r}: "
+                "use one of them."
             )
-            _keep(path, texts, kept[-1])
-    return tuple(kept), delimiters[0]
+        stat = path.stat()
+        what = "|".join(
+            map(
+                str,
+                (path.resolve(), kind, delimiter, style.encoding, stat.st_size, stat.st_mtime_ns),
+            )
+        )
+        file = work / f"{number:05d}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.parquet"
+        if not _is_whole(file):
+            if kind == "json lines":
+                batches = _json_batches(path)
+            else:
+                batches = _csv_batches(path, delimiter, style.encoding)
+            _keep(path, batches, file)
+        kept.append(file)
+    return tuple(kept), delimiter
 
 
-def _style(path: Path, kind: str) -> tuple[str, str]:
-    """Return delimiter and encoding of a text."""
+def _is_whole(file: Path) -> bool:
+    """Return whether a text was kept by an earlier run that was stopped later."""
+    try:
+        parquet.read_metadata(file)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
+def _style(path: Path, kind: str) -> _Style:
+    """Return delimiter and encoding of a text, and whether it has rows; all of it is looked at."""
     head = _head(path)
     cut = head[: head.rfind(b"\n") + 1] if len(head) == _HEAD else head
+    if kind == "json lines":
+        return _Style(",", "utf-8", True)
     try:
-        text, encoding, _ = tables.decode(cut or head)
+        text, encoding, mark = tables.decode(cut or head)
     except ValueError as error:
         raise ValueError(f"{path} {error}.") from None
-    if not text.strip():
-        raise ValueError(f"{path} is empty: there is no table in it.")
-    return "\t" if kind == "tsv" else tables.sniff_delimiter(text), encoding
+    if not mark:  # signs that are not UTF-8 may come late
+        others = ("utf-8", "cp1252", "latin-1")
+        encoding = next(name for name in others if _is_encoded(path, name))
+    lines = text.strip().splitlines()
+    delimiter = "\t" if kind == "tsv" else tables.sniff_delimiter(text)
+    return _Style(delimiter, encoding, len(lines) > 1)
+
+
+def _is_encoded(path: Path, encoding: str) -> bool:
+    """Return whether a text has an encoding to its end."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for block in _blocks(path):
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_blank(path: Path) -> bool:
+    """Return whether a text holds nothing at all, as empty parts of some programs do."""
+    return not any(block.strip(b"\xef\xbb\xbf \t\r\n\0\xff\xfe") for block in _blocks(path))
 
 
 def _head(path: Path) -> bytes:
-    with pa.input_stream(str(path), compression="detect") as stream:
-        return stream.read(_HEAD)
+    return next(_blocks(path, _HEAD), b"")
+
+
+def _blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
+    """Yield the bytes of a text, unpacked, or raise a ValueError that names the file."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            while block := stream.read(size):
+                yield block
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    """Return that a text cannot be read, and why."""
+    why = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+    if tables.kind_of(path)[1]:  # it is packed, and its end is missing or its bytes are wrong
+        why = f"it is damaged ({why})"
+    return ValueError(f"{path} cannot be read: {why}.")
 
 
 def _keep(path: Path, batches: Iterator[pa.Table], target: Path) -> None:
     """Write the cells of a text to a Parquet file, a block at a time."""
+    writer = None
     try:
-        with whole_file(target) as file:
-            writer = None
-            for batch in batches:
-                writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
-                writer.write_table(batch, row_group_size=_GROUP_ROWS)
-            if writer is None:
-                raise ValueError(f"{path} holds no rows.")
-            writer.close()
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} cannot be read: {str(error).splitlines()[0].rstrip('.')}."
-        ) from error
+        with whole_file(target, force=True, like=[path]) as file:
+            try:
+                for batch in batches:
+                    writer = writer or parquet.ParquetWriter(file, batch.schema, compression="zstd")
+                    if len(batch):
+                        writer.write_table(batch, row_group_size=_GROUP_ROWS)
+                if writer is None:
+                    raise ValueError(f"{path} holds no rows.")
+            finally:
+                if writer is not None:  # later it would write to a file that is closed
+                    writer.close()
+    except pa.ArrowException as error:
+        raise _unreadable(path, error) from error
+
+
+class _WithEnd(io.RawIOBase):
+    """The bytes of a text, unpacked, and a last record after them that shows whether a quotation mark is open."""
+
+    def __init__(self, path: Path, end: bytes) -> None:
+        self._blocks = _blocks(path)
+        self._end = end
+        self._left = b""
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes."""
+        while not self._left:
+            block = next(self._blocks, None)
+            if block is None:
+                if not self._end:
+                    return 0
+                block, self._end = self._end, b""
+            self._left = block
+        size = min(len(buffer), len(self._left))
+        buffer[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size
 
 
 def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table]:
+    """Yield the cells of a delimited text as they were written, at first none, so that the names are known."""
     names = tables.split_record(
         _head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter
     )
     check_once(names, path)
-    stream, texts = (
-        pa.input_stream(str(path), compression="detect"),
-        dict.fromkeys(names, pa.string()),
-    )
+    schema = pa.schema([(name, pa.string()) for name in names])
+    yield schema.empty_table()
+    end = secrets.token_hex(16)
+    last_record = f"\n{end}{delimiter * (len(names) - 1)}\n".encode(encoding)
+    stream = io.BufferedReader(_WithEnd(path, last_record), _BLOCK)
     read = csv.ReadOptions(block_size=_BLOCK, encoding=encoding)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    convert = csv.ConvertOptions(column_types=texts, null_values=[""], strings_can_be_null=True)
-    yield from (
-        pa.Table.from_batches([batch]) for batch in csv.open_csv(stream, read, parse, convert)
-    )
+    convert = csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True)
+    held = (
+        schema.empty_table()
+    )  # one batch is held back, since the last row of all is not one of the text
+    try:
+        for batch in csv.open_csv(stream, read, parse, convert):
+            if batch.num_rows:
+                yield held
+                held = pa.Table.from_batches([batch]).cast(schema)
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise _unreadable(path, error) from error
+    if held[0][-1].as_py() != end:
+        raise ValueError(f"{path} ends inside a quoted field: close the last quotation mark.")
+    yield held[:-1]
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
@@ -326,21 +464,31 @@ def _json_batches(path: Path) -> Iterator[pa.Table]:
 
 def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
     names: list[str] = []
-    with pa.input_stream(str(path), compression="detect") as stream:
-        for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8-sig"), start=1):
-            if not line.strip():
-                continue
-            try:
-                row = tables.json_object(line, number)
-            except ValueError as error:
-                raise ValueError(f"{path} {error}.") from None
-            names = names or list(row)
-            new = [name for name in row if name not in names]
-            if new:
-                what = f"a new key, {new[0]!r}, in line {number}"
-                raise ValueError(f"{path} has {what}: give it in the first line too.")
-            texts = {name: None if row.get(name) is None else str(row[name]) for name in names}
-            yield {**texts, LINE: line.rstrip("\r\n")}
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = tables.json_object(line, number)
+        except ValueError as error:
+            raise ValueError(f"{path} {error}.") from None
+        names = names or list(row)
+        new = [name for name in row if name not in names]
+        if new:
+            what = f"a new key, {new[0]!r}, in line {number}"
+            raise ValueError(f"{path} has {what}: give it in the first line too.")
+        texts = {name: None if row.get(name) is None else str(row[name]) for name in names}
+        yield {**texts, LINE: line.rstrip("\r\n")}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text in UTF-8, or raise a ValueError that names the file."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            yield from io.TextIOWrapper(stream, encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} cannot be read: it is not UTF-8.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
 
 
 class PartWriter:
