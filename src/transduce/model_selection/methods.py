@@ -217,9 +217,10 @@ def _clip() -> Any:
 def _scaled(case: Case, *steps: Any) -> Any:
     """Return steps, after a first one that gives features standard deviation 1 among the rows they are fitted to."""
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    steps = (StandardScaler(), *steps) if case.standardize else steps
+    from transduce.model_selection.feature_scaler import FeatureScaler
+
+    steps = (FeatureScaler(), *steps) if case.standardize else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 

@@ -260,7 +260,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     fit_intercept : bool, default=True
         Whether to add an unpenalised constant.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     residual : {"auto", "plain", "deleted", "studentized"}, default="auto"
         What is compared: residuals, leave-one-out residuals, or what lies halfway between them. ``"auto"`` is
         ``"plain"`` with one setting and ``"studentized"`` where settings are chosen.

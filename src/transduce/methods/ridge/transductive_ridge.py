@@ -516,7 +516,8 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
         Nothing ``n x n`` is formed.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     max_memory_mb : float, default=2048
         With centres: a design matrix (all rows by centres) larger than this is computed in blocks, again and again,
         rather than stored.

@@ -1,0 +1,28 @@
+"""A step of pipelines that gives features standard deviation 1, whatever a few far rows hold."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from transduce.core.scaling import FARTHEST, moments_without_far_rows
+
+
+class FeatureScaler(StandardScaler):
+    """scikit-learn's StandardScaler; but where a few rows are far from all others, they do not set the scale."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take mean and standard deviation of every feature of rows (n, d)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            super().fit(X, y, sample_weight)
+        rows = np.asarray(X, dtype=float)
+        self.mean_, self.scale_ = moments_without_far_rows(rows, self.mean_, self.scale_)
+        return self
+
+    def transform(self, X: Any, copy: bool | None = None) -> Any:
+        """Return the scaled rows (n, d)."""
+        with np.errstate(over="ignore"):
+            scaled = super().transform(X, copy)
+        return np.clip(scaled, -FARTHEST, FARTHEST)
