@@ -11,10 +11,10 @@ import pandas as pd
 from scipy import linalg, sparse
 from scipy.optimize import brentq
 from scipy.stats import mannwhitneyu, norm, rankdata
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
 from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.types import AnyArray, Array, Mask

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 from scipy.special import softmax
-from sklearn.utils import check_random_state
 
+from transduce.core.checks import check_random_state
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes

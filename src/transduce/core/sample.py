@@ -104,7 +104,12 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         mask = np.ma.getmaskarray(y)
         y = np.ma.getdata(y).astype(object)
         y[mask] = None
-    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    try:
+        array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            "y holds lists of different lengths: give one label for each row, NaN or None where the answer is wanted."
+        ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(
             list(y), dtype=object
@@ -179,7 +184,7 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
         return "classification"
     try:
         numbers = sample.y[sample.labelled].astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return "classification"
     if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
         return "classification"

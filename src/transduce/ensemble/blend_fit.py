@@ -591,7 +591,7 @@ def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
         numbers = (
             np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.empty(0)
     proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
     if not proper or numbers.sum() == 0.0:

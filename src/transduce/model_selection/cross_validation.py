@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
@@ -105,7 +106,7 @@ def _read_pair(pair: Any, n: int) -> Fold:
     """Return a fold as two arrays of positions, checked."""
     try:
         visible, hidden = (np.asarray(part) for part in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "cv must hold pairs: positions of visible rows and of hidden rows."
         ) from None
@@ -339,7 +340,7 @@ def judge_each(
     for reply in replies:
         try:
             results.append(judge(problem, folds, reply, scorers))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             results.append(error)
     return results
 
@@ -468,7 +469,7 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
         return make_scorer(log_loss, greater_is_better=False, **of)
     try:
         return check_scoring(scoring=scoring)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             "scoring must be the name of a score, as sklearn.metrics.get_scorer_names() lists them, or a scorer: a "
             "function of (estimator, X, y) such as sklearn.metrics.make_scorer makes of a metric; got "
@@ -488,7 +489,7 @@ def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> 
     except AttributeError as error:
         why = f"needs more than the answers have, such as probabilities: {error}"
         raise ValueError(f"The score {name!r} {why}") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"The score {name!r} cannot be computed: {error}") from error
     if not np.isfinite(score):
         raise ValueError(

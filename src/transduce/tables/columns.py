@@ -113,7 +113,7 @@ class Target:
         if self.spelling.whole:
             try:
                 label = int(float(cell))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 label = str(cell)
         return self.spelling.classes.get(label, label)
 
@@ -322,7 +322,7 @@ def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
 def _numbers(name: Any, labels: AnyArray, missing: Mask) -> Array:
     try:
         amounts = np.where(missing, np.nan, labels).astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         said = f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number"
         raise ValueError(
             f"{said}: ask for classes with {option('task', 'classification')}."

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer, Regions
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import CHANCE, Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.sample import PartlyLabelled

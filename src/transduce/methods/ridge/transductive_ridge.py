@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds

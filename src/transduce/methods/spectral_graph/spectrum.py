@@ -23,10 +23,10 @@ from numba import njit
 from scipy.linalg import eigh, qr, svd
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import arrays, checks
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads, n_threads, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
@@ -202,7 +202,7 @@ def check_graph(A: Any) -> sp.csr_array:
     """Return an adjacency matrix in compressed sparse rows and double precision, its diagonal 0."""
     try:
         A = sp.csr_array(A, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
         ) from error
