@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.brute import far_numbers
 from transduce.core.scaling import Scaling, far_rows, fit_temperature
-from transduce.model_selection.feature_scaler import FeatureScaler
+from transduce.model_selection.linear import FeatureScaler
 
 seeds = st.integers(0, 2**32 - 1)
 

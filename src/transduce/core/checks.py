@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any
 
 import numpy as np
 
 from transduce.core.types import Array
 from transduce.core.words import quoted
+
+
+class WrongTypeError(TypeError, ValueError):
+    """What was given is of a type that cannot be used: a TypeError to Python, and a ValueError like every refusal."""
+
+
+def check_type(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
+    """Raise an error that says what is allowed unless a value is of a type."""
+    if not isinstance(value, kind):
+        raise WrongTypeError(f"{name} must be {allowed}; got {quoted(value)}.")
+
+
+def check_path(name: str, value: Any) -> None:
+    """Raise an error unless a value can be the path of a file or folder."""
+    check_type(name, value, (str, os.PathLike), "the path of a file or folder, as text or a Path")
 
 
 def is_number(value: Any) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,10 @@ class PartlyLabelled:
 
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`, or `index`.
         """
+        if not getattr(X, "shape", ()):
+            raise checks.WrongTypeError(
+                f"X must be an array with one line for each row; got {quoted(X)}."
+            )
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:
             said = f"X has {X.shape[0]} rows but y has {len(values)} labels"

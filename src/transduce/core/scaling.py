@@ -26,6 +26,7 @@ FAR = 20.0
 MANY_ROWS = 300
 SUSPECT = 5.0
 ROBUST = 1.4826  # times the median deviation is the standard deviation of normal numbers
+LARGEST_SQUARED = 1e120  # numbers up to here are squared and summed without a thought
 FARTHEST = 1e100  # scaled features end here, so that their squares are finite
 
 
@@ -37,6 +38,17 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
     size = np.where(equal, 1.0, size)
     spread = size * np.sqrt(np.mean(((y_l - mean) / size) ** 2, axis=0))
     return mean[()], np.where(equal, 1.0, spread)[()]
+
+
+def square_unit(*amounts: Array) -> float:
+    """Return by what to divide numbers so that their squares are finite and not all 0: 1, unless they are extreme.
+
+    >>> square_unit(np.array([2.0, -3.0])), square_unit(np.array([2e200, -3e200]))
+    (1.0, 3e+200)
+    """
+    largest = max(arrays.farthest(np.asarray(numbers, dtype=float)) for numbers in amounts)
+    ordinary = 1.0 / LARGEST_SQUARED <= largest <= LARGEST_SQUARED
+    return largest if largest > 0.0 and np.isfinite(largest) and not ordinary else 1.0
 
 
 @dataclass(frozen=True)

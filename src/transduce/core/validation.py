@@ -19,15 +19,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from transduce.core import arrays
+from transduce.core.checks import WrongTypeError
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
+from transduce.core.scaling import square_unit
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted, quoted
+from transduce.core.words import quoted
 
 FEW_CLASSES = 20  # so few are quicker compared one after the other than looked up row by row
 LONG_TEXT = 1000  # characters of a class label beyond which arrays of text take too much memory
 LARGEST_FLOAT = int(np.finfo(float).max)
 LARGEST_LABEL = 1e300
-LARGEST_SQUARED = 1e120  # numbers up to here are squared and summed without a thought
 _TOO_LARGE = "The labels are too large for double precision: divide them by a constant first."
 _INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
 
@@ -61,10 +62,6 @@ def read_rows(
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise _in_words(error, X, getattr(estimator, "kernel", None) == "precomputed") from error
-
-
-class WrongTypeError(TypeError, ValueError):
-    """Features of a type that is no number: a TypeError, as scikit-learn wants it, and a ValueError as all others."""
 
 
 def check_unique_names(X: Any) -> None:
@@ -154,7 +151,7 @@ def _read_foreign(X: Any) -> Any:
 
 def _explain(X: Any, precomputed: bool) -> Exception | None:
     """Return an error in one sentence for the usual faults of features, found by looking at them; None for others."""
-    if _columns(X, _is_complex):
+    if _columns(X, is_complex):
         return ValueError("Complex data not supported: features must be real numbers.")
     text = _columns(X, _is_text)
     if text:
@@ -170,9 +167,9 @@ def _explain(X: Any, precomputed: bool) -> Exception | None:
             f"X must be numbers, but {odd} holds objects of the type {kind}: turn them into numbers first; each "
             "argument must be one, or a string that spells a number."
         )
-    if _columns(X, _is_too_large):
+    if _columns(X, is_too_large):
         return ValueError(
-            f"Input X contains a number too large for double precision in {_columns(X, _is_too_large)}: divide the "
+            f"Input X contains a number too large for double precision in {_columns(X, is_too_large)}: divide the "
             "column by a constant first, or make that cell missing."
         )
     for what, bad in (("NaN", pd.isna), ("infinity", _is_infinite)):
@@ -189,7 +186,8 @@ def _explain(X: Any, precomputed: bool) -> Exception | None:
     return None
 
 
-def _is_complex(column: Any) -> bool:
+def is_complex(column: Any) -> bool:
+    """Return whether a cell is a complex number."""
     values = np.asarray(column)
     if values.dtype == object:
         return any(isinstance(cell, complex | np.complexfloating) for cell in values.ravel())
@@ -206,7 +204,7 @@ def _odd_cell(column: Any) -> Any:
     return next((cell for cell in cells if not isinstance(cell, is_plain)), None)
 
 
-def _is_too_large(column: Any) -> bool:
+def is_too_large(column: Any) -> bool:
     """Return whether a whole number is beyond what a float can hold."""
     values = np.asarray(column)
     if values.dtype != object:
@@ -379,7 +377,7 @@ def _is_shuffled(one: Any, other: Any) -> bool:
 def numeric_labels(sample: PartlyLabelled) -> Array:
     """Return the labels of the labelled rows as finite numbers, shape (l,) or (l, c)."""
     labels = sample.y[sample.labelled]
-    if _is_complex(labels):
+    if is_complex(labels):
         raise ValueError("Complex data not supported: labels must be real numbers.")
     try:
         values = labels.astype(float)
@@ -442,14 +440,14 @@ def _plain_classes(labels: AnyArray) -> AnyArray:
     is_text = [isinstance(label, str) for label in labels]
     if any(is_text) and not all(is_text):
         raise ValueError("y mixes text with other labels: make all class labels of one type.")
-    halved = next((label for label in labels if isinstance(label, str) and _is_halved(label)), None)
+    halved = next((label for label in labels if isinstance(label, str) and is_halved(label)), None)
     if halved is not None:
         raise ValueError(
             f"The class label {quoted(halved)} holds half of a character, which no file can hold: write it anew."
         )
     plain = numbers.Real | np.bool_ | str
     odd = next((label for label in labels if not isinstance(label, plain)), None)
-    too_large = next((label for label in labels if _is_too_large(np.array([label], object))), None)
+    too_large = next((label for label in labels if is_too_large(np.array([label], object))), None)
     if odd is not None or too_large is not None:
         shown = quoted(too_large if odd is None else odd)
         said = f"Class labels must be text, numbers or booleans, but y holds {shown}"
@@ -457,18 +455,18 @@ def _plain_classes(labels: AnyArray) -> AnyArray:
     return text_array(labels.tolist())
 
 
-def _is_halved(text: str) -> bool:
+def is_halved(text: str) -> bool:
     """Return whether a text holds a surrogate, which is half of a character."""
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def text_array(values: list[Any]) -> AnyArray:
-    """Return labels of one type as an array; texts as objects where an array of text would not do.
+    r"""Return labels of one type as an array; texts as objects where an array of text would not do.
 
     Such an array drops a NUL at the end of a text, and has room for the longest text in every cell.
 
-    >>> text_array(["a", "a\\0"])
-    array(['a', 'a\\x00'], dtype=object)
+    >>> text_array(["a", "a\0"])
+    array(['a', 'a\x00'], dtype=object)
     """
     unfit = (isinstance(one, str) and (one[-1:] == "\0" or len(one) > LONG_TEXT) for one in values)
     if not any(unfit):
@@ -517,12 +515,9 @@ class Transducer(BaseEstimator):
         rows, labels = self._with_label(X, y)
         answers = self.predict(rows)
         if self.answer_.classes is None:
-            labels = labels.astype(float)
-            # Squares of labels beyond 1e154 are infinite, and a share of a sum of squares has no unit.
-            unit = max(arrays.farthest(labels), arrays.farthest(arrays.to_numpy(answers)))
-            if unit > LARGEST_SQUARED or 0.0 < unit < 1.0 / LARGEST_SQUARED:
-                labels, answers = labels / unit, answers / unit
-            return float(r2_score(labels, answers, sample_weight=sample_weight))
+            labels, answers = labels.astype(float), arrays.to_numpy(answers)
+            unit = square_unit(labels, answers)
+            return float(r2_score(labels / unit, answers / unit, sample_weight=sample_weight))
         right = class_codes(labels, self.classes_) == class_codes(answers, self.classes_)
         return float(np.average(right, weights=sample_weight))
 

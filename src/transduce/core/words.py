@@ -95,12 +95,18 @@ def quoted(value: Any, most: int = LONGEST_SHOWN) -> str:
     'aaaaaaaaa…' 2.5
     """
     if isinstance(value, str):
-        return repr(shortened(value, most))
+        return repr(shortened(str(value), most))
     if isinstance(value, int) and value.bit_length() > 4 * most:
         return f"a whole number of {value.bit_length():,} bits"
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         return quoted(value.item(), most)  # a number of numpy, without the name of its type
     return shortened(" ".join(repr(value).split()), most)
+
+
+def in_a_sentence(error: BaseException) -> str:
+    """Return the first line of an error's message, or its name if it has none."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return shortened(first, LONGEST_MESSAGE) or type(error).__name__
 
 
 def percent(share: float) -> str:

@@ -18,9 +18,10 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.answer import STATUSES
+from transduce.core.checks import WrongTypeError, check_path
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
-from transduce.core.words import OptionError, option
+from transduce.core.words import OptionError, option, quoted
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.options import Options
@@ -181,6 +182,16 @@ def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
     return digest.hexdigest()
 
 
+def _check_arguments(table: Any, out: Any, runner: Any) -> None:
+    """Raise an error that says what to give instead, before anything is written."""
+    check_path("table", table)
+    check_path("out", out)
+    if runner is not None and not hasattr(runner, "map"):
+        raise WrongTypeError(
+            f"runner must be LocalRunner(), what cluster_runner returns, or None; got {quoted(runner)}."
+        )
+
+
 def fill_folder(
     table: str,
     target: Any,
@@ -226,6 +237,7 @@ def fill_folder(
     ...     fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge").frame.parts
     ['part-00000-houses.parquet']
     """
+    _check_arguments(table, out, runner)
     read, folder = Options.read(options, questions=True), Path(out)
     read.check_sampled()
     runner = runner or LocalRunner(read.n_jobs)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pyarrow import parquet
 
+from transduce.core.checks import check_path
 from transduce.core.guarantee import Limits
 from transduce.core.safe_files import whole_file
 from transduce.filling.engine import fit_fill
@@ -112,6 +113,7 @@ def load(path: str | Path) -> FittedFill:
     Traceback (most recent call last):
     FileNotFoundError: There is no file nothing.transduce.
     """
+    check_path("path", path)
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     try:

@@ -19,6 +19,7 @@ from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
+from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.machine import Machine, find_regions
@@ -509,7 +510,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         if np.any(ranks == 0) and p.shape[0]:
             rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
             if self._conditional:
-                which = f" of class {self.classes_[rarest].item()!r}"
+                which = f" of class {quoted(self.classes_[rarest])}"
                 consequence = "that class is in every set"
             warn_level(confidence, int(sizes[rarest]), consequence, which)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.

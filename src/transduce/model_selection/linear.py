@@ -1,13 +1,14 @@
-"""A step of pipelines that gives features standard deviation 1, whatever a few far rows hold."""
+"""Linear regression and the scale of features, for tables with far rows and labels of any size."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
 
-from transduce.core.scaling import FARTHEST, moments_without_far_rows
+from transduce.core.scaling import FARTHEST, moments_without_far_rows, square_unit
 
 
 class FeatureScaler(StandardScaler):
@@ -26,3 +27,16 @@ class FeatureScaler(StandardScaler):
         with np.errstate(over="ignore"):
             scaled = super().transform(X, copy)
         return np.clip(scaled, -FARTHEST, FARTHEST)
+
+
+class PenalisedRegression(RidgeCV):
+    """scikit-learn's RidgeCV, which compares penalties by squared errors, also for labels too large to square."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the penalty and fit rows (n, d) to numbers (n,)."""
+        labels = np.asarray(y, dtype=float)
+        unit = square_unit(labels)
+        super().fit(X, labels / unit, sample_weight, **params)
+        self.coef_ = self.coef_ * unit
+        self.intercept_ = self.intercept_ * unit
+        return self
