@@ -45,14 +45,15 @@ SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 def score(task: str, folds: pd.DataFrame) -> float:
     """Return R², or the share of right answers, weighted; NaN if there is nothing to score."""
-    from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.metrics import r2_score
 
     if len(folds) < 2:
         return np.nan
     weights = folds.get("weight")
     if task == "classification":
-        pairs = [list(map(str, folds[name])) for name in ("true", "answered")]
-        return float(accuracy_score(*pairs, sample_weight=weights))
+        pairs = zip(folds["true"], folds["answered"], strict=True)
+        right = [str(true) == str(answered) for true, answered in pairs]
+        return float(np.average(right, weights=weights))
     true, answered = (folds[name].to_numpy(dtype=float) for name in ("true", "answered"))
     unit = square_unit(true, answered)
     return float(r2_score(true / unit, answered / unit, sample_weight=weights))
@@ -514,7 +515,8 @@ def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
     if fit.target.task == "regression":
         off = np.abs(true.astype(float) - answers.values.astype(float))
     else:
-        off = true.astype(str) != answers.values.astype(str)
+        pairs = zip(true.tolist(), answers.values.tolist(), strict=True)
+        off = np.array([str(label) != str(value) for label, value in pairs])
     return float(np.average(off, weights=fit.measure(answers.rows)))
 
 

@@ -546,7 +546,8 @@ def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
 
 def _paint_classes(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> None:
     values = np.array(["" if value is None else value for value in places["value"]], dtype=object)
-    names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
+    shown = np.array([*map(str, values[values != ""]), None], dtype=object)[:-1]
+    names, sizes = np.unique(shown, return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
     shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", OCHRE, VALUE, "#c2558f", "#4aa3b5"]
     for name, shade in zip(names[: len(shades)], shades, strict=False):

@@ -351,7 +351,7 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
     columns = (pairs["true"].tolist(), pairs["answered"].tolist())
     true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
     weights = _weights(pairs)
-    names, at = np.unique(true.astype(str), return_inverse=True)
+    names, at = np.unique(true, return_inverse=True)
     frequency = np.bincount(at, weights)
     right, most, commonest = (
         float(weights @ (true == answered)),
