@@ -867,3 +867,19 @@ def leaf_of(splits, row):
         if leaf == own and row[feature] > cut:
             leaf = number + 1
     return leaf
+
+
+# ------------------------------------------------------------------------------------------- scale of features
+
+
+def far_numbers(column):
+    """Return which numbers are far from the others, by the definition, one after the other."""
+    n = len(column)
+    middle = np.median(column)
+    apart = sorted(abs(x - middle) for x in column if abs(x - middle) > 1e-12 * abs(middle))
+    if len(apart) < 2:
+        return np.zeros(n, dtype=bool)
+    lower_median = apart[(len(apart) - 1) // 2]
+    far = np.array([abs(x - middle) > 20 * 1.4826 * lower_median for x in column])
+    a_few = max(1, min(3, n // 20), n // 100)
+    return far if sum(far) <= a_few else np.zeros(n, dtype=bool)

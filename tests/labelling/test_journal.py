@@ -56,9 +56,10 @@ def test_what_is_written_is_read(tmp_path):
 def test_every_decision_names_row_label_mode_chance_counts_table_and_seed(tmp_path):
     lines = written(tmp_path / "j.jsonl", *EVENTS).read_text(encoding="utf-8").splitlines()
     first = json.loads(lines[1])
+    assert isinstance(first.pop("check"), int)
     assert first == {
         "kind": "answer", "row": 3, "label": "yes", "mode": "find", "random": False, "unlabelled": 9, "hits": 0,
-        "time": "2026-01-01T00:00:00Z", "table": "0" * 16, "seed": 7,
+        "time": "2026-01-01T00:00:00Z", "table": "0" * 16, "seed": 7, "place": 1,
     }  # fmt: skip
     assert json.loads(lines[2])["random"] is True
     assert json.loads(lines[0])["digest"] == "0" * 64

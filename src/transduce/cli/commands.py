@@ -188,7 +188,7 @@ def read_size(text: str) -> float:
     found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
     try:
         return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[2]]  # type: ignore[index]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.") from None
 
 

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from transduce.core.computing import show_progress, stage
-from transduce.core.words import OptionError, in_shell, options_spelled
+from transduce.core.words import (
+    LONGEST_MESSAGE,
+    OptionError,
+    in_shell,
+    options_spelled,
+    shortened,
+)
 from transduce.model_selection.methods import MEMBERS
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     from transduce.filling.result import FillResult
     from transduce.model_selection.cross_validation import MethodChoice
 
+LONGEST_CELL = 80  # characters of a cell of a table
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
@@ -106,13 +113,15 @@ def refusals() -> Iterator[None]:
 
 
 def _refuse(sentence: str, code: int) -> None:
-    typer.echo(f"transduce: {sentence}", err=True)
+    """End with a sentence, in one line: what a cell holds may have several."""
+    line = " ".join(shortened(sentence, LONGEST_MESSAGE).splitlines())
+    typer.echo(f"transduce: {line}", err=True)
     raise typer.Exit(code) from None
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print a line, as it is."""
-    typer.echo(text, err=err)
+    """Print a line, as it is; one that a label of a megabyte has made too long is cut."""
+    typer.echo(shortened(text, LONGEST_MESSAGE), err=err)
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -122,6 +131,7 @@ def tell(text: str, *, err: bool = False) -> None:
     width = min(shutil.get_terminal_size().columns, 100)
     indent = "  " if text.startswith("- ") else ""
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    text = shortened(text, LONGEST_MESSAGE)
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 
@@ -131,7 +141,8 @@ def show_result(
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
     source = f"{result.source.name}: " if result.source.name else ""
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
-    count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
+    target = shortened(str(result.target))
+    count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{target}'"
     names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
     how = names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
     first = f"{source}{count} filled ({result.labels.kind}, {how})."
@@ -189,10 +200,13 @@ def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = Fal
     table = RichTable(title=title, title_justify="left")
     for name in frame.columns:
         number = pd.api.types.is_numeric_dtype(frame[name])
-        words = [word for cell in (name, *map(_cell, frame[name])) for word in str(cell).split()]
+        cells = (shortened(str(name), LONGEST_CELL), *map(_cell, frame[name]))
+        words = [word for cell in cells for word in cell.split()]
         least = min(max(map(len, words), default=1), MOST_UNBROKEN)
         side: Any = "right" if number else "left"
-        table.add_column(Text(str(name)), justify=side, overflow="fold", min_width=least)
+        table.add_column(
+            Text(shortened(str(name), LONGEST_CELL)), justify=side, overflow="fold", min_width=least
+        )
     for row in frame.itertuples(index=False):
         table.add_row(*(Text(_cell(value)) for value in row))
     Console(stderr=err).print(table)
@@ -203,7 +217,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    return str(value).removesuffix(" 00:00:00")
+    return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
 
 
 def called(member: str) -> str:

@@ -22,7 +22,7 @@ from transduce.conformal.exchangeability import (
 from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import OptionError, counted, option, percent
+from transduce.core.words import OptionError, counted, option, percent, quoted
 from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.cross_validation import with_group_folds
 from transduce.tables.columns import read_marks
@@ -30,6 +30,9 @@ from transduce.tables.columns import read_marks
 Random = np.random.RandomState
 
 # ------------------------------------------------------------------------------------------------- designs
+
+
+MOST_SENSITIVITY = 1e6  # beyond, no number of labels would do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,12 @@ class Design:
     def __post_init__(self) -> None:
         if self.sensitivity != 1.0:
             checks.check_factor("sensitivity", self.sensitivity)
+            checks.check_positive("sensitivity", self.sensitivity, most=MOST_SENSITIVITY)
+        for name in ("rows", "probability", "groups"):
+            if getattr(self, name, "not a field") is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs {name}: the name of a column, or a value for each row."
+                )
 
     # ---- what the user said
 
@@ -547,11 +556,11 @@ class ByClass(Design):
         names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
         lost = [name for name in names if name not in by_name]
         if lost:
-            lack = f"The shares lack class {lost[0]!r}"
+            lack = f"The shares lack class {quoted(lost[0])}"
             raise ValueError(f"{lack}: give its share among the unlabelled rows too.")
         more = [name for name, share in by_name.items() if name not in names and share > 0.0]
         if more:
-            why = f"{more[0]!r} has a share, and no label is of that class"
+            why = f"{quoted(more[0])} has a share, and no label is of that class"
             raise ValueError(f"{why}: correct its name, or label some of its rows.")
         return np.array([by_name[name] for name in names])
 
@@ -578,12 +587,12 @@ def read_shares(shares: Any) -> dict[Any, float]:
     """Return shares of classes, which sum to 1; raise a ValueError that says what to correct."""
     if not isinstance(shares, Mapping) or not shares:
         raise ValueError(
-            f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {shares!r}."
+            f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {quoted(shares)}."
         )
     for name, share in shares.items():
         if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
             raise ValueError(
-                f"The share of class {name!r} must be a number from 0 to 1; got {share!r}."
+                f"The share of class {quoted(name)} must be a number from 0 to 1; got {quoted(share)}."
             )
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
@@ -608,7 +617,7 @@ def read_design(labels: Any, missing: Mask) -> Design:
         known = (
             "Chance(), Drawn(rows), Sampled(probability), Grouped(groups), ByClass() or Estimated()"
         )
-        raise ValueError(f"labels says how the labels came about: {known}; got {labels!r}.")
+        raise ValueError(f"labels says how the labels came about: {known}; got {quoted(labels)}.")
     return design.read(missing)
 
 
@@ -643,7 +652,7 @@ class _Cells:
             if frame is None:
                 what = f"give an array with a value for each of the {n} rows"
                 raise ValueError(
-                    f"{name}={value!r} names a column, and there is no table here: {what}."
+                    f"{name}={quoted(value)} names a column, and there is no table here: {what}."
                 )
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
@@ -658,7 +667,7 @@ class _Cells:
     def at(self, number: int) -> str:
         """Return a cell in words."""
         cell = self.cells.iloc[number]
-        return "nothing" if pd.isna(cell) else repr(_plain(cell))
+        return "nothing" if pd.isna(cell) else quoted(_plain(cell))
 
     def __str__(self) -> str:
         return f"{self.kind.capitalize()} {self.name!r}"
@@ -850,9 +859,9 @@ def read_number(calibration: Any, n_labelled: int) -> int:
         allowed = (
             "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
         )
-        raise ValueError(f"calibration must be {allowed}; got {calibration!r}.")
+        raise ValueError(f"calibration must be {allowed}; got {quoted(calibration)}.")
     if not 1 <= number < n_labelled:
-        holds = f"calibration={calibration!r} holds out {number} of {n_labelled} labels"
+        holds = f"calibration={quoted(calibration)} holds out {number} of {n_labelled} labels"
         raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
     return number
 

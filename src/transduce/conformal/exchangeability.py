@@ -11,13 +11,14 @@ import pandas as pd
 from scipy import linalg, sparse
 from scipy.optimize import brentq
 from scipy.stats import mannwhitneyu, norm, rankdata
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
 from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import quoted
 
 N_FOLDS = 5
 N_TREES = 60
@@ -416,7 +417,7 @@ def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
     if np.isnan(values[~missing]).any():
         texts = column.astype(str).to_numpy()
         common = pd.Series(texts[~missing]).value_counts().index[:MOST_LEVELS]
-        parts = [(f"{name} is {level!r}", (texts == level).astype(float)) for level in common]
+        parts = [(f"{name} is {quoted(level)}", (texts == level).astype(float)) for level in common]
     else:
         middle = float(np.median(values[~missing])) if not missing.all() else 0.0
         parts = [(name, np.where(missing, middle, values))]
@@ -440,7 +441,7 @@ def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
         words = CountVectorizer(max_features=MOST_WORDS, binary=True).fit(texts)
     except ValueError:  # no words at all
         return np.zeros((len(texts), 0)), []
-    names = [f"the word {word!r}" for word in words.get_feature_names_out()]
+    names = [f"the word {quoted(word)}" for word in words.get_feature_names_out()]
     return _varying(words.transform(texts).toarray().astype(float), names)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from transduce.conformal.calibrated import CalibratedTable, table_outside
 from transduce.conformal.designs import Design, Weights, read_design
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import Law
 from transduce.conformal.scores import Scoring
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import ESTIMATE, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent

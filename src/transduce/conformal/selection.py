@@ -15,7 +15,7 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
-from transduce.core.words import counted
+from transduce.core.words import counted, quoted
 from transduce.model_selection.ask import Reply
 
 # What labels are to be like: what a mistake is, in words; how much unlabelled and calibration rows look like rows that
@@ -53,9 +53,11 @@ def read_goal(
     assert table.classes is not None
     code = int(class_codes(np.asarray([label]), table.classes)[0])
     if code < 0:
-        raise ValueError(f"label={label!r} is none of the classes {table.classes.tolist()}.")
+        raise ValueError(
+            f"label={quoted(label)} is none of the classes {quoted(table.classes.tolist())}."
+        )
     looks = [-table.scoring.measure(reply)[:, code] for reply in replies]
-    return f"class is not {label!r}", looks, labels == code
+    return f"class is not {quoted(label)}", looks, labels == code
 
 
 def _check_goal(

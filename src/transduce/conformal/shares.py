@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 from scipy.special import softmax
-from sklearn.utils import check_random_state
 
+from transduce.core.checks import check_random_state
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
-from transduce.core.words import counted
+from transduce.core.words import counted, quoted
 from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step
 from transduce.model_selection.cross_validation import ask_folds, read_folds
 
@@ -108,7 +108,7 @@ class ClassShares:
             ends = ""
             if self.lower is not None and self.upper is not None:
                 ends = f" ({100 * self.lower[k]:.0f} to {100 * self.upper[k]:.0f} %)"
-            said.append(f"{100 * self.shares[k]:.3g} % {str(self.classes[k])!r}{ends}")
+            said.append(f"{100 * self.shares[k]:.3g} % {quoted(str(self.classes[k]))}{ends}")
         left = len(order) - MOST_SAID
         more = f", and {counted(left, 'more class', 'more classes')}" if left > 0 else ""
         if self.given:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +23,7 @@ from transduce.conformal.selection import Selection, read_goal, select_rows
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask

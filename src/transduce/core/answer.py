@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -77,7 +77,10 @@ class Regions:
     @classmethod
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:
         """Return the rows of several `Regions`, one after another."""
+        checks.check_type("parts", parts, Iterable, "a list of Regions")
         parts = list(parts) or [cls.from_pieces([])]
+        for part in parts:
+            checks.check_type("Each part", part, Regions, "Regions")
         counts = np.concatenate([part.n_pieces for part in parts])
         pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))

@@ -198,6 +198,14 @@ def largest(array: Any) -> float:
     return float(namespace(array).max(array)) if array.shape[0] else 0.0
 
 
+def farthest(array: Any) -> float:
+    """Return the largest distance from 0 of some numbers, without a copy of them; 0 if there are none."""
+    if 0 in array.shape:
+        return 0.0
+    xp = namespace(array)
+    return max(float(xp.max(array)), -float(xp.min(array)))
+
+
 def diagonal(A: Any) -> Any:
     """Return the diagonal of a square matrix."""
     return namespace(A).linalg.diagonal(A)

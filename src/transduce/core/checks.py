@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import numbers
+import os
 from typing import Any
 
 import numpy as np
 
 from transduce.core.types import Array
+from transduce.core.words import quoted
+
+
+class WrongTypeError(TypeError, ValueError):
+    """What was given is of a type that cannot be used: a TypeError to Python, and a ValueError like every refusal."""
+
+
+def check_type(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
+    """Raise an error that says what is allowed unless a value is of a type."""
+    if not isinstance(value, kind):
+        raise WrongTypeError(f"{name} must be {allowed}; got {quoted(value)}.")
+
+
+def check_path(name: str, value: Any) -> None:
+    """Raise an error unless a value can be the path of a file or folder."""
+    check_type(name, value, (str, os.PathLike), "the path of a file or folder, as text or a Path")
 
 
 def is_number(value: Any) -> bool:
@@ -15,32 +32,73 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def as_float(value: Any) -> float:
+    """Return a real number as a float, infinite where it is too large for one.
+
+    >>> as_float(10**400)
+    inf
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
+LARGEST_WHOLE = 2**63 - 1  # that an array can hold
+
+
+def check_random_state(value: Any) -> np.random.RandomState:
+    """Return the random numbers that a seed stands for, or raise a ValueError that says what it must be.
+
+    As scikit-learn's function of this name: None is numpy's own generator, a RandomState stays as it is.
+
+    >>> check_random_state(0).randint(10)
+    5
+    """
+    if value is None or value is np.random:
+        return np.random.mtrand._rand
+    if isinstance(value, np.random.RandomState):
+        return value
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not 0 <= int(value) <= LARGEST_SEED:
+        raise ValueError(
+            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; got "
+            f"{quoted(value)}."
+        )
+    return np.random.RandomState(int(value))
+
+
 def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
-    if not is_number(value) or not 0.0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number; got {value!r}.")
-    if not least <= float(value) <= most:
-        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value!r}.")
-    return float(value)
+    if not is_number(value) or not 0.0 < as_float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
+    if not least <= as_float(value) <= most:
+        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {quoted(value)}.")
+    return as_float(value)
 
 
 def check_factor(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a number from 1 on."""
     if check_positive(name, value) < 1.0:
-        raise ValueError(f"{name} must be a factor from 1 on, for example 1.5; got {value!r}.")
+        raise ValueError(
+            f"{name} must be a factor from 1 on, for example 1.5; got {quoted(value)}."
+        )
 
 
 def check_not_negative(name: str, value: Any, allowed: str) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
-    if not is_number(value) or not float(value) >= 0.0:
-        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
-    return float(value)
+    if not is_number(value) or not as_float(value) >= 0.0:
+        raise ValueError(f"{name} must be {allowed}; got {quoted(value)}.")
+    return as_float(value)
 
 
-def check_whole(name: str, value: Any, *, least: int) -> None:
-    """Raise a ValueError unless a setting is a whole number, no smaller than `least`."""
+def check_whole(name: str, value: Any, *, least: int, most: int = LARGEST_WHOLE) -> None:
+    """Raise a ValueError unless a setting is a whole number within bounds, that an array can hold."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number from {least} on; got {value!r}.")
+        raise ValueError(f"{name} must be a whole number from {least} on; got {quoted(value)}.")
+    if int(value) > most:
+        raise ValueError(f"{name} must be at most {most}; got {quoted(value)}.")
 
 
 def check_jobs(value: Any) -> None:
@@ -48,32 +106,34 @@ def check_jobs(value: Any) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and (not whole or int(value) == 0):
         raise ValueError(
-            f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {value!r}."
+            f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {quoted(value)}."
         )
 
 
 def check_number(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is a finite number."""
-    if not is_number(value) or not np.isfinite(float(value)):
-        raise ValueError(f"{name} must be a number; got {value!r}.")
+    if not is_number(value) or not np.isfinite(as_float(value)):
+        raise ValueError(f"{name} must be a number; got {quoted(value)}.")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise a ValueError unless a setting is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False; got {value!r}.")
+        raise ValueError(f"{name} must be True or False; got {quoted(value)}.")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise a ValueError unless a setting is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {quoted(value)}."
+        )
 
 
 def check_list(name: str, value: Any) -> None:
     """Raise a ValueError if a setting is one name where it takes a list of them."""
     if isinstance(value, str):
-        raise ValueError(f"{name} takes a list of columns; got {value!r}.")
+        raise ValueError(f"{name} takes a list of columns; got {quoted(value)}.")
 
 
 def check_square(K: Array) -> None:
@@ -92,6 +152,6 @@ def check_square(K: Array) -> None:
 
 def check_share(name: str, value: Any) -> float:
     """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
-    if not is_number(value) or not 0.0 < float(value) < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
-    return float(value)
+    if not is_number(value) or not 0.0 < as_float(value) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {quoted(value)}.")
+    return as_float(value)

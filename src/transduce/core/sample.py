@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,10 @@ class PartlyLabelled:
 
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`, or `index`.
         """
+        if not getattr(X, "shape", ()):
+            raise checks.WrongTypeError(
+                f"X must be an array with one line for each row; got {quoted(X)}."
+            )
         values = label_array(y, columns=columns)
         if len(values) != X.shape[0]:
             said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
@@ -104,7 +109,12 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         mask = np.ma.getmaskarray(y)
         y = np.ma.getdata(y).astype(object)
         y[mask] = None
-    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    try:
+        array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            "y holds lists of different lengths: give one label for each row, NaN or None where the answer is wanted."
+        ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(
             list(y), dtype=object
@@ -179,7 +189,7 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
         return "classification"
     try:
         numbers = sample.y[sample.labelled].astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return "classification"
     if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
         return "classification"

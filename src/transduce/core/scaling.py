@@ -18,6 +18,16 @@ FEWEST_FOR_POWER = (
 POWER_PRIOR = 4.0
 # Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
 DRAWN_PRIOR = 0.25
+# A row is far in a feature if it lies so many robust deviations from the median. A few far rows, which may be slips of
+# the pen or marks such as 1e30, would set the scale of the feature for all others, so they have no part in it.
+FAR = 20.0
+# In tables of so many rows only a feature with a row beyond so many standard deviations is searched for far rows:
+# a hundredth of the rows, at 20 standard deviations of the others, is at 8 of all.
+MANY_ROWS = 300
+SUSPECT = 5.0
+ROBUST = 1.4826  # times the median deviation is the standard deviation of normal numbers
+LARGEST_SQUARED = 1e120  # numbers up to here are squared and summed without a thought
+FARTHEST = 1e100  # scaled features end here, so that their squares are finite
 
 
 def label_moments(y_l: Array) -> tuple[Any, Any]:
@@ -30,6 +40,17 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
     return mean[()], np.where(equal, 1.0, spread)[()]
 
 
+def square_unit(*amounts: Array) -> float:
+    """Return by what to divide numbers so that their squares are finite and not all 0: 1, unless they are extreme.
+
+    >>> square_unit(np.array([2.0, -3.0])), square_unit(np.array([2e200, -3e200]))
+    (1.0, 3e+200)
+    """
+    largest = max(arrays.farthest(np.asarray(numbers, dtype=float)) for numbers in amounts)
+    ordinary = 1.0 / LARGEST_SQUARED <= largest <= LARGEST_SQUARED
+    return largest if largest > 0.0 and np.isfinite(largest) and not ordinary else 1.0
+
+
 @dataclass(frozen=True)
 class Scaling:
     """Shift and scale of the features, from all rows; constant columns are dropped."""
@@ -40,8 +61,12 @@ class Scaling:
 
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
-        """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too."""
-        xp, (mean, scale) = arrays.namespace(X), _moments(X)
+        """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too.
+
+        Where a few rows lie far from all others in a column, it is the moments of the others.
+        """
+        xp = arrays.namespace(X)
+        mean, scale = moments_without_far_rows(X, *_moments(X))
         # Only a column of tiny spread can be constant; rounding of the mean cannot be told from spread.
         keep = np.ones(X.shape[1], dtype=bool)
         for column in map(int, np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))):
@@ -54,9 +79,64 @@ class Scaling:
         if not self.keep.any():
             return arrays.zeros((X.shape[0], 1), X)
         mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
-        scaled = (X if self.keep.all() else arrays.pick_columns(X, self.keep)) - mean
-        scaled /= scale
+        columns = X if self.keep.all() else arrays.pick_columns(X, self.keep)
+        with np.errstate(over="ignore"):
+            scaled = columns - mean
+            scaled /= scale
+        if arrays.farthest(scaled) > FARTHEST:
+            return arrays.namespace(X).clip(scaled, -FARTHEST, FARTHEST)
         return scaled
+
+
+def far_rows(column: Array) -> Mask:
+    """Return which numbers (n,) are far from all others: more than 20 robust deviations from the median.
+
+    The robust deviation is the median distance from the median, of the numbers that differ from it (in a column of many
+    zeros most do not), times 1.4826. None is far if these would be more than a hundredth of the numbers, or more than
+    one or two of a few: then they are a part of the distribution.
+
+    >>> far_rows(np.array([1.0, 2.0, 3.0, 4.0, 1e6]))
+    array([False, False, False, False,  True])
+    """
+    n = len(column)
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.median(column)
+        distance = np.abs(column - middle)
+    apart = np.sort(distance[distance > 1e-12 * abs(middle)])
+    nowhere = np.zeros(n, dtype=bool)
+    if len(apart) < 2:
+        return nowhere
+    deviation = ROBUST * apart[(len(apart) - 1) // 2]
+    far = distance > FAR * deviation
+    most = max(1, min(3, n // 20), n // 100)
+    return far if far.sum() <= most else nowhere
+
+
+def moments_without_far_rows(X: Any, mean: Any, scale: Any) -> tuple[Any, Any]:
+    """Return mean and scale of the columns, those of the other rows where a few are far."""
+    xp = arrays.namespace(X)
+    suspects = np.ones(X.shape[1], dtype=bool)
+    if X.shape[0] >= MANY_ROWS:
+        with np.errstate(over="ignore"):
+            reach = xp.maximum(xp.max(X, axis=0) - mean, mean - xp.min(X, axis=0))
+        suspects = arrays.to_numpy(~xp.isfinite(scale) | (reach > SUSPECT * scale))
+    means: dict[int, float] = {}
+    scales: dict[int, float] = {}
+    for number in map(int, np.flatnonzero(suspects)):
+        column = arrays.to_numpy(X[:, number])
+        far = far_rows(column)
+        if far.any():
+            own_mean, own_scale = _moments(column[~far][:, None])
+            means[number] = float(own_mean[0])
+            scales[number] = float(own_scale[0])
+    if not means:
+        return mean, scale
+    places = list(means)
+    new_mean = np.array(arrays.to_numpy(mean))
+    new_mean[places] = list(means.values())
+    new_scale = np.array(arrays.to_numpy(scale))
+    new_scale[places] = list(scales.values())
+    return arrays.beside(new_mean, X), arrays.beside(new_scale, X)
 
 
 def _moments(X: Any) -> tuple[Any, Any]:

@@ -75,6 +75,40 @@ def on_command_line() -> bool:
     return _SPELLING.get() is in_shell
 
 
+LONGEST_SHOWN = 60  # characters of a name, label or cell in a message
+LONGEST_MESSAGE = 4000  # characters of a message of many parts
+
+
+def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
+    """Return a text that is short enough to be shown, its end replaced by "…" where it is not.
+
+    >>> shortened("a label", 5), shortened("a label")
+    ('a la…', 'a label')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def quoted(value: Any, most: int = LONGEST_SHOWN) -> str:
+    """Return a name, label or cell as a message shows it: as Python writes it, in one line, and no longer than that.
+
+    >>> print(quoted("a" * 1000, 10), quoted(2.5))
+    'aaaaaaaaa…' 2.5
+    """
+    if isinstance(value, str):
+        return repr(shortened(str(value), most))
+    if isinstance(value, int) and value.bit_length() > 4 * most:
+        return f"a whole number of {value.bit_length():,} bits"
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return quoted(value.item(), most)  # a number of numpy, without the name of its type
+    return shortened(" ".join(repr(value).split()), most)
+
+
+def in_a_sentence(error: BaseException) -> str:
+    """Return the first line of an error's message, or its name if it has none."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return shortened(first, LONGEST_MESSAGE) or type(error).__name__
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage, to as many digits as it has."""
     return f"{100 * share:.6g} %"

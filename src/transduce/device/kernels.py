@@ -96,7 +96,7 @@ class Kernel:
             )
         try:
             return pairwise_kernels(X, Z, metric=self.name)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             what = "must take two rows, as one-dimensional arrays, and return a number"
             raise ValueError(f"The kernel function {what}: {error}") from error
 

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import ClassifierTags, RegressorTags, check_random_state, get_tags
+from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
+from transduce.core.checks import check_random_state
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS

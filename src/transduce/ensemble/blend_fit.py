@@ -22,6 +22,7 @@ from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import in_a_sentence
 from transduce.model_selection.ask import (
     FittedEstimator,
     Problem,
@@ -32,7 +33,6 @@ from transduce.model_selection.ask import (
 from transduce.model_selection.cross_validation import (
     Fold,
     ask_folds,
-    in_a_sentence,
     like,
     read_folds,
 )
@@ -591,7 +591,7 @@ def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
         numbers = (
             np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.empty(0)
     proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
     if not proper or numbers.sum() == 0.0:

@@ -18,15 +18,15 @@ from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee
-from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, to_power
+from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, square_unit, to_power
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
-from transduce.core.words import counted, option
+from transduce.core.words import counted, in_a_sentence, option, quoted
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
 from transduce.model_selection.ask import is_transducer, last_step
-from transduce.model_selection.cross_validation import cross_val_transduce, in_a_sentence
+from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
 from transduce.tables.columns import Target, answered_probability
@@ -45,13 +45,18 @@ SCORERS = {"regression": "R²", "classification": "accuracy"}
 
 def score(task: str, folds: pd.DataFrame) -> float:
     """Return R², or the share of right answers, weighted; NaN if there is nothing to score."""
-    from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.metrics import r2_score
 
     if len(folds) < 2:
         return np.nan
-    kind, of = (float, r2_score) if task == "regression" else (str, accuracy_score)
-    pairs = [[kind(label) for label in folds[name]] for name in ("true", "answered")]
-    return float(of(*pairs, sample_weight=folds.get("weight")))
+    weights = folds.get("weight")
+    if task == "classification":
+        pairs = zip(folds["true"], folds["answered"], strict=True)
+        right = [str(true) == str(answered) for true, answered in pairs]
+        return float(np.average(right, weights=weights))
+    true, answered = (folds[name].to_numpy(dtype=float) for name in ("true", "answered"))
+    unit = square_unit(true, answered)
+    return float(r2_score(true / unit, answered / unit, sample_weight=weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +254,7 @@ class Diagnosis:
         if p_value > NOTICED:
             return []
         k = int(np.argmax(np.abs(found.shares - found.labels)))
-        most = f"{100 * found.labels[k]:.0f} % of the labels are {str(names[k])!r}"
+        most = f"{100 * found.labels[k]:.0f} % of the labels are {quoted(str(names[k]))}"
         seem = f"among the unlabelled rows about {100 * found.shares[k]:.0f} % seem to be"
         return [
             f"{most}; {seem}. If labels were gathered by class, say so with {option('labels_by_class')}."
@@ -510,7 +515,8 @@ def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
     if fit.target.task == "regression":
         off = np.abs(true.astype(float) - answers.values.astype(float))
     else:
-        off = true.astype(str) != answers.values.astype(str)
+        pairs = zip(true.tolist(), answers.values.tolist(), strict=True)
+        off = np.array([str(label) != str(value) for label, value in pairs])
     return float(np.average(off, weights=fit.measure(answers.rows)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -16,10 +17,11 @@ from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.designs import ByClass
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
+from transduce.core.checks import WrongTypeError
 from transduce.core.computing import few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
 from transduce.core.types import AnyArray
-from transduce.core.words import option
+from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
@@ -74,6 +76,10 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
     ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
+    if not isinstance(target, list | Hashable):
+        raise WrongTypeError(
+            f"target is the name of a column, or a list of names; got {quoted(target)}."
+        )
     return (fill_targets if isinstance(target, list) else fill_table)(
         table, target, Options.read(given)
     )
@@ -82,7 +88,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
 def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:
     """Fill several columns: none tells anything of another, and options go to those that they suit."""
     if not targets or len(set(targets)) < len(targets):
-        raise ValueError(f"target names columns to fill, each once; got {targets!r}.")
+        raise ValueError(f"target names columns to fill, each once; got {quoted(targets)}.")
     tasks, results = dict.fromkeys(targets, ""), {}
     for name in targets if not is_dask(table) else ():
         tasks[name] = FrameSource.read(table, name, options).labels.task

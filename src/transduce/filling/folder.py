@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.answer import STATUSES
+from transduce.core.checks import WrongTypeError, check_path
 from transduce.core.computing import stage
 from transduce.core.safe_files import (
     DiskFullError,
@@ -26,7 +27,7 @@ from transduce.core.safe_files import (
     together,
     whole_file,
 )
-from transduce.core.words import OptionError, counted
+from transduce.core.words import OptionError, counted, quoted
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.manifest import LOCK, Manifest
@@ -206,6 +207,16 @@ def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
     return digest.hexdigest()
 
 
+def _check_arguments(table: Any, out: Any, runner: Any) -> None:
+    """Raise an error that says what to give instead, before anything is written."""
+    check_path("table", table)
+    check_path("out", out)
+    if runner is not None and not hasattr(runner, "map"):
+        raise WrongTypeError(
+            f"runner must be LocalRunner(), what cluster_runner returns, or None; got {quoted(runner)}."
+        )
+
+
 def fill_folder(
     table: str,
     target: Any,
@@ -268,6 +279,7 @@ def fill_folder_and_finish(
     **options: Any,
 ) -> FillResult:
     """Fill a folder as `fill_folder` does; it is complete once `finish`, which may write reports, is done."""
+    _check_arguments(table, out, runner)
     read = Options.read(options, questions=True)
     read.check_sampled()
     runner = runner or LocalRunner(read.n_jobs)

@@ -179,7 +179,7 @@ SECONDS, FACTOR = (
     Kind(float, "FACTOR", checks.check_factor),
 )
 ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
-SEED = Kind(int, "SEED", partial(checks.check_whole, least=0))
+SEED = Kind(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGEST_SEED))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
 VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)

@@ -26,6 +26,7 @@ from transduce.conformal.calibrated import (
 )
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
+from transduce.core.checks import check_type
 from transduce.core.computing import stage
 from transduce.core.guarantee import CountBound, Guarantee, Verdict
 from transduce.core.safe_files import write_text
@@ -179,6 +180,7 @@ class FittedFill:
         frame : pandas.DataFrame
             With the target, which is empty where an answer is wanted, or without it.
         """
+        check_type("frame", frame, pd.DataFrame, "a pandas frame")
         frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import parquet
 
+from transduce.core.checks import check_path
 from transduce.core.guarantee import Limits
 from transduce.core.safe_files import whole_file
 from transduce.filling.engine import fit_fill
@@ -128,6 +129,7 @@ def load(path: str | Path) -> FittedFill:
     Traceback (most recent call last):
     FileNotFoundError: There is no file nothing.transduce.
     """
+    check_path("path", path)
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     try:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
@@ -136,7 +137,7 @@ def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
 def as_pandas(table: Any) -> pd.DataFrame:
     """Return a polars frame as pandas, or raise a TypeError if it is not one."""
     if hasattr(table, "collect") and not hasattr(table, "shape"):
-        raise TypeError("The table is a lazy frame: call its collect() first.")
+        raise WrongTypeError("The table is a lazy frame: call its collect() first.")
     if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
         lists = [name for name, kind in table.schema.items() if kind.is_nested()]
         frame = pd.DataFrame(table.drop(lists).to_pandas())
@@ -144,7 +145,7 @@ def as_pandas(table: Any) -> pd.DataFrame:
             frame.insert(table.columns.index(name), name, column)
         return frame
     kind = type(table).__name__
-    raise TypeError(
+    raise WrongTypeError(
         f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`."
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
+from transduce.core import checks
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
 MOST_POINTS = 40  # of a curve
+MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 
@@ -52,10 +54,24 @@ class Draws:
     known: AnyArray
     hits: Mask
 
+    def __post_init__(self) -> None:
+        shapes = {np.shape(part) for part in (self.unlabelled, self.known, self.hits)}
+        if len(shapes) != 1 or len(shapes.pop()) != 1:
+            raise ValueError("unlabelled, known and hits must have one entry for each draw.")
+        if np.any(np.asarray(self.unlabelled) < 1) or np.any(np.asarray(self.known) < 0):
+            raise ValueError(
+                "A draw is from 1 row or more, and the number of hits known before it is not negative."
+            )
+
     @classmethod
     def of(cls, rows: list[tuple[int, int, bool]]) -> Draws:
         """Return draws from a list of (unlabelled, known, hit)."""
-        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        try:
+            table = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                "Draws are a list of (unlabelled, known, hit): two whole numbers and True or False."
+            ) from None
         return cls(table[:, 0], table[:, 1], table[:, 2].astype(bool))
 
     def __len__(self) -> int:
@@ -88,6 +104,11 @@ class Audit:
     found: int
     doubtful: int
     pool: int
+
+    def __post_init__(self) -> None:
+        checks.check_type("draws", self.draws, Draws, "Draws")
+        for name in ("found", "doubtful", "pool"):
+            checks.check_whole(name, getattr(self, name), least=0, most=MOST_ROWS)
 
     @property
     def most(self) -> int:
@@ -241,6 +262,9 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     >>> certify_recall(Audit(Draws.of([]), 95, 0, 1000), recall=0.95, certainty=0.95).draws_needed
     422
     """
+    checks.check_type("audit", audit, Audit, "an Audit")
+    checks.check_share("certainty", certainty)
+    _check_part("recall", recall)
     level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
@@ -304,12 +328,22 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     >>> certify_answers(Audit(Draws.of([]), 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
     900
     """
+    checks.check_type("audit", audit, Audit, "an Audit")
+    checks.check_share("certainty", certainty)
+    _check_part("share", share)
     level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
     return WrongCertificate(
         audit.found, wrong, remaining, len(audit.draws), share, certainty, needed
     )
+
+
+def _check_part(name: str, value: float) -> None:
+    """Raise a ValueError unless a setting is a number from 0 to 1."""
+    checks.check_number(name, value)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1; got {value:g}.")
 
 
 def _allowed(remaining: int, share: float) -> int:

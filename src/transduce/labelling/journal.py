@@ -131,6 +131,9 @@ class Journal:
         """Take one line: the first is the header."""
         if not isinstance(line, dict) or "kind" not in line:
             raise ValueError("it is not a line of a journal")
+        check = line.pop("check", None)  # none in journals of earlier versions
+        if check is not None and check != _check_sum(line):
+            raise ValueError("it was changed after it was written")
         kind = line.pop("kind")
         if self.header is None:
             if kind != "start" or line.pop("version") != VERSION:
@@ -139,6 +142,11 @@ class Journal:
             return
         if kind not in KINDS:
             raise ValueError(f"there is no event {kind!r}: it may come from a newer version")
+        place = line.pop("place", None)
+        if place is not None and place != len(self.events) + 1:
+            raise ValueError(
+                f"it is event {place}, and {len(self.events)} stand before it: lines were lost or moved"
+            )
         known = {item.name for item in fields(Event)}
         self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))
 
@@ -156,7 +164,9 @@ class Journal:
         line = dict(
             item for item in asdict(event).items() if item[0] in always or item not in usual
         )
-        self._write({**line, "table": self.header.digest[:16], "seed": self.header.seed})
+        place = {"place": len(self.events) + 1}
+        table = {"table": self.header.digest[:16], "seed": self.header.seed}
+        self._write({**line, **table, **place})
         self.events.append(event)
 
     def _write(self, line: dict[str, object]) -> None:
@@ -164,6 +174,7 @@ class Journal:
             if self.path is not None:
                 raise ValueError("The session is closed: open it again.")
             return
+        line = {**line, "check": _check_sum(line)}
         content = json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         self._check_place()
         start = self._file.seek(0, os.SEEK_END)
@@ -179,7 +190,11 @@ class Journal:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 full = "The disk is full: this was not saved and does not count. Make room, then do it again."
                 raise OSError(full) from error
-            raise
+            reason = str(error.strerror or error).lower()
+            raise OSError(
+                f"{self.path} cannot be written ({reason}): this was not saved and does not count. Look after the "
+                "disk, then do it again."
+            ) from error
 
     def _check_place(self) -> None:
         """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
@@ -205,6 +220,11 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _check_sum(line: dict[str, object]) -> int:
+    """Return a number that changes if any entry of a line does."""
+    return zlib.crc32(json.dumps(line, ensure_ascii=False, allow_nan=False).encode())
 
 
 PACKED_TYPES = ("<i2", "<f8")  # of frozen classes and numbers

@@ -15,6 +15,7 @@ import pandas as pd
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray
+from transduce.core.words import quoted
 from transduce.labelling.certificates import Certificates, certify
 from transduce.labelling.journal import Event, Header, Journal, Label, now, pack
 from transduce.labelling.state import MODES, Answers, Proposal, open_state
@@ -435,7 +436,7 @@ class Session:
         whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
         if row is None or not whole or not 0 <= row < self.table.n_rows:
             raise ValueError(
-                f"There is no row {row!r}: rows count from 0 to {self.table.n_rows - 1}."
+                f"There is no row {quoted(row)}: rows count from 0 to {self.table.n_rows - 1}."
             )
         return int(row)
 
@@ -443,21 +444,22 @@ class Session:
         """Return a label as it is kept."""
         if self.task == "numbers":
             if isinstance(label, bool):
-                raise ValueError(f"label must be a number; got {label!r}.")
+                raise ValueError(f"label must be a number; got {quoted(label)}.")
             return as_number(label, self.table.decimal)
         alike = [known for known in self.classes if label is not None and str(known) == str(label)]
         if not alike:
             names = ", ".join(map(repr, self.classes))
             raise ValueError(
-                f"There is no class {label!r}: choose one of {names}, or add it first."
+                f"There is no class {quoted(label)}: choose one of {names}, or add it first."
             )
         return alike[0]
 
     def add_class(self, name: str) -> None:
         """Add a class by its name."""
+        checks.check_type("name", name, str, "the name of a class, as text")
         name = name.strip()
         if self.task == "numbers" or not name or name in map(str, self.state.classes):
-            raise ValueError(f"{name!r} cannot be added as a class.")
+            raise ValueError(f"{quoted(name)} cannot be added as a class.")
         self._record(Event("class", label=name))
 
     def want(self, label: Label) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.sample import PartlyLabelled, guess_task
-from transduce.core.words import OptionError
+from transduce.core.words import OptionError, quoted, shortened
 from transduce.labelling.journal import Label
 from transduce.tables import files
 from transduce.tables.columns import ColumnCells, check_columns
@@ -128,8 +128,7 @@ class LabelTable:
 
 def _shortened(text: str, length: int) -> str:
     """Return a text in one line, its end left out if it is long."""
-    line = " ".join(text[: 4 * length].split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return shortened(" ".join(text[: 4 * length].split()), length)
 
 
 def _cell(name: str, value: object) -> Cell:
@@ -248,12 +247,12 @@ def as_number(value: object, decimal: str | None = None) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ValueError(f"The label {value!r} is not a number: ask for classes.") from None
+        raise ValueError(f"The label {quoted(value)} is not a number: ask for classes.") from None
     except OverflowError:
         number = np.inf
     if not abs(number) <= LARGEST:
         raise ValueError(
-            f"The label {value!r} is not a number between -{LARGEST:g} and {LARGEST:g}."
+            f"The label {quoted(value)} is not a number between -{LARGEST:g} and {LARGEST:g}."
         )
     return number
 
@@ -263,7 +262,7 @@ def as_class(value: object) -> Label:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value or str(value).strip() == "":
-        raise ValueError(f"A class needs a name; got {value!r}.")
+        raise ValueError(f"A class needs a name; got {quoted(value)}.")
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, str | int | float | bool) else str(value)

@@ -25,7 +25,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import Transducer, class_codes
-from transduce.core.words import TASKS
+from transduce.core.words import TASKS, quoted
 from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
@@ -173,7 +173,9 @@ def take(X: Any, rows: AnyArray, columns: AnyArray | None = None) -> Any:
 def check_member(name: str, estimator: Any) -> None:
     """Raise a ValueError unless this is an estimator, not its class, that can be fitted and predict."""
     if not all(hasattr(estimator, method) for method in ("fit", "get_params")):
-        raise ValueError(f"{name} must be an estimator with fit and predict; got {estimator!r}.")
+        raise ValueError(
+            f"{name} must be an estimator with fit and predict; got {quoted(estimator)}."
+        )
     check_predicts(name, estimator)
 
 
@@ -199,7 +201,9 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
             one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in estimators
         ]
     else:
-        raise ValueError(f"{what} must be a dict or a list of estimators; got {estimators!r}.")
+        raise ValueError(
+            f"{what} must be a dict or a list of estimators; got {quoted(estimators)}."
+        )
     if not pairs:
         raise ValueError(
             f"{what} is empty: give at least one estimator, or None for the default ones."
@@ -208,7 +212,7 @@ def name_members(what: str, estimators: Any) -> dict[str, Any]:
     for name, estimator in pairs:
         check_member(f"{what}: {name!r}" if name is not None else what, estimator)
         if name is not None and (not isinstance(name, str) or name in named):
-            raise ValueError(f"{what}: names must be text, each once; got {name!r}.")
+            raise ValueError(f"{what}: names must be text, each once; got {quoted(name)}.")
         named[unused_name(type(estimator).__name__, named) if name is None else name] = estimator
     return named
 

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 
 from transduce.core import checks
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import call_each, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
 from transduce.core.types import AnyArray, Array
+from transduce.core.words import in_a_sentence, quoted
 from transduce.model_selection.ask import Problem, Reply, ask, last_step, name_members, read_problem
 from transduce.model_selection.methods import default_members
 
@@ -34,6 +36,8 @@ def read_folds(
     n = len(problem.labels)
     if n < 2:
         raise ValueError("Only one sample has a label: hiding it leaves none. Label another one.")
+    if groups is not None:
+        _check_groups(groups, problem.n_rows)
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
         checks.check_whole("cv", cv, least=2)
         pairs: Any = _number_of_folds(int(cv), problem, random_state, groups)
@@ -44,7 +48,7 @@ def read_folds(
         pairs = cv
     else:
         raise ValueError(
-            f"cv must be a number of folds, a splitter, or pairs of positions; got {cv!r}."
+            f"cv must be a number of folds, a splitter, or pairs of positions; got {quoted(cv)}."
         )
     folds = [_read_pair(pair, n) for pair in pairs]
     if not folds:
@@ -54,6 +58,15 @@ def read_folds(
     if not quiet:
         _warn_lost(problem, folds)
     return folds
+
+
+def _check_groups(groups: Any, n_rows: int) -> None:
+    """Raise a ValueError unless there is a group for each row."""
+    shape = np.shape(groups)
+    if len(shape) != 1 or shape[0] != n_rows:
+        raise ValueError(
+            f"groups must name one group for each of the {n_rows} rows; got an array of shape {shape}."
+        )
 
 
 def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) -> list[Fold]:
@@ -66,9 +79,18 @@ def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) 
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
 
 
+def group_codes(groups: Any) -> AnyArray:
+    """Return a number for the group of each row (l,); a missing name is a group of its own kind."""
+    names = np.asarray(groups)
+    try:
+        return np.unique(names, return_inverse=True)[1]
+    except TypeError:  # names of several types have no order
+        return pd.factorize(names, use_na_sentinel=False)[0]
+
+
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
     """Return folds that never split a group (l,): pairs of visible and hidden positions, of about equal size."""
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    codes = group_codes(groups)
     sizes = np.bincount(codes)
     if len(sizes) < 2:
         raise ValueError(
@@ -93,7 +115,7 @@ def with_group_folds(estimator: Any, groups: Any, random_state: Any = None) -> A
     if (
         not isinstance(cv, numbers.Integral)
         or isinstance(cv, bool)
-        or len(np.unique(np.asarray(groups))) < 2
+        or len(np.unique(group_codes(groups))) < 2
     ):
         return estimator
     copy = clone(estimator)
@@ -105,7 +127,7 @@ def _read_pair(pair: Any, n: int) -> Fold:
     """Return a fold as two arrays of positions, checked."""
     try:
         visible, hidden = (np.asarray(part) for part in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "cv must hold pairs: positions of visible rows and of hidden rows."
         ) from None
@@ -136,7 +158,7 @@ def _warn_lost(problem: Problem, folds: list[Fold]) -> None:
             lost.setdefault(problem.classes[code].item(), []).append(k + 1)
     if lost:
         words = ", ".join(
-            f"{name!r} in fold {', '.join(map(str, where))}" for name, where in lost.items()
+            f"{quoted(name)} in fold {', '.join(map(str, where))}" for name, where in lost.items()
         )
         warnings.warn(
             f"All labels of a class are hidden at once ({words}): no answer there can be right. Give such a class at "
@@ -165,11 +187,6 @@ def _try(
         return replace(ask(estimator, problem, visible, problem.rows[hidden]), fitted=None)
     except Exception as error:  # an estimator of any make may raise anything
         return error
-
-
-def in_a_sentence(error: Exception) -> str:
-    """Return the first line of an error's message, or its name if it has none."""
-    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
 def like(error: Exception, message: str) -> Exception:
@@ -339,7 +356,7 @@ def judge_each(
     for reply in replies:
         try:
             results.append(judge(problem, folds, reply, scorers))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             results.append(error)
     return results
 
@@ -468,11 +485,11 @@ def _scorer(scoring: Any, classes: AnyArray | None) -> Any:
         return make_scorer(log_loss, greater_is_better=False, **of)
     try:
         return check_scoring(scoring=scoring)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             "scoring must be the name of a score, as sklearn.metrics.get_scorer_names() lists them, or a scorer: a "
             "function of (estimator, X, y) such as sklearn.metrics.make_scorer makes of a metric; got "
-            f"{scoring!r}."
+            f"{quoted(scoring)}."
         ) from error
 
 
@@ -488,7 +505,7 @@ def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> 
     except AttributeError as error:
         why = f"needs more than the answers have, such as probabilities: {error}"
         raise ValueError(f"The score {name!r} {why}") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"The score {name!r} cannot be computed: {error}") from error
     if not np.isfinite(score):
         raise ValueError(

@@ -165,11 +165,12 @@ def _confidence_machine(case: Case) -> Any:
 
 def _ridge(case: Case) -> Any:
     import numpy as np
-    from sklearn.linear_model import RidgeCV
+
+    from transduce.model_selection.linear import PenalisedRegression
 
     # With few labels leave-one-out is no ground for a small penalty.
     smallest = SMALLEST_PENALTY / case.n_labels if case.n_labels else 1e-3
-    return _scaled(case, _clip(), RidgeCV(np.geomspace(smallest, 1e5, 30)))
+    return _scaled(case, _clip(), PenalisedRegression(np.geomspace(smallest, 1e5, 30)))
 
 
 def _logistic_regression(case: Case) -> Any:
@@ -217,9 +218,10 @@ def _clip() -> Any:
 def _scaled(case: Case, *steps: Any) -> Any:
     """Return steps, after a first one that gives features standard deviation 1 among the rows they are fitted to."""
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    steps = (StandardScaler(), *steps) if case.standardize else steps
+    from transduce.model_selection.linear import FeatureScaler
+
+    steps = (FeatureScaler(), *steps) if case.standardize else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 

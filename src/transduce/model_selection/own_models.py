@@ -21,9 +21,8 @@ from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
 from transduce.core.types import AnyArray, Array
-from transduce.core.words import OptionError, on_command_line, option
+from transduce.core.words import OptionError, in_a_sentence, on_command_line, option, quoted
 from transduce.model_selection.ask import check_predicts, is_transducer, last_step
-from transduce.model_selection.cross_validation import in_a_sentence
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
 SAFE = (
@@ -54,7 +53,7 @@ def imported(name: str) -> Any:
 def checked(estimator: Any) -> Any:
     """Return an estimator, or raise a ValueError that says why it is none."""
     if not hasattr(estimator, "fit"):
-        said = f"method is the name of a method or an estimator, and {estimator!r} is neither"
+        said = f"method is the name of a method or an estimator, and {quoted(estimator)} is neither"
         raise ValueError(f"{said}: it has no fit.")
     check_predicts("method", estimator)
     return estimator
@@ -176,7 +175,7 @@ class OwnModel(Pipeline):
         self._check(values, (len(X),))
         if self.task == CLASSES and len(values) and not pd.Series(values).isin(self.classes_).any():
             raise ValueError(
-                f"{called(self)} answers with {values[0]!r} and the like, which no label is."
+                f"{called(self)} answers with {quoted(values[0])} and the like, which no label is."
             )
         return values
 

@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import checks
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray
 from transduce.core.validation import Transducer, check_given

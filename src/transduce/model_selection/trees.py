@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 from numba import njit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import arrays
+from transduce.core.checks import check_random_state
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.types import AnyArray
-from transduce.core.words import percent
+from transduce.core.words import LONGEST_MESSAGE, percent, shortened
 from transduce.tables.numbers import Moments
 
 # What no page can show: control characters, halves of characters, and marks that turn the direction of writing.
@@ -22,8 +22,11 @@ _TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 def clean(text: Any, most: int | None = None) -> str:
     r"""Return a text without characters that no page can show, cut to a length if one is given."""
-    words = _TURNING.sub("", _UNFIT.sub("�", str(text)))
-    return words if most is None or len(words) <= most else f"{words[: most - 1]}…"
+    words = str(text)
+    if most is not None:
+        words = shortened(words, 2 * most)  # what follows takes its time with a text of megabytes
+    words = _TURNING.sub("", _UNFIT.sub("�", words))
+    return words if most is None else shortened(words, most)
 
 
 def name_of(name: Any, most: int | None = 80) -> str:
@@ -35,11 +38,14 @@ def name_of(name: Any, most: int | None = 80) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: no NaN or infinity (None instead), nothing of numpy or pandas."""
+    """Return a value as JSON can hold it: no NaN or infinity (None instead), nothing of numpy or pandas.
+
+    A text of more than 4,000 characters is cut: a report is not the place for a label of a megabyte.
+    """
     if isinstance(value, str):
-        return clean(value)
+        return clean(value, LONGEST_MESSAGE)
     if isinstance(value, Mapping):
-        return {clean(key): plain(entry) for key, entry in value.items()}
+        return {clean(key, LONGEST_MESSAGE): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | pd.Series | pd.Index | list | tuple | set | frozenset):
         entries: Iterable[Any] = (
             sorted(value, key=str) if isinstance(value, set | frozenset) else value
@@ -53,7 +59,7 @@ def plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value) if math.isfinite(value) else None
-    return clean(value)
+    return clean(value, LONGEST_MESSAGE)
 
 
 def finite(value: Any) -> float | None:

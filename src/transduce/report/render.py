@@ -20,6 +20,7 @@ from markupsafe import Markup
 from transduce import display
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
+from transduce.core.checks import check_type
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
 from transduce.report.plain import (
@@ -57,6 +58,11 @@ _NAME = re.compile(r'(\bid="|href="#|url\(#)')  # where a tag names a part, or r
 _LONG = re.compile(r"(\.\d\d)\d+")
 
 
+def check_summary(summary: Any) -> None:
+    """Raise an error unless this is a summary, a dict."""
+    check_type("summary", summary, dict, "a dict as summarize returns it")
+
+
 def render_json(summary: dict[str, Any]) -> str:
     """Return a summary as JSON, one line for each of its parts.
 
@@ -77,6 +83,7 @@ def render_json(summary: dict[str, Any]) -> str:
     "counts": {"rows": 3}
     }
     """
+    check_summary(summary)
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     lines = (f"{json.dumps(key)}: {write(value)}" for key, value in summary.items())
     return "{\n" + ",\n".join(lines) + "\n}"
@@ -105,6 +112,9 @@ def render_html(summary: dict[str, Any]) -> str:
     >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column")))[:15]
     '<!DOCTYPE html>'
     """
+    check_summary(summary)
+    if "task" not in summary:
+        raise ValueError("summary has no task: give a whole summary, as summarize returns it.")
     folder = files("transduce.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -546,7 +556,8 @@ def _paint_numbers(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> 
 
 def _paint_classes(ax: Any, places: dict[str, Any], summary: dict[str, Any]) -> None:
     values = np.array(["" if value is None else value for value in places["value"]], dtype=object)
-    names, sizes = np.unique(values[values != ""].astype(str), return_counts=True)
+    shown = np.array([*map(str, values[values != ""]), None], dtype=object)[:-1]
+    names, sizes = np.unique(shown, return_counts=True)
     names = names[np.argsort(-sizes, kind="stable")]
     shades = [INSIDE, OUTSIDE, "#3d8b5f", "#8a5fb0", OCHRE, VALUE, "#c2558f", "#4aa3b5"]
     for name, shade in zip(names[: len(shades)], shades, strict=False):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from transduce.core.answer import Answer, Regions
 from transduce.core.guarantee import Limits
+from transduce.core.scaling import square_unit
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
 from transduce.metrics import rejection_curve
@@ -39,9 +40,9 @@ def least_certain_first(answer: Answer) -> AnyArray:
     """Return the positions of the answers, the least certain first. Returns shape (m,)."""
     keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
     if answer.regions is not None:
-        widths = answer.regions.measure().astype(
-            np.float32
-        )  # equal ones stay equal, whatever was rounded
+        widths = answer.regions.measure()
+        widths = widths / square_unit(widths[np.isfinite(widths)])
+        widths = widths.astype(np.float32)  # equal ones stay equal, whatever was rounded
         keys += [-widths] if answer.standard_errors is None else [-widths, -answer.standard_errors]
     else:
         surest = None if answer.probabilities is None else answer.probabilities.max(axis=1)
@@ -311,13 +312,11 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
     weights = _weights(out_of_fold.loc[pairs.index])
     off, around = np.abs(answered - true), np.abs(true - weights @ true)
-    error, simplest, spread = (
-        float(weights @ off),
-        float(weights @ around),
-        float(weights @ around**2),
-    )
+    error, simplest = float(weights @ off), float(weights @ around)
+    unit = square_unit(off, around)
+    spread = float(weights @ (around / unit) ** 2)
     middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
-    r2 = 1.0 - float(weights @ off**2) / spread if spread > 0.0 else None
+    r2 = 1.0 - float(weights @ (off / unit) ** 2) / spread if spread > 0.0 else None
     drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
     odd = pairs.iloc[_slips(off)]
     shown = partial(number, decimals=decimals_for(error), unit=unit)
@@ -371,7 +370,7 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
     columns = (pairs["true"].tolist(), pairs["answered"].tolist())
     true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
     weights = _weights(pairs)
-    names, at = np.unique(true.astype(str), return_inverse=True)
+    names, at = np.unique(true, return_inverse=True)
     frequency = np.bincount(at, weights)
     right, most, commonest = (
         float(weights @ (true == answered)),

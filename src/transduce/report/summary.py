@@ -17,8 +17,9 @@ import pandas as pd
 
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.answer import STATUSES
+from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
-from transduce.core.words import counted, percent
+from transduce.core.words import counted, percent, quoted
 from transduce.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
 from transduce.report.rows import (
     FilledValues,
@@ -75,6 +76,8 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     >>> summary["target"], summary["task"], len(summary["rows"])
     ('price', 'regression', 20)
     """
+    if not hasattr(filled, "exchangeability"):
+        raise WrongTypeError(f"summarize takes what fill returns; got {quoted(filled)}.")
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = Facts(
         filled=filled,

@@ -15,10 +15,16 @@ import pandas as pd
 from transduce.core.answer import UNSEEN, Answer, Regions
 from transduce.core.checks import check_choice
 from transduce.core.guarantee import Limits
-from transduce.core.sample import PartlyLabelled, decisive_label, guess_task
+from transduce.core.sample import PartlyLabelled, decisive_label, guess_task, label_array
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.validation import class_codes
-from transduce.core.words import TASKS, counted, option
+from transduce.core.validation import (
+    class_codes,
+    is_complex,
+    is_halved,
+    is_too_large,
+    missing_mark,
+)
+from transduce.core.words import TASKS, counted, option, quoted
 from transduce.tables import numbers
 from transduce.tables.vectors import read_vectors
 
@@ -113,7 +119,7 @@ class Target:
         if self.spelling.whole:
             try:
                 label = int(float(cell))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 label = str(cell)
         return self.spelling.classes.get(label, label)
 
@@ -150,6 +156,7 @@ def _check_cells(column: pd.Series, name: Any) -> None:
         values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
         marks = numbers.sentinels(numbers.in_order(values), gap=0.0)
         counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
+        counts |= _missing_marks(column)
         hint = f"; but some cells say {_counts(counts)}: if these are to be filled, use"
         hint = (
             f"{hint} {option('missing', [*counts])}"
@@ -161,14 +168,33 @@ def _check_cells(column: pd.Series, name: Any) -> None:
         raise ValueError(
             f"All cells of column {name!r} are empty: some must have a label to learn from."
         )
-    odd = next(
-        (cell for cell in column[~missing].tolist() if not pd.api.types.is_scalar(cell)), None
-    )
+    cells = column[~missing].tolist()
+    if is_complex(column[~missing]):
+        raise ValueError(
+            f"Column {quoted(name)} holds complex numbers: fill their real and imaginary parts as columns of their own."
+        )
+    if is_too_large(objects(cells)):
+        raise ValueError(
+            f"Column {quoted(name)} holds a whole number too large for double precision: divide the column by a "
+            "constant first, or make it text."
+        )
+    halved = next((cell for cell in cells if isinstance(cell, str) and is_halved(cell)), None)
+    if halved is not None:
+        raise ValueError(
+            f"Column {quoted(name)} holds {quoted(halved)}, half of a character, which no file can hold: write it anew."
+        )
+    odd = next((cell for cell in cells if not pd.api.types.is_scalar(cell)), None)
     if odd is not None or read_vectors(column) is not None:
         what = "records" if isinstance(odd, dict) else "lists"
         raise ValueError(
             f"Column {name!r} holds {what}: put what is to be filled into columns of their own."
         )
+
+
+def _missing_marks(column: pd.Series) -> dict[Any, int]:
+    """Return how often -1 or an empty text occurs in a column without an empty cell, where it looks like one."""
+    mark = missing_mark(label_array(column.astype(object)))
+    return {} if mark is None else {mark: int((column == mark).sum())}
 
 
 def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
@@ -186,7 +212,8 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     if task == "regression" and found is not None:
         marks = numbers.sentinels(numbers.in_order(found.values))
         odd = numbers.value_notes(name, found.values, marks, rows, empty=False)
-    notes += [*_about_markers(name, numbers.hole_words(column), cells.markers), *odd]
+    kept = numbers.hole_words(column) | _missing_marks(column[~missing])
+    notes += [*_about_markers(name, kept, cells.markers), *odd]
     if task == "regression":
         values = _numbers(name, labels if found is None else found.values, missing)
         spelling = PLAIN if found is None else Spelling(found.unit, found.decimal)
@@ -214,7 +241,7 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
 
 
 def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
-    return between.join(f"{word!r} ({n:,})" for word, n in counts.items())
+    return between.join(f"{quoted(word)} ({n:,})" for word, n in counts.items())
 
 
 def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> list[str]:
@@ -260,7 +287,7 @@ def _labels(
     found = replace(found, unread=sorted([*found.unread, *unsaid]))
     if not found.unread:
         unit = f", in {found.unit}" if found.unit else ""
-        said = f"{name!r} holds text such as {texts[known[0]]!r}, read as numbers{unit}."
+        said = f"{name!r} holds text such as {quoted(texts[known[0]])}, read as numbers{unit}."
         return (
             labels,
             found,
@@ -322,8 +349,8 @@ def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
 def _numbers(name: Any, labels: AnyArray, missing: Mask) -> Array:
     try:
         amounts = np.where(missing, np.nan, labels).astype(float)
-    except (TypeError, ValueError):
-        said = f"Column {name!r} holds {labels[~missing][0]!r}, which is not a number"
+    except (TypeError, ValueError, OverflowError):
+        said = f"Column {name!r} holds {quoted(labels[~missing][0])}, which is not a number"
         raise ValueError(
             f"{said}: ask for classes with {option('task', 'classification')}."
         ) from None
@@ -367,7 +394,7 @@ def _checked(target: Target) -> Target:
         if target.spelling.moments is not None:
             what = target.spelling.moments.what[:-1]
             labels = [str(target.spelling.moments.written(labels)[0])]
-        said = f"All {n_labels} labels of column {name!r} are the same {what}, {labels[0]!r}"
+        said = f"All {n_labels} labels of column {name!r} are the same {what}, {quoted(labels[0])}"
         raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
     if target.task == "classification" and len(set(labels)) == n_labels:
         said = f"Each of the {n_labels} labels of column {name!r} is different"
@@ -425,7 +452,7 @@ def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
     if odd.any():
         cell = frame[name][odd].iloc[0]
         how = "write true or yes where a row is marked, and false or nothing elsewhere"
-        raise ValueError(f"Column {name!r} marks rows, but holds {cell!r}: {how}.")
+        raise ValueError(f"Column {name!r} marks rows, but holds {quoted(cell)}: {how}.")
     return words.isin(YES).to_numpy(dtype=bool)
 
 

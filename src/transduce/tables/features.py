@@ -18,7 +18,8 @@ import pandas as pd
 
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array
-from transduce.core.words import counted, option
+from transduce.core.validation import is_complex
+from transduce.core.words import counted, option, quoted, shortened
 from transduce.tables import numbers, pictures, vectors
 from transduce.tables.numbers import Moments
 from transduce.tables.vectors import EACH
@@ -184,6 +185,10 @@ def _own_order(frame: pd.DataFrame) -> AnyArray:
 
 def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
     """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
+    if getattr(series.dtype, "kind", "") in "cO" and is_complex(series):
+        note = f"{quoted(name)} was left out: complex numbers are not read; give their parts as columns of their own."
+        kind = "complex numbers"
+        return _Column(name, kind, "dropped: not data", int(series.isna().sum()), notes=[note])
     if is_number(series):
         treatment = "as it is" if pd.api.types.is_numeric_dtype(series.dtype) else "in seconds"
         return _number(name, as_floats(series), treatment, rows)
@@ -206,7 +211,7 @@ def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Colu
     dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
     column = dropped or _profile_text(name, texts, said, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
-        such = f"{numbers.shortened(str(odd))} ({type(odd).__name__})"
+        such = f"{shortened(str(odd))} ({type(odd).__name__})"
         column.notes = [
             f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."
         ]
@@ -261,7 +266,7 @@ def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bo
         return "", False
     units = numbers.units_in(present)
     few = 1 < len(units) <= MOST_UNITS
-    some = f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as {odd_cells.iloc[0]!r},"
+    some = f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as {quoted(odd_cells.iloc[0])},"
     of = f" (units: {', '.join(units)})" if few else ""
     return f"{some} are not numbers of one kind{of}", few
 

@@ -46,6 +46,9 @@ _ENDINGS = {"csv": ".csv .txt", "tsv": ".tsv .tab", "parquet": ".parquet .pq", "
 _ENDINGS |= {"json lines": ".jsonl .ndjson", "json": ".json", "feather": ".feather"}
 KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 PACKED, JSON = (".gz", ".zip"), ("json", "json lines")
+# A file that says that it unpacks to more than so many bytes, and so many times its own, is not read: no table does.
+MOST_UNPACKED = 10**8
+MOST_PACKED_TIMES = 200
 _SWELLING = {
     "csv": 12,
     "tsv": 12,
@@ -191,6 +194,9 @@ def memory_needed(path: str | Path) -> int:
     """Return a rough estimate of the bytes it takes to read and fill a file."""
     kind, packed = kind_of(path)
     size = os.path.getsize(path) * (_PACKING if packed else 1)
+    if packed or kind == "excel":
+        own = unpacked_size(path)
+        size = max(size, own // _PACKING if kind == "excel" else own)
     lists = _list_bytes(path) if kind == "parquet" and not packed else 0
     return max(size - lists, 0) * _SWELLING[kind or "csv"] + lists * _LISTS
 
@@ -219,8 +225,28 @@ def memory_free() -> int | None:
         return None
 
 
+def unpacked_size(path: str | Path) -> int:
+    """Return how many bytes a packed file says that it holds; 0 if it does not say."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+        if start[:2] == b"\x1f\x8b":
+            file.seek(-4, os.SEEK_END)
+            return int.from_bytes(file.read(4), "little")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return 0
+
+
 def check_memory(path: str | Path) -> None:
-    """Raise a MemoryError if a file is likely to need more memory than there is."""
+    """Raise a MemoryError if a file is likely to need more memory than there is, or than a table would need."""
+    packed, unpacked = os.path.getsize(path), unpacked_size(path)
+    if unpacked > MOST_UNPACKED and unpacked > MOST_PACKED_TIMES * packed:
+        raise MemoryError(
+            f"{path} of {packed / 1e6:,.1f} MB says that it unpacks to {unpacked / 1e6:,.0f} MB, far more than a table "
+            f"does: look at what it holds, or try it anyway with {option('force', True)}."
+        )
     needed, free = memory_needed(path), memory_free()
     if free is not None and needed > free:
         said = (

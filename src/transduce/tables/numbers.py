@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted, option
+from transduce.core.words import counted, option, quoted
 
 # Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
 IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
@@ -103,7 +103,7 @@ _LIMITS = (
     f"cell was read as the limit that it {_NAMED}",
     f"cells were read as the limit that each {_NAMED}",
 )
-_MOST_NAMED, _LONGEST = 5, 60
+_MOST_NAMED = 5
 _FAR, _MOST_FAR = 1000.0, 3
 
 
@@ -448,16 +448,9 @@ def named_cells(cells: Iterable[tuple[str, int]]) -> str:
     rows: dict[str, list[int]] = {}
     for text, row in cells:
         rows.setdefault(text, []).append(row + 1)
-    said = [
-        f"{shortened(text)!r} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]
-    ]
+    said = [f"{quoted(text)} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
     others = counted(len(rows) - _MOST_NAMED, "other")
     return ", ".join(said) + (f", and {others}" if len(rows) > _MOST_NAMED else "")
-
-
-def shortened(text: str) -> str:
-    """Return a text that is short enough for a note."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _rows(where: list[int]) -> str:

@@ -623,22 +623,27 @@ def test_many_labels_are_thinned_for_the_starts_only():
 
 @pytest.mark.parametrize("label", [7.0, 0.1, 7e-9])
 def test_equal_labels(label):
-    """The answer is that label; nothing can be said about errors."""
+    """The answer is that label; errors are 0, the labels' spread, and a warning says what that is worth."""
     X, y, _ = numbers(n=20, unlabelled=5)
     y[~np.isnan(y)] = label
-    model = TransductiveGPRegressor(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="All labels are equal: standard errors are 0"):
+        model = TransductiveGPRegressor(random_state=0).fit(X, y)
     np.testing.assert_allclose(model.transduction_, label)
     assert "all labels are equal" in model.answer_.diagnostics["choice"]
-    assert np.isnan(model.answer_.standard_errors).all()
-    assert np.isnan(model.noise_)
+    assert (model.answer_.standard_errors == 0.0).all()
+    assert (model.predict(X, return_std=True)[1] == 0.0).all()
+    assert (model.predict(X, return_cov=True)[1] == 0.0).all()
+    assert model.answer_.guarantee.reasons[0].startswith("All labels are equal")
+    assert model.noise_ == 0.0
     np.testing.assert_allclose(model.matched_mean_, label)
     assert model.matched_covariance_.shape == (5, 5)
 
 
 def test_one_label_and_one_row():
-    model = TransductiveGPRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, np.nan])
+    with pytest.warns(UserWarning, match="All labels are equal"):
+        model = TransductiveGPRegressor(random_state=0).fit([[0.0], [1.0]], [3.0, np.nan])
     assert model.transduction_[1] == pytest.approx(3.0)
-    assert np.isnan(model.answer_.standard_errors[0])
+    assert model.answer_.standard_errors[0] == 0.0
 
 
 def test_constant_features_have_no_relevance():
@@ -658,8 +663,15 @@ def test_extreme_units(factor):
     other = TransductiveGPRegressor(matching=0, random_state=0).fit(X * factor, y * factor)
     np.testing.assert_allclose(other.transduction_ / factor, one.transduction_, rtol=1e-6)
     beyond = TransductiveGPRegressor(matching=0, random_state=0).fit(X, y * factor**1.4)
-    assert np.isfinite(beyond.predict(X)).all()
-    assert np.all(np.diag(beyond.covariance_) == (np.inf if factor > 1 else 0.0))
+    assert np.isfinite(beyond.predict(X, return_std=True)).all()
+    if factor < 1:
+        assert np.all(np.diag(beyond.covariance_) == 0.0)
+        return
+    for name in ("covariance_", "matched_covariance_"):
+        with pytest.raises(ValueError, match="too large for double precision: divide the labels"):
+            getattr(beyond, name)
+    with pytest.raises(ValueError, match="too large for double precision: divide the labels"):
+        beyond.predict(X, return_cov=True)
 
 
 def test_without_standardising_the_start_follows_the_rows():
@@ -698,9 +710,21 @@ def test_dependence_is_of_values_not_of_their_order(seed):
 
 def test_far_off_rows_are_reported():
     X, y, _ = numbers(n=40, unlabelled=10)
-    X[np.flatnonzero(np.isnan(y))[0], 1] = 1e6
+    X[np.flatnonzero(np.isnan(y))[:5], 1] = 1e6
     with pytest.warns(UserWarning, match="Feature 1 varies a hundred times less"):
         TransductiveGPRegressor(matching=0, n_restarts=0).fit(X, y)
+
+
+def test_features_too_large_to_square():
+    X, y, _ = numbers(n=40, unlabelled=10)
+    plain = TransductiveGPRegressor(matching=0, n_restarts=0, standardize=False)
+    with pytest.raises(ValueError, match="too large for standardize=False: set standardize=True"):
+        plain.fit(X * 1e160, y)
+    model = TransductiveGPRegressor(matching=0, n_restarts=0).fit(X, y)
+    far = np.full((1, X.shape[1]), 1.7e308)
+    value, error = model.predict(far, return_std=True)
+    assert np.isfinite(value).all()
+    assert np.isfinite(error).all()
 
 
 # ------------------------------------------------------------------------------------------------- refusals

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
@@ -371,7 +371,8 @@ class BayesianTransducer(ClassTransducer):
     max_memory_mb : float, default=1024
         Kernel values of labelled with unlabelled rows beyond this are computed some at a time, again in every round.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     n_jobs : int or None, default=None
         Balls that fly at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None

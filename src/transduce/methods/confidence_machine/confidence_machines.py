@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer, Regions
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import CHANCE, Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer, NumberTransducer
+from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
 from transduce.methods.confidence_machine.machine import Machine, find_regions
@@ -260,7 +261,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     fit_intercept : bool, default=True
         Whether to add an unpenalised constant.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     residual : {"auto", "plain", "deleted", "studentized"}, default="auto"
         What is compared: residuals, leave-one-out residuals, or what lies halfway between them. ``"auto"`` is
         ``"plain"`` with one setting and ``"studentized"`` where settings are chosen.
@@ -508,7 +510,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         if np.any(ranks == 0) and p.shape[0]:
             rarest, which, consequence = int(np.argmin(sizes)), "", "every set is all classes"
             if self._conditional:
-                which = f" of class {self.classes_[rarest].item()!r}"
+                which = f" of class {quoted(self.classes_[rarest])}"
                 consequence = "that class is in every set"
             warn_level(confidence, int(sizes[rarest]), consequence, which)
         # p > 1 - confidence, in whole numbers: p (n + 1) > rank.

@@ -14,12 +14,12 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
@@ -45,6 +45,12 @@ REASONS = (
     "Standard errors are the model's own: right if the labels are a Gaussian process with this kernel and noise.",
     "With few labels they tend to be too small.",
 )
+EQUAL_LABELS = (
+    "All labels are equal: standard errors are 0, which is their spread, and say nothing about how far other labels "
+    "may be."
+)
+# Beyond, squares of features are infinite, and so are the distances of rows.
+LARGEST_FEATURE = 1e150
 INSTEAD = "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine."
 
 # ------------------------------------------------------------------------------------------------ parameters
@@ -557,7 +563,7 @@ def warn_of_parameters(chosen: FoundParameters) -> None:
 
 @dataclass(frozen=True)
 class Units:
-    """Mean and spread of the labels, which scaled labels have lost; equal labels say nothing about errors (NaN)."""
+    """Mean and spread of the labels, which scaled labels have lost; errors have the spread 0 if labels are equal."""
 
     mean: float
     spread: float
@@ -567,7 +573,8 @@ class Units:
     def of(cls, y_l: Array) -> Units:
         """Take them from the labels."""
         mean, spread = label_moments(np.sort(y_l))
-        return cls(float(mean), float(spread), float(spread) if np.ptp(y_l) > 0.0 else np.nan)
+        error = spread if np.ptp(y_l) > 0.0 else 0.0
+        return cls(float(mean), float(spread), float(error))
 
     def restore(self, scaled: Array) -> Array:
         """Return scaled labels in units of the labels."""
@@ -627,7 +634,17 @@ class FittedProcess:
 
     def covariance(self, rows: Array) -> Array:
         """Return the covariance of the labels at scaled rows, shape (m, m)."""
-        return self.units.squared(self.posterior.covariance(rows))
+        return self.in_squared_units(self.posterior.covariance(rows))
+
+    def in_squared_units(self, scaled: Array) -> Array:
+        """Return a scaled covariance in squared units of the labels, or raise a ValueError if these are too large."""
+        covariance = self.units.squared(scaled)
+        if not np.isfinite(arrays.farthest(covariance)):
+            raise ValueError(
+                "The covariance, in squared units of the labels, is too large for double precision: divide the labels "
+                "by a constant first."
+            )
+        return covariance
 
 
 def moments_table(fitted: FittedProcess) -> pd.DataFrame:
@@ -655,6 +672,8 @@ def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
     """Return the answer at the unlabelled rows."""
     (mean, spread), chosen = fitted.predicted, fitted.chosen
     reasons = (*REASONS, f"Parameters were chosen on the labels ({chosen.choice.why}).", INSTEAD)
+    if fitted.units.error == 0.0:
+        reasons = (EQUAL_LABELS, *reasons)
     return Answer(
         rows=sample.unlabelled,
         values=fitted.units.restore(mean),
@@ -691,6 +710,11 @@ def scale_rows(
             stacklevel=3,
         )
     if not standardize:
+        if arrays.farthest(sample.X) > LARGEST_FEATURE:
+            raise ValueError(
+                f"Features beyond {LARGEST_FEATURE:g} are too large for standardize=False: set standardize=True, or "
+                "divide them by a constant first."
+            )
         scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
     return scaling.apply(sample.X), scaling, spread
 
@@ -750,7 +774,8 @@ class TransductiveGPRegressor(NumberTransducer):
         With more labels than this, they tell of each other through 500 inducing points only: a row is then answered
         from 500 kernel values, not from as many as there are labels.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     n_jobs : int or None, default=None
         Restarts and folds that run at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
@@ -761,13 +786,14 @@ class TransductiveGPRegressor(NumberTransducer):
     Attributes
     ----------
     transduction_, answer_
-        Labels completed (n,); `Answer` with standard errors (noise included; NaN if all labels are equal), and the
+        Labels completed (n,); `Answer` with standard errors (noise included; 0 if all labels are equal), and the
         values without matching.
     relevance_ : array of shape (d,)
         Inverse length scales, in units of the features given: the kernel is ``exp(-sum (relevance_j dx_j)^2)``. 0 for
         a feature that does not vary.
     feature_spread_ : array of shape (d,)
-        Standard deviation of each feature over all rows; ``relevance_ * feature_spread_`` compares features.
+        Standard deviation of each feature over all rows, but for a few that are far from all others, more than 20
+        robust deviations from the median; ``relevance_ * feature_spread_`` compares features.
     noise_, matching_, slack_ : float
         Variance of the noise, in squared units of the labels; settings as used.
     matching_path_ : pandas.DataFrame
@@ -835,6 +861,8 @@ class TransductiveGPRegressor(NumberTransducer):
             random, start = check_random_state(self.random_state), self.__dict__.pop("_start", None)
             chosen = find_parameters(objective, settings, random, start)
             warn_of_parameters(chosen)
+            if units.error == 0.0:
+                warnings.warn(EQUAL_LABELS, stacklevel=2)
             unlabelled = arrays.pick(rows, ~sample.labelled)
             fitted = self._fitted = FittedProcess(
                 chosen, scaling, units, unlabelled, order, matched
@@ -891,7 +919,7 @@ class TransductiveGPRegressor(NumberTransducer):
         if fitted.q is None:
             return fitted.covariance(arrays.pick(fitted.unlabelled, np.sort(fitted.matched)))
         root = arrays.pick(fitted.q.root, np.argsort(fitted.matched))
-        return fitted.units.squared(root @ root.T)
+        return fitted.in_squared_units(root @ root.T)
 
     # ------------------------------------------------------------------------------------------- prediction
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
@@ -516,7 +516,8 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
         Nothing ``n x n`` is formed.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
+        are far from all others.
     max_memory_mb : float, default=2048
         With centres: a design matrix (all rows by centres) larger than this is computed in blocks, again and again,
         rather than stored.

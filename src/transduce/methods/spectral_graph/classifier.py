@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
+from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.types import AnyArray, Array

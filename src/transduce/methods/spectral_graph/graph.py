@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
 from sklearn.neighbors import VALID_METRICS
-from sklearn.utils import check_random_state
 
 from transduce.core import arrays, checks, validation
+from transduce.core.checks import check_random_state
 from transduce.core.computing import once, stage
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph

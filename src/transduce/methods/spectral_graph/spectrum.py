@@ -23,11 +23,12 @@ from numba import njit
 from scipy.linalg import eigh, qr, svd
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
-from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from transduce.core import arrays, checks
+from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads, n_threads, stage
+from transduce.core.safe_files import whole_file
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
 from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan, NotConvergedError
@@ -109,18 +110,59 @@ class Spectrum:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the spectrum to a file of plain arrays (npz)."""
-        with open(path, "wb") as file:
-            np.savez(
-                file,
-                **{item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)},
-            )
+        """Write the spectrum to a file of plain arrays (npz), in the place of an earlier one once it is whole."""
+        columns = {item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)}
+        with whole_file(path, force=True) as file:
+            np.savez(file, **columns)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a spectrum that `save` wrote; nothing in the file is executed."""
-        with np.load(path, allow_pickle=False) as file:
-            return cls(*(file[item.name] for item in fields(cls)))
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"There is no file {path}: give one that Spectrum.save wrote.")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                spectrum = cls(*(file[item.name] for item in fields(cls)))
+        except PermissionError:
+            raise
+        except (
+            Exception
+        ) as error:  # numpy, zipfile and zlib raise a dozen kinds about a damaged file
+            raise ValueError(_damaged(path, "it cannot be read")) from error
+        spectrum._check(path)
+        return spectrum
+
+    def _check(self, path: str | Path) -> None:
+        """Raise a ValueError unless the arrays of a file fit each other."""
+        n, n_values = self.components.shape[:1], self.values.shape
+        sizes = {
+            "values": (self.values, self.values.shape[:1]),
+            "components": (self.components, n),
+            "degrees": (self.degrees, n),
+            "residuals": (self.residuals, n_values),
+            "owners": (self.owners, n_values),
+            "columns": (self.columns, n_values),
+        }
+        wrong = [name for name, (array, shape) in sizes.items() if array.shape != shape]
+        if self.vectors.ndim != 2 or self.vectors.shape[:1] != n:
+            wrong.append("vectors")
+        if wrong:
+            raise ValueError(_damaged(path, f"its {wrong[0]} have another shape than they should"))
+        whole = (self.components, self.owners, self.columns)
+        parts = (self.vectors, self.values, self.degrees, self.residuals)
+        if any(array.dtype.kind not in "iu" for array in whole) or any(
+            array.dtype.kind != "f" or not np.isfinite(array).all() for array in parts
+        ):
+            raise ValueError(_damaged(path, "some of its entries are no finite numbers"))
+        limits = (len(self.components), self.count, self.vectors.shape[1])
+        for array, limit in zip(whole, limits, strict=True):
+            if len(array) and not (array.min() >= 0 and array.max() < limit):
+                raise ValueError(_damaged(path, "some of its entries are out of bounds"))
+
+
+def _damaged(path: str | Path, reason: str) -> str:
+    """Return that a file holds no spectrum, and why."""
+    return f"{path} holds no spectrum that Spectrum.save wrote, or is damaged: {reason}."
 
 
 def graph_spectrum(
@@ -202,7 +244,7 @@ def check_graph(A: Any) -> sp.csr_array:
     """Return an adjacency matrix in compressed sparse rows and double precision, its diagonal 0."""
     try:
         A = sp.csr_array(A, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
         ) from error
