@@ -17,6 +17,7 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.words import OptionError
 from transduce.labelling.journal import Label
 from transduce.tables import files
+from transduce.tables.amounts import scaled, with_minus_before, with_plain_signs
 from transduce.tables.columns import ColumnCells, check_columns
 from transduce.tables.numbers import holds_code, read_cells, read_numbers, without
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
@@ -217,6 +218,12 @@ def _amounts(column: pd.Series) -> pd.Series:
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
     """Return the numbers that a text may be, two where only the column's decimal sign could tell; else a ValueError."""
+    plain = with_plain_signs(text)
+    if with_minus_before(plain) != plain:
+        raise ValueError(f"The sign of “{text}” is in doubt: type the minus before the number.")
+    if scaled(plain) is not None:
+        raise ValueError(f"“{text}” may be in thousands or more: type the whole number.")
+    text = plain
     ends = re.fullmatch(r"[-+]?\d{1,3}[.,]\d{3}", text)
     signs = (
         [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]

@@ -50,6 +50,7 @@ class Spelling:
     classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
     categories: Any = None  # the type of pandas, if it lists the classes
     words: bool = False  # whether texts such as NA stand for a missing label
+    minus_behind: bool = True  # whether "5-" is a negative number
 
 
 PLAIN = Spelling()
@@ -104,7 +105,10 @@ class Target:
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
             labels = numbers.read_cells(
-                column.mask(missing, None), spelling.decimal, spelling.unit
+                column.mask(missing, None),
+                spelling.decimal,
+                spelling.unit,
+                minus_behind=spelling.minus_behind,
             )[0]
         return replace(self, labels=labels, missing=missing, notes=[])
 
@@ -189,7 +193,9 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
     notes += [*_about_markers(name, numbers.hole_words(column), cells.markers), *odd]
     if task == "regression":
         values = _numbers(name, labels if found is None else found.values, missing)
-        spelling = PLAIN if found is None else Spelling(found.unit, found.decimal)
+        spelling = PLAIN
+        if found is not None:
+            spelling = Spelling(found.unit, found.decimal, minus_behind=found.minus_behind)
         limits = limits_in(limit_texts(column), spelling)
     else:
         values = _classes(labels, missing)
@@ -400,7 +406,10 @@ def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
     if not texts:
         return NO_LIMITS
     values, side = numbers.read_cells(
-        pd.Series(list(texts), dtype=object), spelling.decimal, spelling.unit
+        pd.Series(list(texts), dtype=object),
+        spelling.decimal,
+        spelling.unit,
+        minus_behind=spelling.minus_behind,
     )
     low, high = values[side < 0], values[side > 0]
     several = max(len(np.unique(low)), len(np.unique(high))) > 1

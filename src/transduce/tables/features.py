@@ -289,9 +289,14 @@ def _number_in_text(
     what = what if moments is None else f"{moments.what}, in {moments.unit}"
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     what += f", {odd:,} of them read as noted" if odd else ""
-    how |= {"decimal": found.decimal, "unit": found.unit}
+    how |= {"decimal": found.decimal, "unit": found.unit, "minus_behind": found.minus_behind}
     column = _number(name, found.values, what, rows, found.side, **how)
-    column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    units = numbers.units_in(texts) if how.get("anywhere") else []
+    notes = numbers.cell_notes(name, texts.to_numpy(), found, rows)
+    if len(units) > 1:
+        some = ", ".join(units[:MOST_UNITS])
+        notes.append(f"{name!r} names several units ({some}): its numbers were taken as they are.")
+    column.notes = [*notes, *column.notes]
     return column
 
 
@@ -548,6 +553,7 @@ class NumberReading:
     unit: str = ""  # what is written beside them
     anywhere: bool = False  # whether the one number among any words counts
     moments: Moments | None = None  # how times and durations in text are read
+    minus_behind: bool = True  # whether "5-" is a negative number
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
@@ -559,7 +565,9 @@ class NumberReading:
             return as_floats(series), None
         if self.moments is not None:
             return self.moments.numbers(as_texts(series)), None
-        return numbers.read_cells(series, self.decimal, self.unit, self.anywhere)
+        return numbers.read_cells(
+            series, self.decimal, self.unit, self.anywhere, minus_behind=self.minus_behind
+        )
 
     def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return notes on limits, and on cells that are not numbers, of rows that came later."""
