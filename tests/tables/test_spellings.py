@@ -235,5 +235,5 @@ def test_a_typed_minus_is_one(text):
 
 @pytest.mark.parametrize("text", ["10.3-", "(10.3)", "- 10.3", "5.87k", "5.87M", "—5", "±5", "5+"])
 def test_a_typed_number_in_doubt_is_asked_about(text):
-    with pytest.raises(ValueError, match="in doubt|thousands|is not a number"):
+    with pytest.raises(ValueError, match=r"in doubt|thousands|is not a number"):
         as_number(text)

@@ -121,10 +121,25 @@ def _parameter(name: str) -> inspect.Parameter:
         kind = kind | None
     check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
     about = typer.Option(
-        flag(name), help=help, metavar=metavar, callback=check, rich_help_panel=one.panel
+        flag(name),
+        help=help,
+        metavar=metavar,
+        callback=check,
+        rich_help_panel=one.panel,
+        parser=_number if one.kind.type is float else None,
     )
     only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
     return inspect.Parameter(name, only, default=default, annotation=shape)
+
+
+def _number(text: Any) -> float:
+    """Return a number of the command line, its signs read as those of cells are."""
+    from transduce.tables.amounts import with_plain_signs
+
+    try:
+        return float(with_plain_signs(str(text)))
+    except ValueError:
+        raise typer.BadParameter(f"{str(text)!r} is not a valid float.") from None
 
 
 def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:

@@ -333,7 +333,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
-    labels = read_target(frame, target, task=options.task, cells=source.cells(target))
+    cells = source.cells(target)
+    labels = read_target(frame, target, task=options.task, cells=cells, **options.reading)
     if labels.n_labels < folds:
         said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
         fewer = option("folds", max(2, labels.n_labels // 2))
@@ -342,7 +343,9 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
     }
     folder = options.pictures or source.folder
-    features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
+    features = vectorize(
+        frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
+    )
     task, seed, numbers = labels.task, options.random_state, labels.task == "regression"
     usual: dict[str, Any] = {"task": task, "standardize": False, "random_state": seed}
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}

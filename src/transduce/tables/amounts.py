@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
-
-import numpy as np
 
 # Signs as people, journals, word processors and spreadsheets write them. The em dash is none of them: it is a dash.
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"  # hyphens, figure dash, en dash, minus
@@ -84,8 +83,9 @@ def with_plain_signs(text: str) -> str:
 
 
 def with_minus_before(text: str, minus_behind: bool = True) -> str:
-    """Return a cell, with plain signs, whose minus stands behind the number, apart from it, or is spelled by brackets,
-    with that minus before the digits; any other cell as it is.
+    """Return a cell, which has plain signs, with its minus directly before the digits, if it has one elsewhere.
+
+    It may stand behind the number, or apart from it; brackets mean minus, as in accounts.
     """
     apart = _SIGN_APART.match(text)
     if apart is not None:
@@ -183,7 +183,9 @@ def scaled(text: str) -> Scaled | None:
     if found is None or not is_scale(found["word"]):
         return None
     factor = _factor(found["word"])
-    return Scaled(f"{found['number']}{found['after'] or ''}", np.nan if factor is None else factor)
+    return Scaled(
+        f"{found['number']}{found['after'] or ''}", math.nan if factor is None else factor
+    )
 
 
 def number_among_words(text: str) -> Scaled | None:
@@ -202,7 +204,7 @@ def number_among_words(text: str) -> Scaled | None:
     if word is not None and is_scale(word[1]):
         factor = _factor(word[1])
     digits = inside[0][0].rstrip(".,'")
-    return Scaled(digits, np.nan if factor is None else factor)
+    return Scaled(digits, math.nan if factor is None else factor)
 
 
 def amount_in(text: str) -> re.Match[str] | None:

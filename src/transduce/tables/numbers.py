@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -87,6 +87,7 @@ _LIMITS = (
     f"cells were read as the limit that each {_NAMED}",
 )
 _MOST_NAMED, _LONGEST = 5, 60
+MOST_ALIKE = 3  # groups of spellings that are named in a note
 _FAR, _MOST_FAR = 1000.0, 3
 
 
@@ -278,6 +279,20 @@ def _holds_enumeration(cells: AnyArray) -> bool:
     )
 
 
+def all_numbers(column: pd.Series) -> Array | None:
+    """Return the cells (n,) of a column as numbers, NaN where one is empty; None if a cell is not just a number."""
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    known = column.dropna()
+    if pd.api.types.infer_dtype(known) not in ("string", "mixed", "mixed-integer", "empty"):
+        return None
+    texts = [
+        None if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)
+    ]
+    found = read_numbers(texts)
+    return None if found.unread or found.side.any() else found.values
+
+
 def units_in(texts: Iterable[Any]) -> list[str]:
     """Return the units of numbers in texts, each in its most frequent spelling, the most frequent first."""
     spelled: dict[str, Counter[str]] = {}
@@ -398,8 +413,11 @@ def in_order(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
-def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
-    """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur."""
+def sentinels(ordered: Array, gap: float = 1.0, keep: Collection[Any] = ()) -> dict[float, int]:
+    """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur.
+
+    Those in `keep` are numbers, as somebody said.
+    """
     levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
@@ -410,15 +428,54 @@ def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
     nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
     far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
     far &= (marks < others[0]) | (marks > others[-1])
-    return {float(mark): int(np.count_nonzero(ordered == mark)) for mark in marks[far]}
+    kept = [number_of(str(one), "point") for one in keep]
+    return {
+        float(mark): int(np.count_nonzero(ordered == mark))
+        for mark in marks[far]
+        if mark not in kept
+    }
 
 
 def as_label(label: Any) -> Any:
-    """Return a label without blanks around it; small and capital letters are the same in true, false, yes and no."""
-    if not isinstance(label, str):
-        return label
-    word = label.strip()
-    return {"true": "True", "false": "False", "yes": "yes", "no": "no"}.get(word.lower(), word)
+    """Return a label without blanks around it."""
+    return label.strip() if isinstance(label, str) else label
+
+
+def spelling_key(text: str) -> str:
+    """Return what texts have in common that differ in capitals, or in the number of their blanks, only."""
+    return " ".join(text.split()).casefold()
+
+
+def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return for each key the text that is written most often, of equally frequent ones the first in `counts`."""
+    usual: dict[str, str] = {}
+    for text, count in counts.items():
+        key = spelling_key(text)
+        if key not in usual or count > counts[usual[key]]:
+            usual[key] = text
+    return usual
+
+
+def spelling_note(name: Any, what: str, counts: Mapping[str, int]) -> list[str]:
+    """Return a note on classes, or categories, that were taken as the same though they are spelled differently."""
+    groups: dict[str, list[str]] = {}
+    for text in counts:
+        groups.setdefault(spelling_key(text), []).append(text)
+    several = [texts for texts in groups.values() if len(texts) > 1]
+    if not several:
+        return []
+    blanks = any(len({text.casefold() for text in texts}) > 1 for texts in several)
+    how = "blanks or capitals" if blanks else "capitals"
+    named = [
+        "; ".join(f"{shortened(text)!r} ({counts[text]:,})" for text in texts)
+        for texts in several[:MOST_ALIKE]
+    ]
+    more = f", and {len(several) - MOST_ALIKE:,} more" if len(several) > MOST_ALIKE else ""
+    apart = option("case_sensitive", True)
+    return [
+        f"{what} of {name!r} that differ in {how} only were taken as the same: "
+        f"{', '.join(named)}{more}. Use {apart} to keep them apart."
+    ]
 
 
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
@@ -533,18 +590,19 @@ def cell_notes(
     return notes
 
 
-def value_notes(
-    name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool
-) -> list[str]:
+def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray) -> list[str]:
     """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
     if not marks:
         return far_note(name, values, rows)
     others = np.where(np.isin(values, list(marks)), np.nan, values)
     words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in marks.items())
-    written = option("missing", [plain(value) for value in marks])
-    taken = "missing" if empty else f"labels; if it marks missing cells, use {written}"
-    said = f"{name!r} holds {words}, far from all its other values: taken as {taken}."
-    return [said, *far_note(name, others, rows)]
+    listed = [plain(value) for value in marks]
+    note = (
+        f"{name!r} holds {words}, far from all its other values: taken as missing. "
+        f"Say so with {option('missing', listed)}, or that it is a number with "
+        f"{option('keep', listed)}."
+    )
+    return [note, *far_note(name, others, rows)]
 
 
 def plain(value: float) -> float:
