@@ -7,12 +7,22 @@ import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from transduce import fill
+from transduce.cli.app import app
+from transduce.conformal import Chance
 from transduce.labelling.table import as_number
 from transduce.tables.columns import read_target
 from transduce.tables.features import vectorize
-from transduce.tables.numbers import find_numbers, holds_code, read_cells, read_numbers, typed
+from transduce.tables.numbers import (
+    all_numbers,
+    find_numbers,
+    holds_code,
+    read_cells,
+    read_numbers,
+    typed,
+)
 
 MINUS = ["-", "−", "–", "‐", "‑", "‒", "－", "﹣"]  # hyphens, minus, en and figure dash, full width
 GROUPS = {
@@ -237,3 +247,46 @@ def test_a_typed_minus_is_one(text):
 def test_a_typed_number_in_doubt_is_asked_about(text):
     with pytest.raises(ValueError, match=r"in doubt|thousands|is not a number"):
         as_number(text)
+
+
+def test_a_column_that_orders_rows_may_have_decimal_commas():
+    """Some of which look like dates; signs are read there too."""
+    places = np.linspace(-6.5, 6.5, 60).round(1)
+    texts = [f"{place:.1f}".replace(".", ",").replace("-", "−") for place in places]
+    np.testing.assert_array_equal(all_numbers(pd.Series(texts)), places)
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=60), "day": texts})
+    frame["y"] = np.where(np.arange(60) % 3 == 0, np.nan, frame["x"] * 2.0)
+    written = fill(frame, "y", method="ridge", labels=Chance(order="day"))
+    plain = fill(frame.assign(day=places), "y", method="ridge", labels=Chance(order="day"))
+    assert str(written.guarantee) == str(plain.guarantee)
+    assert all_numbers(pd.Series(["1.5", "soon"])) is None
+    assert all_numbers(pd.Series(pd.date_range("2024-01-01", periods=3))) is None
+
+
+def test_numbers_of_the_command_line_have_the_signs_of_cells(tmp_path):
+    x = np.random.default_rng(0).normal(size=40)
+    frame = pd.DataFrame({"x": x, "y": np.where(np.arange(40) % 3 == 0, np.nan, (2 * x).round(2))})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    command = ["fill", str(tmp_path / "t.csv"), "--target", "y", "--method", "ridge"]
+    run = CliRunner().invoke(app, [*command, "--min=−9.5", "--max", "9.5"])
+    assert run.exit_code == 0, run.output
+    assert pd.read_csv(tmp_path / "t-filled.csv")["y_lower"].min() >= -9.5
+    refused = CliRunner().invoke(app, [*command, "--min", "little"])
+    assert refused.exit_code == 2
+    assert "'little' is not a valid float" in refused.output
+
+
+def test_rows_are_drawn_from_those_that_fill_will_fill(tmp_path):
+    """Cells that hold -999 are among them; with --keep they are labels."""
+    values = np.random.default_rng(0).normal(50, 9, 40).round(1)
+    values[:20] = -999.0
+    values[20:24] = np.nan
+    pd.DataFrame({"x": np.arange(40), "y": values}).to_csv(tmp_path / "t.csv", index=False)
+    command = ["draw", str(tmp_path / "t.csv"), "--target", "y", "--seed", "1", "--force"]
+    run = CliRunner().invoke(app, [*command, "--number", "23"])
+    assert run.exit_code == 0, run.output
+    drawn = pd.read_csv(tmp_path / "t-draw.csv")["y_random"]
+    assert drawn[:24].sum() == drawn.sum() == 23
+    kept = CliRunner().invoke(app, [*command, "--number", "23", "--keep=-999"])
+    assert "There are 4 rows without a label" in kept.output

@@ -258,7 +258,7 @@ def answer(
 
 
 @app.command()
-@takes("missing", "sheet", "quiet", "force")
+@takes("missing", "keep", "sheet", "quiet", "force")
 def draw(
     table: TableFile,
     target: TargetOption,
@@ -371,6 +371,8 @@ def _parted(words: str | None) -> list[str]:
         "number",
         "id",
         "missing",
+        "keep",
+        "case_sensitive",
         "sheet",
         "plot",
         "random_state",

@@ -34,7 +34,7 @@ from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
-from transduce.tables.columns import check_columns, draw_rows, read_target, rounded
+from transduce.tables.columns import Target, check_columns, draw_rows, read_target, rounded
 from transduce.tables.features import vectorize
 from transduce.tables.files import check_fits, out_kind, write
 from transduce.tables.numbers import without
@@ -279,15 +279,18 @@ def draw_rows_of(
     if {name, f"{name}_seed"} & set(source.frame.columns):
         earlier = "already, perhaps from an earlier draw: rename or drop it."
         raise ValueError(f"The table has a column {name!r} {earlier}")
-    known = without(source.frame[[target]], options.missing)
-    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
-    marks = {name: np.isin(np.arange(len(known)), rows), f"{name}_seed": seed}
+    labels = _labels_to_draw(source, target, options)
+    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    if labels is not None:  # then cells that `fill` reads as empty may be drawn too
+        missing = labels.missing
+    rows = draw_rows(missing, number, seed)
+    marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"):
         write(out, source, new, force=force)
-    lacking = _what_draw_lacks(source, target, rows, options)
+    lacking = _what_draw_lacks(labels, rows, options)
     then = f"transduce fill {out} --target {target}"
-    if known[target].notna().any():  # otherwise chance chooses all labels
+    if not missing.all():  # otherwise chance chooses all labels
         then += f" --random-labels {name}"
 
     def show() -> None:
@@ -303,14 +306,20 @@ def draw_rows_of(
     return show
 
 
-def _what_draw_lacks(source: tables.Table, target: str, rows: AnyArray, options: Options) -> str:
+def _labels_to_draw(source: tables.Table, target: str, options: Options) -> Target | None:
+    """Return the labels that a table has before rows are drawn; None if there is none, or one to be mended first."""
+    try:
+        return FrameSource.read(source, target, options).labels
+    except ValueError:
+        return None
+
+
+def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) -> str:
     """Return what rows drawn at random lack to guarantee the level once they are labelled; "" if nothing."""
     level = float(options.confidence)
     needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
     few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
-    try:
-        labels = FrameSource.read(source, target, options).labels
-    except ValueError:  # there is no label yet, or one to be mended first
+    if labels is None:
         return f"{few}: {needed}" if len(rows) < fewest_calibration(level) else ""
     if len(rows) == int(labels.missing.sum()):
         return "Every row without a label was drawn: none is left to fill once they are labelled."

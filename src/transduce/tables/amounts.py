@@ -59,6 +59,9 @@ _HYPHEN = re.compile(r"[^\W\d_]-$")
 _ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
 
 
+LONGEST = 100  # characters of a cell that holds a number and nothing else; longer ones are text
+
+
 class Scaled(NamedTuple):
     """A number in thousands, millions and so on."""
 
@@ -209,6 +212,12 @@ def number_among_words(text: str) -> Scaled | None:
 
 def amount_in(text: str) -> re.Match[str] | None:
     """Return number and unit of a cell, of thousands those without the word for thousands; None if it has no number."""
+    if len(text) > LONGEST:
+        return None
+    if text.isascii() and text[:1].isdigit():  # most cells need no more than this
+        amount = AMOUNT.fullmatch(text)
+        if unit_of(amount) is not None:
+            return amount
     signed = with_minus_before(with_plain_signs(text))
     amount = AMOUNT.fullmatch(signed)
     if unit_of(amount) is not None:

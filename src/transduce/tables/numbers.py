@@ -163,7 +163,12 @@ def number_of(text: str, decimal: str, unit: str = "") -> float:
     words = text.strip()
     if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
         return float(words)
-    amount = amounts.AMOUNT.fullmatch(amounts.with_plain_signs(words))
+    if len(words) > amounts.LONGEST:
+        return np.nan
+    signed = words
+    if not (words.isascii() and words[:1].isdigit()):
+        signed = amounts.with_plain_signs(words)
+    amount = amounts.AMOUNT.fullmatch(signed)
     if amount is None or amounts.unit_of(amount) != unit:
         return np.nan
     return _read(amount["number"].strip(), decimal)
@@ -269,7 +274,11 @@ def read_numbers(
 def _holds_enumeration(cells: AnyArray) -> bool:
     """Return whether cells (n,) number their words, as in "1 White" and "2 Black", so that they are categories."""
     levels = dict.fromkeys(text for text in cells if isinstance(text, str))
-    words = [amounts.with_plain_signs(text) for text in levels if text.strip().lower() not in HOLES]
+    words = [
+        amounts.with_plain_signs(text)
+        for text in levels
+        if len(text) <= amounts.LONGEST and text.strip().lower() not in HOLES
+    ]
     found = [amounts.AMOUNT.fullmatch(text) for text in words]
     numbered = [amount for amount in found if amount is not None]
     return amounts.is_enumerated(
@@ -359,6 +368,8 @@ class _Style(NamedTuple):
 
 def _mended(text: str, style: _Style) -> tuple[float, int]:
     """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
+    if len(text) > amounts.LONGEST and not style.anywhere:
+        return np.nan, 0
     text = amounts.with_plain_signs(text)
     limit = LIMIT.fullmatch(text)
     if limit is None:
