@@ -55,6 +55,8 @@ OTHER = {
     "id": "c",
     "features": "columns",
     "missing": ["-9"],
+    "keep": ["999"],
+    "case_sensitive": True,
     "pictures": "photos",
     "sample": 500,
     "budget_seconds": 60.0,

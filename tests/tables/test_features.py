@@ -252,8 +252,8 @@ def test_categories_that_differ_in_blanks_or_capitals_are_noted():
         {"district": ["West", "West ", "west", "North", "South", "NORTH"] * 5, "x": range(30)}
     )
     assert vectorize(frame).notes == [
-        "'district': 'NORTH' and 'North', 'West' and 'west' differ in blanks or capitals only, and count as different "
-        "categories: write them alike if they are the same."
+        "Categories of 'district' that differ in capitals only were taken as the same: 'NORTH' (5); 'North' (5), "
+        "'West' (10); 'west' (5). Use case_sensitive=True to keep them apart."
     ]
 
 

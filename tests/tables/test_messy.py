@@ -157,7 +157,7 @@ def cars():
             ],
         ),
         (cars, "", 1),
-        (cars, "--missing=-999", ["read as numbers"]),
+        (cars, "--missing=-999", ["60 of 120 cells of 'y' filled (numbers"]),
     ],
 )
 def test_nothing_is_silently_wrong(make, options, said, tmp_path, monkeypatch):

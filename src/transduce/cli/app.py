@@ -121,10 +121,25 @@ def _parameter(name: str) -> inspect.Parameter:
         kind = kind | None
     check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
     about = typer.Option(
-        flag(name), help=help, metavar=metavar, callback=check, rich_help_panel=one.panel
+        flag(name),
+        help=help,
+        metavar=metavar,
+        callback=check,
+        rich_help_panel=one.panel,
+        parser=_number if one.kind.type is float else None,
     )
     only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
     return inspect.Parameter(name, only, default=default, annotation=shape)
+
+
+def _number(text: Any) -> float:
+    """Return a number of the command line, its signs read as those of cells are."""
+    from transduce.tables.amounts import with_plain_signs
+
+    try:
+        return float(with_plain_signs(str(text)))
+    except ValueError:
+        raise typer.BadParameter(f"{str(text)!r} is not a valid float.") from None
 
 
 def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
@@ -243,7 +258,7 @@ def answer(
 
 
 @app.command()
-@takes("missing", "sheet", "quiet", "force")
+@takes("missing", "keep", "sheet", "quiet", "force")
 def draw(
     table: TableFile,
     target: TargetOption,
@@ -356,6 +371,8 @@ def _parted(words: str | None) -> list[str]:
         "number",
         "id",
         "missing",
+        "keep",
+        "case_sensitive",
         "sheet",
         "plot",
         "random_state",

@@ -43,7 +43,7 @@ from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
-from transduce.tables.columns import check_columns, draw_rows, read_target, rounded
+from transduce.tables.columns import Target, check_columns, draw_rows, read_target, rounded
 from transduce.tables.features import vectorize
 from transduce.tables.files import check_fits, out_kind, write
 from transduce.tables.numbers import without
@@ -303,15 +303,18 @@ def draw_rows_of(
     if {name, f"{name}_seed"} & set(source.frame.columns):
         earlier = "already, perhaps from an earlier draw: rename or drop it."
         raise ValueError(f"The table has a column {name!r} {earlier}")
-    known = without(source.frame[[target]], options.missing)
-    rows = draw_rows(known[target].isna().to_numpy(), number, seed)
-    marks = {name: np.isin(np.arange(len(known)), rows), f"{name}_seed": seed}
+    labels = _labels_to_draw(source, target, options)
+    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    if labels is not None:  # then cells that `fill` reads as empty may be drawn too
+        missing = labels.missing
+    rows = draw_rows(missing, number, seed)
+    marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"):
         write(out, source, new, force=force)
-    lacking = _what_draw_lacks(source, target, rows, options)
+    lacking = _what_draw_lacks(labels, rows, options)
     then = f"transduce fill {out} --target {target}"
-    if known[target].notna().any():  # otherwise chance chooses all labels
+    if not missing.all():  # otherwise chance chooses all labels
         then += f" --random-labels {name}"
 
     def show() -> None:
@@ -327,14 +330,20 @@ def draw_rows_of(
     return show
 
 
-def _what_draw_lacks(source: tables.Table, target: str, rows: AnyArray, options: Options) -> str:
+def _labels_to_draw(source: tables.Table, target: str, options: Options) -> Target | None:
+    """Return the labels that a table has before rows are drawn; None if there is none, or one to be mended first."""
+    try:
+        return FrameSource.read(source, target, options).labels
+    except ValueError:
+        return None
+
+
+def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) -> str:
     """Return what rows drawn at random lack to guarantee the level once they are labelled; "" if nothing."""
     level = float(options.confidence)
     needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
     few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
-    try:
-        labels = FrameSource.read(source, target, options).labels
-    except ValueError:  # there is no label yet, or one to be mended first
+    if labels is None:
         return f"{few}: {needed}" if len(rows) < fewest_calibration(level) else ""
     if len(rows) == int(labels.missing.sum()):
         return "Every row without a label was drawn: none is left to fill once they are labelled."
@@ -357,7 +366,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
-    labels = read_target(frame, target, task=options.task, cells=source.cells(target))
+    cells = source.cells(target)
+    labels = read_target(frame, target, task=options.task, cells=cells, **options.reading)
     if labels.n_labels < folds:
         said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
         fewer = option("folds", max(2, labels.n_labels // 2))
@@ -366,7 +376,9 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
     }
     folder = options.pictures or source.folder
-    features = vectorize(frame, target, prefer=source.prefer, folder=folder, **columns)
+    features = vectorize(
+        frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
+    )
     task, seed, numbers = labels.task, options.random_state, labels.task == "regression"
     usual: dict[str, Any] = {"task": task, "standardize": False, "random_state": seed}
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}

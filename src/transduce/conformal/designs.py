@@ -26,6 +26,7 @@ from transduce.core.words import OptionError, counted, option, percent, quoted
 from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.cross_validation import with_group_folds
 from transduce.tables.columns import read_marks
+from transduce.tables.numbers import all_numbers
 
 Random = np.random.RandomState
 
@@ -702,7 +703,10 @@ def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
 
 def _read_probability(cells: _Cells, missing: Mask) -> Array:
     """Return the probability with which each row was chosen to be labelled."""
-    numbers = pd.to_numeric(cells.cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    numbers = all_numbers(cells.cells)
+    if numbers is None:
+        plain = pd.to_numeric(cells.cells, errors="coerce")
+        numbers = plain.to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
     if len(bad):
         what = f"{cells} says with which probability each row was chosen to be labelled"
@@ -741,7 +745,11 @@ def _read_groups(cells: _Cells, missing: Mask) -> AnyArray:
 
 def _read_order(cells: _Cells, missing: Mask) -> Array:
     """Return the place of each row along an order: numbers, or times as their ranks."""
-    numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
+    amounts = all_numbers(cells.cells)  # decimal commas among them, which may look like dates
+    if amounts is not None:
+        numbers = pd.Series(amounts, index=cells.cells.index)
+    else:
+        numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
     if numbers.isna().any() or pd.api.types.is_datetime64_any_dtype(cells.cells):
         times = pd.to_datetime(cells.cells, errors="coerce", format="mixed", utc=True)
         numbers = times.rank().where(times.notna())

@@ -176,7 +176,13 @@ def fill_told(
     answer = _told_answer(labels, told, calibrated)
     if calibrated is None:
         folder = options.pictures or source.pictures
-        features = vectorize(frame, target, random_state=options.random_state, folder=folder)
+        features = vectorize(
+            frame,
+            target,
+            random_state=options.random_state,
+            folder=folder,
+            **options.reading,
+        )
         plan = Plan(None, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(
@@ -234,9 +240,11 @@ def fit_rows(
     about |= {
         "ignore": [*options.ignore, *options.design.not_features, *seed],
         "prefer": rows.prefer,
-    }
+    } | options.reading
     about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
+    is_target = features.columns["name"] == target.name
+    features.columns.loc[is_target, "n_missing"] = int(target.missing.sum())
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
         raise ValueError(" ".join([nothing, *features.notes]))

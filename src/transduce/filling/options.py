@@ -82,6 +82,10 @@ HELP = {
         "features": "What estimators of your own are given: the numbers that are made of the columns, or the "
         "columns as they are.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
+        "keep": "Numbers such as 999 that are what they say: without this, such numbers, far from all others of their "
+        "column, are taken as empty cells, and that is noted.",
+        "case_sensitive": "Keep classes and categories apart that differ in capitals or blanks only; without this "
+        "they are one, spelled as most often, and that is noted.",
         "pictures": "The folder below which files of pictures are: that of the table by default, of a frame the "
         "working one.",
     },
@@ -251,6 +255,8 @@ class Options:
     id: Any = _option(None, COLUMN)
     features: str = _option("encoded", _one_of(("encoded", "columns")))
     missing: list[Any] = _option([], VALUES)
+    keep: list[Any] = _option([], VALUES)
+    case_sensitive: bool = _option(False, FLAG)
     pictures: str | None = _option(None, FOLDER)
     sample: int = _option(20_000, ROWS)
     budget_seconds: float = _option(300.0, SECONDS)
@@ -269,13 +275,15 @@ class Options:
                 if name in LABEL_FLAGS:
                     hint = ": say how the labels came about, as in labels=Drawn('column')"
                 raise TypeError(f"fill has no option {name!r}{hint}.")
-        options, missing = dict(given), given.get("missing", ())
+        options = dict(given)
         lists = {"ignore", "text", "number", "limit"}
         for name in lists & set(given):  # one column is no list, and is refused below
             one = given[name] if name != "limit" else [given[name]]
             options[name] = one if isinstance(given[name], str) else list(given[name])
-        several = isinstance(missing, list | tuple | set | frozenset)
-        options["missing"] = list(missing) if several else [missing]
+        for name in ("missing", "keep"):
+            values = given.get(name, ())
+            several = isinstance(values, list | tuple | set | frozenset)
+            options[name] = list(values) if several else [values]
         return cls(**options)
 
     def __post_init__(self) -> None:
@@ -318,6 +326,11 @@ class Options:
         """Return an answer that is open at the limits of labels, and cut to what is possible."""
         limits = self.limits_with(seen)
         return answer.opened(limits.below, limits.above).within(*self.limits)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How cells of the target and of every other column are read."""
+        return {"case_sensitive": self.case_sensitive, "keep": self.keep}
 
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
@@ -533,6 +546,8 @@ class FillOptions(TypedDict, total=False):
     id: Any
     features: str
     missing: Any
+    keep: Any
+    case_sensitive: bool
     pictures: str | None
     sample: int
     budget_seconds: float

@@ -76,7 +76,7 @@ class FrameSource(_Source):
         frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
         known = without(frame, options.missing)
         columns.check_columns(frame, names)
-        labels = read_target(known, target, task=options.task, cells=cells)
+        labels = read_target(known, target, task=options.task, cells=cells, **options.reading)
         check_names(frame, labels, options.probabilities, options.label_next)
         if not isinstance(table, Table):
             return cls(given, frame, labels)
@@ -204,8 +204,13 @@ class PartSource(_Source):
             )  # categories that differ by part were lost
         known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
         labels = read_target(
-            known, target, task=options.task, cells=ColumnCells(prefer=self.prefer)
+            known,
+            target,
+            task=options.task,
+            cells=ColumnCells(prefer=self.prefer),
+            **options.reading,
         )
+        columns.check_marks(labels)  # the rows with and without a label were drawn already
         check_names(frame, labels, options.probabilities)
         n = len(drawn) - len(roles.calibration)
         rows = FrameSource(frame, frame, labels, prefer=self.prefer, pictures=self.pictures)

@@ -17,8 +17,18 @@ from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.words import OptionError, quoted, shortened
 from transduce.labelling.journal import Label
 from transduce.tables import files
+from transduce.tables.amounts import scaled, with_minus_before, with_plain_signs
 from transduce.tables.columns import ColumnCells, check_columns
-from transduce.tables.numbers import holds_code, read_cells, read_numbers, without
+from transduce.tables.numbers import (
+    holds_code,
+    in_order,
+    read_cells,
+    read_numbers,
+    sentinels,
+    spelling_key,
+    usual_spellings,
+    without,
+)
 from transduce.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
 from transduce.tables.vectors import in_short, read_vectors
 
@@ -50,6 +60,8 @@ class LabelTable:
     digest: str  # SHA-256 of the file, or of the frame
     path: Path | None = None  # the file
     source: files.Table | None = None  # the file as it was read
+    keep: tuple[str, ...] = ()  # numbers that look like marks of empty cells, and are none
+    case_sensitive: bool = False  # whether classes that differ in capitals only are different
 
     @property
     def n_rows(self) -> int:
@@ -195,10 +207,19 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
         if len(rows):
             sample = PartlyLabelled.from_arrays(np.empty((len(column), 0)), amounts)
             task = "numbers" if guess_task(sample) == "regression" else "classes"
-    column = amounts if task == "numbers" else column
-    read = as_number if task == "numbers" else as_class
+    if task == "numbers":
+        values = map(as_number, amounts.iloc[rows].tolist())
+        given = dict(zip(rows.tolist(), values, strict=True))
+        marks = sentinels(in_order(np.array([*given.values()], dtype=float)), keep=table.keep)
+        return {row: value for row, value in given.items() if value not in marks}, task
+    classes = map(as_class, column.iloc[rows].tolist())
+    labels = dict(zip(rows.tolist(), classes, strict=True))
+    if table.case_sensitive:
+        return labels, task
+    usual = usual_spellings(Counter(label for label in labels.values() if isinstance(label, str)))
     return {
-        int(row): read(value) for row, value in zip(rows, column.iloc[rows].tolist(), strict=True)
+        row: usual[spelling_key(label)] if isinstance(label, str) else label
+        for row, label in labels.items()
     }, task
 
 
@@ -216,6 +237,12 @@ def _amounts(column: pd.Series) -> pd.Series:
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
     """Return the numbers that a text may be, two where only the column's decimal sign could tell; else a ValueError."""
+    plain = with_plain_signs(text)
+    if with_minus_before(plain) != plain:
+        raise ValueError(f"The sign of “{text}” is in doubt: type the minus before the number.")
+    if scaled(plain) is not None:
+        raise ValueError(f"“{text}” may be in thousands or more: type the whole number.")
+    text = plain
     ends = re.fullmatch(r"[-+]?\d{1,3}[.,]\d{3}", text)
     signs = (
         [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]

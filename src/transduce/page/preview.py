@@ -33,7 +33,13 @@ from transduce.page.workspace import Choices
 from transduce.report.plain import clean, finite
 from transduce.tables import files
 from transduce.tables.columns import Target
-from transduce.tables.features import Features, NumberReading, as_texts, vectorize
+from transduce.tables.features import (
+    DateReading,
+    Features,
+    NumberReading,
+    as_texts,
+    vectorize,
+)
 from transduce.tables.files import Workbook, write
 from transduce.tables.numbers import hole_words, in_order, number_text, sentinels, without
 
@@ -58,7 +64,8 @@ class Preview:
         n = len(self.table.frame)
         some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
         self._some = self.table.frame.iloc[some].reset_index(drop=True)
-        self._columns: dict[Any, tuple[Features, dict[str, Any]]] = {}
+        self._features: dict[Any, Features] = {}
+        self._columns: dict[Any, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._compared: dict[Any, dict[str, Any]] = {}
 
@@ -79,38 +86,77 @@ class Preview:
 
     # ---------------------------------------------------------------------------------------------------- columns
 
-    def column(self, name: Any, choices: Choices) -> tuple[Features, dict[str, Any]]:
-        """Return how a column is read: its features, and what the page shows."""
+    def features_of(self, name: Any, choices: Choices) -> Features:
+        """Return the features of a column, read as `fill` reads one that is not the target."""
         text, number = str(name) in choices.text, str(name) in choices.number
-        key = (name, text, number, tuple(choices.missing))
+        key = (name, text, number, *_said_of_all(choices))
         with self._lock:
-            if key not in self._columns:
-                cells = without(self._some[[name]], choices.missing)
+            if key not in self._features:
                 own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
-                features = vectorize(
-                    cells, folder=self.table.folder, prefer=self.table.prefer, **own
+                self._features[key] = vectorize(
+                    without(self._some[[name]], choices.missing),
+                    folder=self.table.folder,
+                    prefer=self.table.prefer,
+                    **own,
+                    **choices.options().reading,
                 )
-                every = without(self.frame[[name]], choices.missing)[name]
-                shown = self._described(name, features, every)
-                self._columns[key] = features, shown | ({"kind": "text"} if text else {})
-            return self._columns[key]
+            return self._features[key]
+
+    def column(self, name: Any, choices: Choices) -> dict[str, Any]:
+        """Return what the page shows of a column: how `fill` reads it, as the target or as any other."""
+        is_target = str(name) == choices.target
+        text, number = str(name) in choices.text, str(name) in choices.number
+        of_target = choices.task if is_target else None
+        is_out = str(name) in choices.ignore or str(name) == choices.id
+        key = (name, text, number, is_out, of_target, *_said_of_all(choices))
+        if key not in self._columns:
+            every = without(self.frame[[name]], choices.missing)[name]
+            features = self.features_of(name, choices)
+            shown = self._described(name, features, every)
+            if is_out:  # such a column is not read
+                shown |= {"empty": shown["n_blank"]}
+            elif is_target:
+                shown |= self._described_target(choices, shown["n_blank"])
+            elif text:
+                shown |= {"kind": "text"}
+            self._columns[key] = shown | {"holes": shown["empty"]}
+        return self._columns[key]
 
     def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
         """Return how a column is read, and what was odd; empty cells are counted in the whole table."""
         line, reading = features.columns.iloc[0], features.encoder.readings.get(name)
-        spelled, n_holes = self.table.cells(name).reading, int(every.isna().sum())
+        spelled, n_blank = self.table.cells(name).reading, int(every.isna().sum())
         notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
+        all_seen = len(self._some) == len(self.frame)
         return {
             "name": str(name),
             "kind": str(line["kind"]),
             "unit": clean(reading.unit if isinstance(reading, NumberReading) else "", 20),
             "treatment": clean(line["treatment"]),
-            "empty": _n_empty(features, name, every),
-            "holes": n_holes,
+            "empty": int(line["n_missing"]) if all_seen else _n_empty(features, name, every),
+            "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
+            "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
             "in_text": bool(self._some[name].map(type).eq(str).any()),
             "notes": [clean(note, 400) for note in notes],
             "values": [[value, count] for value, count in _frequent(self._some[name])],
-            "target": 0 < n_holes < len(every),
+            "target": 0 < n_blank < len(every),
+        }
+
+    def _described_target(self, choices: Choices, n_blank: int) -> dict[str, Any]:
+        """Return how the column to be filled is read; where it is refused, why."""
+        try:
+            labels = self.target(choices)
+        except ValueError as error:
+            return {"notes": [clean(str(error), 800)], "empty": n_blank, "marks": []}
+        of_table = [clean(note, 400) for note in self.table.notes]
+        notes = [clean(note, 400) for note in labels.notes]
+        kinds = {"classes": "category", "dates": "date"}
+        return {
+            "kind": kinds.get(labels.kind, "number"),
+            "unit": clean("" if labels.spelling.moments else labels.spelling.unit, 20),
+            "empty": int(labels.missing.sum()),
+            "marks": [number_text(mark) for mark in labels.spelling.marks],
+            "notes": [note for note in notes if note not in of_table],
         }
 
     def cells(self, row: int, columns: list[str]) -> list[Any]:
@@ -127,9 +173,9 @@ class Preview:
     def as_json(self, choices: Choices) -> dict[str, Any]:
         """Return the first rows, every column, and those that may be filled, the one with most holes first."""
         gone = {*choices.ignore, *map(str, self.table.index)}
-        columns = [self.column(name, choices)[1] for name in self.frame.columns[:MOST_COLUMNS]]
+        columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
-        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["holes"])
+        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
         rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
         sheets = (
             [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
@@ -165,14 +211,20 @@ class Preview:
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
         for name in self.frame.columns:
             if str(name) not in gone and name not in self.table.index:
-                blocks.append(self.column(name, choices)[0].encoder.transform(frame[[name]]))
+                blocks.append(self.features_of(name, choices).encoder.transform(frame[[name]]))
                 origins += [str(name)] * blocks[-1].shape[1]
         return np.concatenate(blocks, axis=1), origins
 
     def compare(self, choices: Choices) -> dict[str, Any]:
         """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
         lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
-        key = (choices.target, choices.flags.get("random_labels"), *lists)
+        key = (
+            choices.target,
+            choices.task,
+            choices.flags.get("random_labels"),
+            *lists,
+            *_said_of_all(choices),
+        )
         if key not in self._compared:
             labels, design = self.target(choices), choices.options().design
             labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
@@ -202,11 +254,17 @@ class Preview:
         return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
 
 
+def _said_of_all(choices: Choices) -> tuple[Any, ...]:
+    """Return what was said of how the cells of every column are read."""
+    return tuple(choices.missing), tuple(choices.keep), choices.case_sensitive
+
+
 def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
     """Return how many cells of a column are empty or read as such, as the report counts them."""
     reading = features.encoder.readings.get(name)
-    if isinstance(reading, NumberReading):
-        return int(reading.parts(name, column)[1][f"{name} is missing"].sum())
+    if isinstance(reading, NumberReading | DateReading):
+        codes, parts = reading.parts(name, column)
+        return int(parts[f"{name} is missing"][codes].sum())
     known = column.dropna()
     if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
         short = [isinstance(cell, str) and len(cell) < LONGEST_HOLE for cell in known]

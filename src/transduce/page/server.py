@@ -386,7 +386,12 @@ class OpenServer:
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
             table = read_label_table(path, choices.target, show, choices.sheet)
-            table = replace(table, frame=without(table.frame, choices.missing))
+            table = replace(
+                table,
+                frame=without(table.frame, choices.missing),
+                keep=tuple(choices.keep),
+                case_sensitive=choices.case_sensitive,
+            )
             level, first = choices.confidence, self._advised(choices, table.n_rows)
             settings = SessionSettings(
                 confidence=level, labels_by_class=choices.way == "class", first=first

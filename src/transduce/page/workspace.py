@@ -41,6 +41,8 @@ WAYS: dict[str, tuple[str, bool]] = {
 _CLICK, _SECOND = "(click on the column)", "in the second step"
 BOXES = {
     "missing": f"“means empty” {_CLICK}",
+    "keep": f"“is a number” {_CLICK}",
+    "case_sensitive": f"“Capitals make a difference” {_CLICK}",
     "task": f"“Its values are {{}}” {_CLICK}",
     "ignore": f"“Ignore this column” {_CLICK}",
     "text": f"“Read it word by word” {_CLICK}",
@@ -78,6 +80,8 @@ class Choices:
     text: list[str] = field(default_factory=list)
     number: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # values that mark an empty cell
+    keep: list[str] = field(default_factory=list)  # numbers that look like such marks, and are none
+    case_sensitive: bool = False  # whether classes that differ in capitals only are different
     id: str | None = None
     sheet: str | None = None
     way: str | None = None  # how the labels came about
@@ -91,7 +95,7 @@ class Choices:
     step: str = "table"
 
     def __post_init__(self) -> None:
-        lists = [*self.ignore, *self.text, *self.number, *self.missing]
+        lists = [*self.ignore, *self.text, *self.number, *self.missing, *self.keep]
         texts = [self.target, self.id, self.sheet, self.column, *lists]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
@@ -124,7 +128,7 @@ class Choices:
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
-        for name in ("ignore", "text", "number", "missing"):
+        for name in ("ignore", "text", "number", "missing", "keep"):
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ from transduce.tables.vectors import read_vectors
 
 FEWEST_LABELS = 3
 NEARLY_ALL, FEW = 0.8, 20  # of more labels than so many, this share of different ones is no class
+MOST_CODES = 10  # different whole numbers that may be codes of classes
+FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
 _OPEN = "learnt as the limit itself, and intervals that reach it are open there"
 LEARNT = (f"label names a limit and was {_OPEN}", f"labels name limits and were {_OPEN}")
@@ -54,8 +56,11 @@ class Spelling:
     moments: numbers.Moments | None = None  # if numbers stand for dates, times or durations
     whole: bool = False  # whether classes are whole numbers
     classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
+    alike: Mapping[str, str] = field(default_factory=dict)  # classes by what their spellings share
+    marks: tuple[float, ...] = ()  # numbers that stand for a missing label
     categories: Any = None  # the type of pandas, if it lists the classes
     words: bool = False  # whether texts such as NA stand for a missing label
+    minus_behind: bool = True  # whether "5-" is a negative number
 
 
 PLAIN = Spelling()
@@ -110,12 +115,21 @@ class Target:
             labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
         else:
             labels = numbers.read_cells(
-                column.mask(missing, None), spelling.decimal, spelling.unit
+                column.mask(missing, None),
+                spelling.decimal,
+                spelling.unit,
+                minus_behind=spelling.minus_behind,
             )[0]
+        if spelling.marks:
+            marked = np.isin(labels.astype(float), spelling.marks)
+            labels = np.where(marked, np.nan, labels)
+            missing = missing | marked
         return replace(self, labels=labels, missing=missing, notes=[])
 
     def _class(self, cell: Any) -> Any:
         label = numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
+        if isinstance(label, str):
+            label = self.spelling.alike.get(numbers.spelling_key(label), label)
         if self.spelling.whole:
             try:
                 label = int(float(cell))
@@ -125,14 +139,25 @@ class Target:
 
 
 def read_target(
-    frame: pd.DataFrame, name: Any, *, task: str = "auto", cells: ColumnCells | None = None
+    frame: pd.DataFrame,
+    name: Any,
+    *,
+    task: str = "auto",
+    cells: ColumnCells | None = None,
+    case_sensitive: bool = False,
+    keep: Collection[Any] = (),
 ) -> Target:
-    """Return the labels of a column, or raise a ValueError that says what to do about it."""
+    """Return the labels of a column, or raise a ValueError that says what to do about it.
+
+    Classes that differ in capitals or blanks only are one, unless they are `case_sensitive`; numbers such as -999,
+    far from all others, are missing labels, except those in `keep`.
+    """
     check_choice("task", task, TASKS)
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, [name])
     column, cells = frame[name], cells or ColumnCells()
+    said = _Said(task, case_sensitive, keep)
     _check_cells(column, name)
     moments = numbers.Moments.of(column)
     if moments is not None and task != "classification":
@@ -140,13 +165,21 @@ def read_target(
     else:
         if moments is not None and moments.cells not in ("text", "number"):
             column = column.astype(str).astype(object).mask(column.isna(), None)
-        target = _plain_target(column, name, task, cells)
+        target = _plain_target(column, name, said, cells)
     classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
-        said = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
+        names = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
         other = "fill a column of numbers, or of classes that occur more than once"
-        raise ValueError(f"{said}: {other}, or use {option('task', 'classification')}.")
+        raise ValueError(f"{names}: {other}, or use {option('task', 'classification')}.")
     return target
+
+
+class _Said(NamedTuple):
+    """What the user said about the target."""
+
+    task: str
+    case_sensitive: bool
+    keep: Collection[Any]  # numbers that look like marks of missing cells, and are none
 
 
 def _check_cells(column: pd.Series, name: Any) -> None:
@@ -197,9 +230,10 @@ def _missing_marks(column: pd.Series) -> dict[Any, int]:
     return {} if mark is None else {mark: int((column == mark).sum())}
 
 
-def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -> Target:
+def _plain_target(column: pd.Series, name: Any, said: _Said, cells: ColumnCells) -> Target:
     """Return labels that are numbers or classes."""
-    missing, task, decisive, limits = column.isna().to_numpy(dtype=bool), said, None, NO_LIMITS
+    missing, task = column.isna().to_numpy(dtype=bool), said.task
+    decisive, limits = None, NO_LIMITS
     labels, found, notes = _labels(column, name, task, cells.prefer)
     notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
     if task == "auto" and found is None:  # codes such as 007 among them
@@ -208,35 +242,44 @@ def _plain_target(column: pd.Series, name: Any, said: str, cells: ColumnCells) -
         plain = column if isinstance(column.dtype, pd.CategoricalDtype) else found.values
         task = guess_task(PartlyLabelled.from_arrays(np.empty((len(missing), 0)), plain))
         decisive = decisive_label(found.values[~missing]) if task == "regression" else None
-    odd, rows = list[str](), np.arange(len(missing))
+    kept_marks = numbers.hole_words(column) | _missing_marks(column[~missing])
+    notes += _about_markers(name, kept_marks, cells.markers)
+    marks: dict[float, int] = {}
     if task == "regression" and found is not None:
-        marks = numbers.sentinels(numbers.in_order(found.values))
-        odd = numbers.value_notes(name, found.values, marks, rows, empty=False)
-    kept = numbers.hole_words(column) | _missing_marks(column[~missing])
-    notes += [*_about_markers(name, kept, cells.markers), *odd]
+        marks = numbers.sentinels(numbers.in_order(found.values), keep=said.keep)
+        notes += numbers.value_notes(name, found.values, marks, np.arange(len(missing)))
+        missing = missing | np.isin(found.values, list(marks))
     if task == "regression":
         values = _numbers(name, labels if found is None else found.values, missing)
-        spelling = PLAIN if found is None else Spelling(found.unit, found.decimal)
+        spelling = PLAIN
+        if found is not None:
+            spelling = Spelling(
+                found.unit, found.decimal, marks=tuple(marks), minus_behind=found.minus_behind
+            )
         limits = limits_in(limit_texts(column), spelling)
     else:
         values = _classes(labels, missing)
-        notes += _alike(labels[~missing], name)
+        alike: dict[str, str] = {}
+        if not said.case_sensitive:
+            counts = Counter(label for label in values.tolist() if isinstance(label, str))
+            notes += numbers.spelling_note(name, "Classes", counts)
+            alike = numbers.usual_spellings(counts)
+            values = _in_usual_spelling(values, alike)
         as_read = (
             column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
         )
-        spelling = _spelling(values, as_read, column.dtype)
+        spelling = replace(_spelling(values, as_read, column.dtype), alike=alike)
         values[~missing] = objects(
             [spelling.classes.get(label, label) for label in values[~missing]]
         )
-    if said == "auto":
-        guess = f"{name!r} was read as numbers; {option('task', 'classification')} reads them as classes."
-        if task == "classification":
-            otherwise = (
-                "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
-            )
-            n_classes = len(set(labels[~missing].tolist()))
-            guess = f"{name!r} was read as classes ({n_classes} different ones){otherwise}."
-        notes = [guess, *notes]
+    if said.task == "auto" and task == "classification":
+        otherwise = (
+            "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
+        )
+        n_classes = len(set(values[~missing].tolist()))
+        notes = [f"{name!r} was read as classes ({n_classes} different ones){otherwise}.", *notes]
+    if said.task == "auto" and task == "regression":
+        notes = [*_code_note(name, values[~missing]), *notes]
     return _checked(Target(name, values, missing, task, notes, limits, decisive, spelling))
 
 
@@ -371,14 +414,28 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
     return classes
 
 
-def _alike(labels: AnyArray, name: Any) -> list[str]:
-    """Return a note on classes that differ in capitals only."""
-    spellings: dict[str, Counter[str]] = {}
-    for label in map(str, labels.tolist()):
-        spellings.setdefault(label.casefold(), Counter())[label] += 1
-    several = [_counts(counts, "; ") for counts in spellings.values() if len(counts) > 1][:3]
-    taken = f"Classes of {name!r} that differ in capitals only were taken as different"
-    return [f"{taken}: {', '.join(several)}."] if several else []
+def _in_usual_spelling(classes: AnyArray, alike: Mapping[str, str]) -> AnyArray:
+    """Return classes (n,), those that differ in capitals or blanks only as the most frequent of them is spelled."""
+    spelled = [
+        alike[numbers.spelling_key(label)] if isinstance(label, str) else label
+        for label in classes.tolist()
+    ]
+    return objects(spelled)
+
+
+def _code_note(name: Any, labels: Array) -> list[str]:
+    """Return a note if labels (l,) that were read as numbers look like codes: a few whole numbers, each often."""
+    codes = np.unique(labels)
+    few = len(codes) <= min(MOST_CODES, len(labels) / FEWEST_OF_A_CODE)
+    if not few or np.any(codes != np.round(codes)):
+        return []
+    named = ", ".join(f"{code:g}" for code in codes[:-1])
+    between = f"{codes[0] + 0.51 * (codes[1] - codes[0]):g}" if len(codes) > 1 else ""
+    return [
+        f"{name!r} holds only the whole numbers {named} and {codes[-1]:g}, which may be codes. "
+        f"They were read as numbers, so values such as {between} are filled in; "
+        f"{option('task', 'classification')} reads them as classes."
+    ]
 
 
 def _checked(target: Target) -> Target:
@@ -404,6 +461,18 @@ def _checked(target: Target) -> Target:
     return target
 
 
+def check_marks(target: Target) -> None:
+    """Raise a ValueError if numbers among the labels look like marks of missing ones, and nobody said what they are."""
+    marks = [numbers.plain(mark) for mark in target.spelling.marks]
+    if marks:
+        named = ", ".join(map(str, marks))
+        raise ValueError(
+            f"Column {target.name!r} holds {named}, far from all its other values. Say what that "
+            f"is: an empty cell, with {option('missing', marks)}, or a number, with "
+            f"{option('keep', marks)}."
+        )
+
+
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
     """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file."""
     missing = column.isna().to_numpy(dtype=bool)
@@ -427,7 +496,10 @@ def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
     if not texts:
         return NO_LIMITS
     values, side = numbers.read_cells(
-        pd.Series(list(texts), dtype=object), spelling.decimal, spelling.unit
+        pd.Series(list(texts), dtype=object),
+        spelling.decimal,
+        spelling.unit,
+        minus_behind=spelling.minus_behind,
     )
     low, high = values[side < 0], values[side > 0]
     several = max(len(np.unique(low)), len(np.unique(high))) > 1

@@ -7,7 +7,7 @@ import datetime
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
-MOST_ALIKE = 3  # groups of categories that are named in a note
 MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
 FITTED_TEXTS = 30_000  # texts that directions are fitted to
@@ -86,6 +85,8 @@ class _Said(NamedTuple):
     prefer: str  # the decimal sign, in case of doubt
     seed: int
     folder: str  # of pictures
+    case_sensitive: bool  # whether categories that differ in capitals or blanks only are different
+    keep: tuple[Any, ...]  # numbers that look like marks of missing cells, and are none
 
 
 def vectorize(  # noqa: PLR0913
@@ -99,6 +100,8 @@ def vectorize(  # noqa: PLR0913
     prefer: str = "point",
     random_state: int = 0,
     folder: str | Path = ".",
+    case_sensitive: bool = False,
+    keep: Collection[Any] = (),
 ) -> Features:
     """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
     # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
@@ -111,7 +114,15 @@ def vectorize(  # noqa: PLR0913
     others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            said = _Said(name in text, name in number, prefer, random_state, str(folder))
+            said = _Said(
+                name in text,
+                name in number,
+                prefer,
+                random_state,
+                str(folder),
+                case_sensitive,
+                tuple(keep),
+            )
             about = (*others[name], int(frame[name].isna().sum())) if name in others else None
             columns.append(
                 _Column(name, *about) if about else _profile(frame[name], name, said, order)
@@ -191,7 +202,7 @@ def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Colu
         return _Column(name, kind, "dropped: not data", int(series.isna().sum()), notes=[note])
     if is_number(series):
         treatment = "as it is" if pd.api.types.is_numeric_dtype(series.dtype) else "in seconds"
-        return _number(name, as_floats(series), treatment, rows)
+        return _number(name, as_floats(series), treatment, rows, keep=said.keep)
     series, n_missing = series.reset_index(drop=True), int(series.isna().sum())
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series.nunique(), n_missing) or _date(name, series)
@@ -232,32 +243,41 @@ def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _
         return _text(name, texts, said.seed)
     if said.number:
         found = numbers.read_numbers(texts.to_numpy(), said.prefer, anywhere=True)
-        return _number_in_text(name, texts, found, rows, anywhere=True)
+        return _number_in_text(name, texts, found, rows, keep=said.keep, anywhere=True)
     moments = Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
         found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
-        return _number_in_text(name, texts, found, rows, moments=moments)
+        return _number_in_text(name, texts, found, rows, keep=said.keep, moments=moments)
     odd_cells = present[present.str.contains(r"\d")]
     if len(odd_cells) and not numbers.holds_code(present):
         found = numbers.read_numbers(texts.to_numpy(), said.prefer)
         odd_cells = texts.iloc[found.unread]
         if found.nearly_all:
-            return _number_in_text(name, texts, found, rows)
+            return _number_in_text(name, texts, found, rows, keep=said.keep)
     dates, reader = _dates(present, texts)
     if dates is not None:
         return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
-    distinct, n_words = present.nunique(), present.str.split().str.len().mean()
+    n_words = present.str.split().str.len().mean()
+    alike: dict[str, str] = {}
+    notes = list[str]()
+    if not said.case_sensitive:
+        counts = present.value_counts().sort_index(kind="stable")
+        alike = numbers.usual_spellings(counts.to_dict())
+        notes = numbers.spelling_note(name, "Categories", counts.to_dict())
+    texts = _in_usual_spelling(texts, alike)
+    present = texts.dropna()
+    distinct = present.nunique()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
         return _text(name, texts, said.seed)
     mixed, few = _mixed(name, present, odd_cells) if distinct > MOST_LEVELS else ("", False)
     ask = f"{option('number', name)} reads the number in each."
     if distinct == len(present) and distinct > 10:
-        notes = [f"{mixed}; {ask}"] if few else []
-        return _Column(name, "identifier", _OWN, len(texts) - len(present), notes=notes)
+        asked = [f"{mixed}; {ask}"] if few else []
+        return _Column(name, "identifier", _OWN, len(texts) - len(present), notes=asked)
     letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
-    return _category(name, texts, [*_alike(name, present), *letters])
+    return _category(name, texts, [*notes, *letters], alike)
 
 
 def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
@@ -271,22 +291,24 @@ def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bo
     return f"{some} are not numbers of one kind{of}", few
 
 
-def _alike(name: Any, present: pd.Series) -> list[str]:
-    """Return a note on categories that differ in blanks or capitals only."""
-    levels = pd.Series(present.unique())
-    same = levels.groupby(levels.str.split().str.join(" ").str.casefold()).agg(list)
-    groups = [" and ".join(map(repr, sorted(own))) for own in same if len(own) > 1]
-    if not groups:
-        return []
-    more = f", and {len(groups) - MOST_ALIKE:,} more" if len(groups) > MOST_ALIKE else ""
-    said = f"{', '.join(groups[:MOST_ALIKE])}{more} differ in blanks or capitals only"
-    return [
-        f"{name!r}: {said}, and count as different categories: write them alike if they are the same."
-    ]
+def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
+    """Return texts, those that differ in capitals or blanks only as the most frequent of them is spelled."""
+    if not alike:
+        return texts
+    codes, levels = pd.factorize(texts)
+    spelled = [alike.get(numbers.spelling_key(level), level) for level in levels]
+    usual = np.array([*spelled, None], dtype=object)  # the last one is missing
+    return pd.Series(usual[codes], index=texts.index, name=texts.name, dtype=object)
 
 
 def _number_in_text(
-    name: Any, texts: pd.Series, found: numbers.NumberCells, rows: AnyArray, **how: Any
+    name: Any,
+    texts: pd.Series,
+    found: numbers.NumberCells,
+    rows: AnyArray,
+    *,
+    keep: Collection[Any] = (),
+    **how: Any,
 ) -> _Column:
     """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
     moments: Moments | None = how.get("moments")
@@ -294,9 +316,14 @@ def _number_in_text(
     what = what if moments is None else f"{moments.what}, in {moments.unit}"
     odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
     what += f", {odd:,} of them read as noted" if odd else ""
-    how |= {"decimal": found.decimal, "unit": found.unit}
-    column = _number(name, found.values, what, rows, found.side, **how)
-    column.notes = [*numbers.cell_notes(name, texts.to_numpy(), found, rows), *column.notes]
+    how |= {"decimal": found.decimal, "unit": found.unit, "minus_behind": found.minus_behind}
+    column = _number(name, found.values, what, rows, found.side, keep=keep, **how)
+    units = numbers.units_in(texts) if how.get("anywhere") else []
+    notes = numbers.cell_notes(name, texts.to_numpy(), found, rows)
+    if len(units) > 1:
+        some = ", ".join(units[:MOST_UNITS])
+        notes.append(f"{name!r} names several units ({some}): its numbers were taken as they are.")
+    column.notes = [*notes, *column.notes]
     return column
 
 
@@ -352,11 +379,13 @@ def _number(
     treatment: str,
     rows: AnyArray,
     side: AnyArray | None = None,
+    *,
+    keep: Collection[Any] = (),
     **how: Any,
 ) -> _Column:
     """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
     ordered = numbers.in_order(values)  # once: to sort takes longer than all else
-    marks = numbers.sentinels(ordered)
+    marks = numbers.sentinels(ordered, keep=keep)
     present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
     n_missing = len(values) - len(present)
     distinct = int(np.count_nonzero(present[1:] != present[:-1])) + min(len(present), 1)
@@ -369,7 +398,7 @@ def _number(
     reading = NumberReading(numbers.median(present), tuple(marks), **how)
     odd = marks or numbers.n_far(ordered)
     parts = reading.named(name, values, side)
-    notes = numbers.value_notes(name, values, marks, rows, empty=True) if odd else []
+    notes = numbers.value_notes(name, values, marks, rows) if odd else []
     n_infinite = int(np.isinf(values).sum())
     if n_infinite:
         notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
@@ -443,12 +472,13 @@ def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = 
     )
 
 
-def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:
+def _category(name: Any, texts: pd.Series, notes: list[str], alike: Mapping[str, str]) -> _Column:
     """Return a column of categories: a feature for each or, if they are many, their letters."""
     levels, n_missing = texts.dropna().unique(), int(texts.isna().sum())
     reading: LevelsReading | LettersReading
     if len(levels) <= MOST_LEVELS:
-        reading, how = LevelsReading(tuple(sorted(levels)), bool(n_missing)), "one feature each"
+        reading = LevelsReading(tuple(sorted(levels)), bool(n_missing), alike)
+        how = "one feature each"
         codes, found = reading.parts(name, texts)
         parts = {feature: values[codes] for feature, values in found.items()}
     else:
@@ -456,7 +486,7 @@ def _category(name: Any, texts: pd.Series, notes: list[str]) -> _Column:
 
         encoder = StringEncoder(n_components=LETTER_FEATURES, random_state=0)
         found = _letters(encoder.fit_transform, texts)
-        reading, how = LettersReading(_middles(found), encoder), "by their letters"
+        reading, how = LettersReading(_middles(found), encoder, alike), "by their letters"
         parts = at_middles(name, found, reading.middles)
     return _Column(
         name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes
@@ -553,6 +583,7 @@ class NumberReading:
     unit: str = ""  # what is written beside them
     anywhere: bool = False  # whether the one number among any words counts
     moments: Moments | None = None  # how times and durations in text are read
+    minus_behind: bool = True  # whether "5-" is a negative number
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
@@ -564,7 +595,9 @@ class NumberReading:
             return as_floats(series), None
         if self.moments is not None:
             return self.moments.numbers(as_texts(series)), None
-        return numbers.read_cells(series, self.decimal, self.unit, self.anywhere)
+        return numbers.read_cells(
+            series, self.decimal, self.unit, self.anywhere, minus_behind=self.minus_behind
+        )
 
     def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return notes on limits, and on cells that are not numbers, of rows that came later."""
@@ -593,12 +626,16 @@ class LevelsReading:
 
     levels: tuple[str, ...]
     missing: bool  # whether being missing is a category too
+    alike: Mapping[str, str] = field(
+        default_factory=dict
+    )  # categories by what their spellings share
 
     def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's text, and a feature for each category at every text."""
         codes, texts = numbers.text_levels(series)
+        usual = _in_usual_spelling(pd.Series(texts, dtype=object), self.alike).to_numpy()
         own = pd.Index(self.levels, dtype=object).get_indexer_for(
-            texts
+            usual
         )  # -1 of what is not among them
         parts = {
             f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)
@@ -609,7 +646,7 @@ class LevelsReading:
 
     def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return a note on categories of later rows that are not among these."""
-        texts = as_texts(series)
+        texts = _in_usual_spelling(as_texts(series), self.alike)
         new = np.flatnonzero(texts.notna() & ~texts.isin(self.levels))
         what = counted(len(new), "cell holds a category", "cells hold categories")
         cells = numbers.named_cells((texts.iloc[place], int(rows[place])) for place in new)
@@ -686,10 +723,14 @@ class LettersReading:
 
     middles: dict[str, float]  # of each feature, what takes its place where it is not known
     letters: Any  # a fitted encoder of skrub
+    alike: Mapping[str, str] = field(
+        default_factory=dict
+    )  # categories by what their spellings share
 
     def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's category, and the features of every category."""
-        codes, levels = pd.factorize(as_texts(series), use_na_sentinel=False)
+        texts = _in_usual_spelling(as_texts(series), self.alike)
+        codes, levels = pd.factorize(texts, use_na_sentinel=False)
         found = _letters(self.letters.transform, pd.Series(levels, dtype=object))
         return codes, at_middles(name, found, self.middles)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, option, quoted
+from transduce.tables import amounts
 
 # Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
 IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
@@ -61,31 +62,16 @@ _SIGNS = {
 }  # in the order in which they are tried
 _NUMBER = {
     decimal: re.compile(
-        rf"[-+]?([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
+        rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
+        rf"|([0-9]+{_SIGN[decimal]}?[0-9]*|{_SIGN[decimal]}[0-9]+)[eE][-+]?[0-9]+)"
     )
     for decimal, group in _GROUP.items()
 }
-_AMOUNT = re.compile(
-    r"(?s)(?P<before>[^\d+\-.,]*)(?P<number>[-+]?[\d.,][\d.,' \u00a0\u202f]*)(?P<after>.*)"
-)
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
-_BEFORE = re.compile(r"[^\w\s(<>≤≥~≈]?|[A-Z]{3}|[A-Z]{0,2}\$")
-_AFTER = re.compile(r"[^\d\s]{0,8}|(mm|cm|m|km|in|ft|yd)\^?[23]")
-# One unit has many spellings: without blanks, points, capitals and plurals, and by these other names of it.
 _ABOUT = re.compile(
     r"(?i)(ca\.?|circa|about|approx\.?|approximately|around|roughly|etwa|rund|env\.?|environ|[~≈])\s*(?=[-+€$£]?\s?\d)"
 )
-_SPELLED = re.compile(rf"[^\d\s]+( [^\d\s]+)?|{_AFTER.pattern}")
-_SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
-_SAME_UNIT += (
-    "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
-)
-_SAME_UNIT += "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer"
-_SAME_UNIT += "|cm centimetre centimeter|mm millimetre"
-_UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
-_MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
 _MEANT = re.compile(r"[^\W\d]|[%‰°€$£¥₹]")  # in units, not in marks such as * and ²
-_ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
 _SENTINEL = re.compile(
     r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30"
 )
@@ -95,15 +81,13 @@ LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(
     r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)"
 )
-_NEGATIVE = re.compile(
-    r"(?P<before>[^\d()]{0,4})\((?P<number>[^()]*\d[^()]*)\)(?P<after>[^\d()]{0,4})"
-)
 _NAMED, _GONE = "names, with a feature that says so", "taken as missing, since"
 _LIMITS = (
     f"cell was read as the limit that it {_NAMED}",
     f"cells were read as the limit that each {_NAMED}",
 )
 _MOST_NAMED = 5
+MOST_ALIKE = 3  # groups of spellings that are named in a note
 _FAR, _MOST_FAR = 1000.0, 3
 
 
@@ -120,6 +104,7 @@ class NumberCells:
     )  # rows whose cell is a number with a mark, or in brackets
     unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
     n_present: int = 0  # cells that are not holes
+    minus_behind: bool = True  # whether "5-" is a negative number
 
     @property
     def nearly_all(self) -> bool:
@@ -144,11 +129,10 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
         found.values[~missing] = [float(text) for text in present]
         return found
     codes, levels = pd.factorize(np.array(present, dtype=object))  # each text is read once
-    amounts = [_AMOUNT.fullmatch(text) for text in levels]
-    units = np.array([_unit(amount) for amount in amounts], dtype=object)
-    known = pd.Series(units[codes]).mode()
-    unit = str(known.iloc[0]) if len(known) else ""
-    every = [amount["number"].strip() if amount else "" for amount in amounts]
+    found_amounts = [amounts.amount_in(text) for text in levels]
+    units = np.array([amounts.unit_of(amount) for amount in found_amounts], dtype=object)
+    unit = _prevailing_unit(units[codes])
+    every = [amount["number"].strip() if amount else "" for amount in found_amounts]
     readings = {
         sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]
     }
@@ -163,26 +147,15 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     return replace(found, decimal=best, unit=unit)
 
 
-def _unit(amount: re.Match[str] | None) -> str | None:
-    """Return what is written before or after a number; None if that is not a unit."""
-    if amount is None:
-        return None
-    before, after = amount["before"].strip(), amount["after"].strip()
-    good = _BEFORE.fullmatch(before) and _AFTER.fullmatch(after) and not (before and after)
-    return before + after if good else None
-
-
-def _one_unit(amount: re.Match[str] | None) -> str | None:
-    """Return a unit in its one spelling, "" if there is none; None if what stands beside a number is not a unit."""
-    if amount is None or (amount["before"].strip() and amount["after"].strip()):
-        return None
-    words = (amount["before"] + amount["after"]).strip()
-    if words and not (_BEFORE if amount["before"].strip() else _SPELLED).fullmatch(words):
-        return None
-    plain = re.sub(r"[\s.^]", "", words).replace("²", "2").replace("³", "3")
-    plain = plain if _MEGA.fullmatch(plain) else plain.lower()
-    one = plain.removesuffix("s") if len(plain) > 2 else plain
-    return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
+def _prevailing_unit(units: AnyArray) -> str:
+    """Return the most frequent unit of cells (n,), "" for none; thousands only where no cell is without them."""
+    known = pd.Series(units).dropna()
+    usual = known.mode()
+    unit = str(usual.iloc[0]) if len(usual) else ""
+    if amounts.is_scale(unit) and (known != unit).any():
+        others = known[~known.map(amounts.is_scale)].mode()
+        return str(others.iloc[0]) if len(others) else ""
+    return unit
 
 
 def number_of(text: str, decimal: str, unit: str = "") -> float:
@@ -190,8 +163,15 @@ def number_of(text: str, decimal: str, unit: str = "") -> float:
     words = text.strip()
     if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
         return float(words)
-    amount = _AMOUNT.fullmatch(words)
-    return _read(amount["number"].strip(), decimal) if amount and _unit(amount) == unit else np.nan
+    if len(words) > amounts.LONGEST:
+        return np.nan
+    signed = words
+    if not (words.isascii() and words[:1].isdigit()):
+        signed = amounts.with_plain_signs(words)
+    amount = amounts.AMOUNT.fullmatch(signed)
+    if amount is None or amounts.unit_of(amount) != unit:
+        return np.nan
+    return _read(amount["number"].strip(), decimal)
 
 
 def _read(number: str, decimal: str) -> float:
@@ -268,9 +248,20 @@ def read_numbers(
     if not found.unit and len(odd) > (1.0 - NEARLY) * (len(cells) - len(rest) + len(odd)):
         # As where many say "3 rooms", others 3; a single "3 kg" may say that others are not.
         units = units_in(cells[odd])
-        found = replace(found, unit=units[0] if len(units) == 1 else "")
+        one_unit = len(units) == 1 and not amounts.is_scale(units[0])
+        found = replace(found, unit=units[0] if one_unit else "")
+    if not anywhere and len(odd) and _holds_enumeration(cells):
+        found.values[:] = np.nan
+        known = np.flatnonzero(~is_missing(cells)).tolist()
+        return replace(found, unit="", unread=known, n_present=len(known))
+    if any(amounts.PLUS_BEHIND.fullmatch(text.strip()) for text in cells[odd]):  # as grades have
+        found = replace(found, minus_behind=False)
     values, side = read_cells(
-        pd.Series(cells[odd], dtype=object), found.decimal, found.unit, anywhere
+        pd.Series(cells[odd], dtype=object),
+        found.decimal,
+        found.unit,
+        anywhere,
+        minus_behind=found.minus_behind,
     )
     found.values[odd], found.side[odd] = values, side
     mended, unread = odd[~np.isnan(values) & (side == 0)].tolist(), odd[np.isnan(values)].tolist()
@@ -280,12 +271,47 @@ def read_numbers(
     return replace(found, mended=mended, unread=unread, n_present=len(cells) - n_holes)
 
 
+def _holds_enumeration(cells: AnyArray) -> bool:
+    """Return whether cells (n,) number their words, as in "1 White" and "2 Black", so that they are categories."""
+    levels = dict.fromkeys(text for text in cells if isinstance(text, str))
+    words = [
+        amounts.with_plain_signs(text)
+        for text in levels
+        if len(text) <= amounts.LONGEST and text.strip().lower() not in HOLES
+    ]
+    found = [amounts.AMOUNT.fullmatch(text) for text in words]
+    numbered = [amount for amount in found if amount is not None]
+    return amounts.is_enumerated(
+        [amount["number"].strip() for amount in numbered],
+        [amounts.one_spelling(amount) for amount in numbered],
+        others=len(numbered) < len(found),
+    )
+
+
+def all_numbers(column: pd.Series) -> Array | None:
+    """Return the cells (n,) of a column as numbers, NaN where one is empty; None if a cell is not just a number."""
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    known = column.dropna()
+    if pd.api.types.infer_dtype(known) not in ("string", "mixed", "mixed-integer", "empty"):
+        return None
+    texts = [
+        None if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)
+    ]
+    found = read_numbers(texts)
+    return None if found.unread or found.side.any() else found.values
+
+
 def units_in(texts: Iterable[Any]) -> list[str]:
     """Return the units of numbers in texts, each in its most frequent spelling, the most frequent first."""
     spelled: dict[str, Counter[str]] = {}
     for text, count in Counter(text for text in texts if isinstance(text, str)).items():
-        amount = _AMOUNT.fullmatch(_ABOUT.sub("", text.strip()))
-        if amount is not None and (unit := _one_unit(amount)) and _MEANT.search(unit):
+        signed = amounts.with_minus_before(amounts.with_plain_signs(text))
+        amount = amounts.AMOUNT.fullmatch(_ABOUT.sub("", signed))
+        if amount is None:
+            continue
+        unit = amounts.one_spelling(amount)
+        if unit and _MEANT.search(unit):
             spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += (
                 count
             )
@@ -307,7 +333,12 @@ def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
 
 
 def read_cells(
-    column: pd.Series, decimal: str, unit: str, anywhere: bool = False
+    column: pd.Series,
+    decimal: str,
+    unit: str,
+    anywhere: bool = False,
+    *,
+    minus_behind: bool = True,
 ) -> tuple[Array, AnyArray]:
     """Return the numbers in cells under a given reading, NaN for the rest, and on which side of each the truth is."""
     values, side = np.full(len(column), np.nan), np.zeros(len(column), dtype=int)
@@ -320,38 +351,72 @@ def read_cells(
         )
         others = ~np.array(pc.fill_null(plain, True)) | np.isinf(values)
     codes, levels = text_levels(column[others])
-    read = [
-        (np.nan, 0) if text is None else _mended(text, decimal, unit, anywhere) for text in levels
-    ]
+    style = _Style(decimal, unit, anywhere, minus_behind)
+    read = [(np.nan, 0) if text is None else _mended(text, style) for text in levels]
     values[others], side[others] = np.array(read).T[:, codes]
     return values, side
 
 
-def _mended(text: str, decimal: str, unit: str, anywhere: bool = False) -> tuple[float, int]:
+class _Style(NamedTuple):
+    """How the numbers of a column are written."""
+
+    decimal: str
+    unit: str
+    anywhere: bool  # whether the one number among any words counts
+    minus_behind: bool  # whether "5-" is a negative number
+
+
+def _mended(text: str, style: _Style) -> tuple[float, int]:
     """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
+    if len(text) > amounts.LONGEST and not style.anywhere:
+        return np.nan, 0
+    text = amounts.with_plain_signs(text)
     limit = LIMIT.fullmatch(text)
-    if limit is not None:
-        value, side = _mended(limit["rest"], decimal, unit, anywhere)
-        return (
-            (value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1)
-            if not side
-            else (np.nan, 0)
-        )
-    negative = _NEGATIVE.fullmatch(text)
-    if negative is not None and "-" not in text:  # as in accounts
-        text = f"{negative['before']}-{negative['number']}{negative['after']}"
+    if limit is None:
+        return _number_in(text, style), 0
+    value, side = _mended(limit["rest"], style)
+    if side:
+        return np.nan, 0
+    return value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1
+
+
+def _number_in(text: str, style: _Style) -> float:
+    """Return the number in a cell with plain signs, without what marks it; NaN if there is none."""
     words = [text, _ABOUT.sub("", text, count=1)]
     words += [marked["number"] for marked in map(_MARK.fullmatch, words) if marked]
-    amount = _AMOUNT.fullmatch(words[1])
-    if unit and amount and _one_unit(amount) == _one_unit(_AMOUNT.fullmatch(f"1 {unit}")):
+    words = [amounts.with_minus_before(word, style.minus_behind) for word in words]
+    words += [marked["number"] for marked in map(_MARK.fullmatch, words) if marked]
+    # A number without the unit counts, and is noted; beside thousands it would be another number.
+    units = [style.unit] if amounts.is_scale(style.unit) else [style.unit, ""]
+    amount = amounts.AMOUNT.fullmatch(words[1])
+    usual = amounts.AMOUNT.fullmatch(f"1 {style.unit}")
+    if style.unit and amount and amounts.one_spelling(amount) == amounts.one_spelling(usual):
         words.append(amount["number"].strip())
-    inside = _ANY_NUMBER.findall(text) if anywhere else []
-    words += [inside[0].rstrip(".,'")] if len(inside) == 1 else []
-    units = dict.fromkeys((unit, ""))
+    value = _first_number(words, style.decimal, units)
+    if np.isnan(value) and not amounts.is_scale(style.unit):
+        value = _in_ones(amounts.scaled(words[1]), style.decimal, style.unit)
+    if np.isnan(value) and style.anywhere:
+        value = _in_ones(amounts.number_among_words(words[0]), style.decimal, "")
+    return value
+
+
+def _first_number(words: list[str], decimal: str, units: list[str]) -> float:
+    """Return the first number that one of some texts is, with either decimal sign and one of the units."""
     readings = (
-        number_of(word, sign, own) for word in words for sign in _SIGNS[decimal] for own in units
+        number_of(word, sign, unit)
+        for word in words
+        for sign in _SIGNS[decimal]
+        for unit in dict.fromkeys(units)
     )
-    return next((value for value in readings if np.isfinite(value)), np.nan), 0
+    return next((value for value in readings if np.isfinite(value)), np.nan)
+
+
+def _in_ones(number: amounts.Scaled | None, decimal: str, unit: str) -> float:
+    """Return a number of thousands, or millions, as so many ones; NaN if it is not known what it counts."""
+    if number is None:
+        return np.nan
+    value = _first_number([number.text], decimal, [unit]) * number.factor
+    return float(f"{value:.15g}")  # 5.87 times 1000 is 5870, and not a little more
 
 
 def in_order(values: Array) -> Array:
@@ -359,8 +424,11 @@ def in_order(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
-def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
-    """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur."""
+def sentinels(ordered: Array, gap: float = 1.0, keep: Collection[Any] = ()) -> dict[float, int]:
+    """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur.
+
+    Those in `keep` are numbers, as somebody said.
+    """
     levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
     ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
     suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
@@ -371,15 +439,54 @@ def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
     nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
     far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
     far &= (marks < others[0]) | (marks > others[-1])
-    return {float(mark): int(np.count_nonzero(ordered == mark)) for mark in marks[far]}
+    kept = [number_of(str(one), "point") for one in keep]
+    return {
+        float(mark): int(np.count_nonzero(ordered == mark))
+        for mark in marks[far]
+        if mark not in kept
+    }
 
 
 def as_label(label: Any) -> Any:
-    """Return a label without blanks around it; small and capital letters are the same in true, false, yes and no."""
-    if not isinstance(label, str):
-        return label
-    word = label.strip()
-    return {"true": "True", "false": "False", "yes": "yes", "no": "no"}.get(word.lower(), word)
+    """Return a label without blanks around it."""
+    return label.strip() if isinstance(label, str) else label
+
+
+def spelling_key(text: str) -> str:
+    """Return what texts have in common that differ in capitals, or in the number of their blanks, only."""
+    return " ".join(text.split()).casefold()
+
+
+def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return for each key the text that is written most often, of equally frequent ones the first in `counts`."""
+    usual: dict[str, str] = {}
+    for text, count in counts.items():
+        key = spelling_key(text)
+        if key not in usual or count > counts[usual[key]]:
+            usual[key] = text
+    return usual
+
+
+def spelling_note(name: Any, what: str, counts: Mapping[str, int]) -> list[str]:
+    """Return a note on classes, or categories, that were taken as the same though they are spelled differently."""
+    groups: dict[str, list[str]] = {}
+    for text in counts:
+        groups.setdefault(spelling_key(text), []).append(text)
+    several = [texts for texts in groups.values() if len(texts) > 1]
+    if not several:
+        return []
+    blanks = any(len({text.casefold() for text in texts}) > 1 for texts in several)
+    how = "blanks or capitals" if blanks else "capitals"
+    named = [
+        "; ".join(f"{shortened(text)!r} ({counts[text]:,})" for text in texts)
+        for texts in several[:MOST_ALIKE]
+    ]
+    more = f", and {len(several) - MOST_ALIKE:,} more" if len(several) > MOST_ALIKE else ""
+    apart = option("case_sensitive", True)
+    return [
+        f"{what} of {name!r} that differ in {how} only were taken as the same: "
+        f"{', '.join(named)}{more}. Use {apart} to keep them apart."
+    ]
 
 
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
@@ -468,8 +575,8 @@ def cell_notes(
     limits: tuple[str, str] = _LIMITS,
 ) -> list[str]:
     """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
-    brackets = any(_NEGATIVE.fullmatch(texts[place].strip()) for place in found.mended)
-    read = "read as the number in {}" + " (brackets mean minus)" * brackets
+    ways = amounts.minus_spellings([texts[place] for place in found.mended])
+    read = "read as the number in {}" + (f" ({', '.join(ways)})" if ways else "")
     kinds = (
         (np.flatnonzero(found.side).tolist(), *limits),
         (found.mended, f"cell was {read.format('it')}", f"cells were {read.format('each')}"),
@@ -487,18 +594,19 @@ def cell_notes(
     return notes
 
 
-def value_notes(
-    name: Any, values: Array, marks: dict[float, int], rows: AnyArray, empty: bool
-) -> list[str]:
+def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray) -> list[str]:
     """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
     if not marks:
         return far_note(name, values, rows)
     others = np.where(np.isin(values, list(marks)), np.nan, values)
     words = ", ".join(f"{value:.12g} ({counted(count, 'cell')})" for value, count in marks.items())
-    written = option("missing", [plain(value) for value in marks])
-    taken = "missing" if empty else f"labels; if it marks missing cells, use {written}"
-    said = f"{name!r} holds {words}, far from all its other values: taken as {taken}."
-    return [said, *far_note(name, others, rows)]
+    listed = [plain(value) for value in marks]
+    note = (
+        f"{name!r} holds {words}, far from all its other values: taken as missing. "
+        f"Say so with {option('missing', listed)}, or that it is a number with "
+        f"{option('keep', listed)}."
+    )
+    return [note, *far_note(name, others, rows)]
 
 
 def plain(value: float) -> float:
@@ -544,7 +652,7 @@ def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
 
 def holds_code(texts: pd.Series) -> bool:
     """Return whether digits are codes rather than numbers: very long, or with leading zeros at one length or often."""
-    words = texts.str.strip()
+    words = texts.str.strip().str.replace(r"^'(?=\d)", "", regex=True)  # which marks text
     if words.str.fullmatch(r"\d{17,}").mean() > 0.5:  # no number has so many digits
         return True
     zero: Mask = words.str.match(r"[-+]?0\d").to_numpy(dtype=bool)

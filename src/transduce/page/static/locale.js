@@ -48,7 +48,7 @@ export const day = (time) => new Intl.DateTimeFormat(undefined, { dateStyle: "me
 // A number that somebody types as the browser's language writes it; NaN for anything else.
 export function typed(text) {
   const sign = (type) => new Intl.NumberFormat(undefined, { useGrouping: true }).formatToParts(1234567.5).find((part) => part.type === type)?.value ?? "";
-  const plain = text.trim().replace(/\s/g, " "), group = sign("group").replace(/\s/g, " ");
+  const plain = text.trim().replace(/[\u2212\u2013]/g, "-").replace(/\s/g, " "), group = sign("group").replace(/\s/g, " ");
   const escaped = (one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const [between, point] = [escaped(group || ","), escaped(sign("decimal"))];
   if (!new RegExp(`^-?(?=\\D?\\d)(\\d*|\\d{1,3}(${between}\\d{2,3})*${between}\\d{3})(${point}\\d+)?(e[-+]?\\d+)?$`, "i").test(plain)) return NaN;

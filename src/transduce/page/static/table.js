@@ -62,7 +62,7 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.ignore, choices.sheet, choices.labels, choices.labels && choices.target]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.labels, choices.target, choices.task]);
   if (key !== seen) {
     seen = key;
     if (found?.table !== state.table) wait();
@@ -98,7 +98,7 @@ function drawPreview(page) {
   redraw($("targets"), ...targets.map((name, place) => {
     const column = named.get(name), chosen = choices.target === name;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
-      make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.holes)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.holes / rows));
+      make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.empty)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.empty / rows));
     return button;
   }));
   $("to-ways").hidden = false;
@@ -128,7 +128,7 @@ function drawFirst(page) {
     return make("th", { scope: "col", class: `${off ? "off" : ""} ${aim ? "aim" : ""}` },
       make("button", { type: "button", onclick: () => openColumn(page, column.name) },
         make("span", { class: "name", text: column.name }), make("span", { class: "fine", text: words }),
-        column.empty ? make("span", { class: "fine", text: `${count(aim ? column.holes : column.empty)} empty` }) : null,
+        column.empty ? make("span", { class: "fine", text: `${count(column.empty)} empty` }) : null,
         column.notes.length ? make("span", { class: "odd", text: "noted" }) : null));
   });
   const lines = found.first.map((cells, row) => make("tr", {}, make("th", { scope: "row", class: "number", text: count(row + 1) }),
@@ -167,7 +167,7 @@ function drawColumn(page, name) {
   };
   $("column-title").textContent = name;
   const aim = choices.target === name, told = aim && { classification: "It is read as classes.", regression: "It is read as numbers." }[choices.task];
-  const read_as = make("p", { text: `${told || (has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment)}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.holes ? ", or read as such" : ""}.` : "No cell is empty."}` });
+  const read_as = make("p", { text: `${told || (has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment)}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.n_blank ? ", or read as such" : ""}.` : "No cell is empty."}` });
   const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
   const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." }),
     ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { if (await page.change({ task: choices.task === task ? "auto" : task })) await again(page, name); }))] : [
@@ -176,8 +176,11 @@ function drawColumn(page, name) {
     ...(column.in_text ? [option("Read it as a number, the one in each cell; cells without one are empty then", has("number"), () => toggle("number", name))] : []),
     option("It names the rows", choices.id === name, async () => { if (await page.change({ id: choices.id === name ? null : name })) await again(page, name); }),
   ];
-  const values = column.values.map(([value, times]) => make("li", {}, make("span", { class: "value", text: value }), make("span", { class: "fine", text: `${count(times)} ×` }),
+  const keep = (value) => (column.marks.includes(value) || choices.keep.includes(value)
+    ? make("button", { type: "button", class: "plain", "aria-pressed": String(choices.keep.includes(value)), onclick: () => toggle("keep", value), text: choices.keep.includes(value) ? "is a number ✓" : "is a number" }) : null);
+  const values = column.values.map(([value, times]) => make("li", {}, make("span", { class: "value", text: value }), make("span", { class: "fine", text: `${count(times)} ×` }), keep(value),
     make("button", { type: "button", class: "plain", "aria-pressed": String(choices.missing.includes(value)), onclick: () => toggle("missing", value), text: choices.missing.includes(value) ? "is empty ✓" : "means empty" })));
+  if (column.kind === "category" || choices.case_sensitive) switches.push(option("Capitals make a difference, in every column", choices.case_sensitive, async () => { if (await page.change({ case_sensitive: !choices.case_sensitive })) await again(page, name); }));
   const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });
   const form = make("form", { class: "inline-form" }, make("label", { for: "missing-value", text: "Another value that means an empty cell" }), other, make("button", { type: "submit", text: "Add" }));
   form.addEventListener("submit", (event) => { event.preventDefault(); if (other.value.trim()) toggle("missing", other.value.trim()); });

@@ -46,12 +46,13 @@ function picture(way) {
 
 export async function drawWays(page) {
   const { table } = page.state;
-  if (kinds?.table !== table) {
+  const key = JSON.stringify([table, page.state.choices.target, page.state.choices.task]); // a target may be read in another way
+  if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
       const { columns } = await read("/open/preview");
       if (page.state.table !== table) return;
-      kinds = { table, columns };
+      kinds = { key, columns };
     } catch (error) {
       page.failed(error);
       return;

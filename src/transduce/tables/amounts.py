@@ -1,0 +1,241 @@
+"""One cell that holds a number: its sign, its digits, its unit, and what makes any of these doubtful."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+# Signs as people, journals, word processors and spreadsheets write them. The em dash is none of them: it is a dash.
+_HYPHENS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"  # hyphens, figure dash, en dash, minus
+_FULL_WIDTH = {0xFF10 + digit: str(digit) for digit in range(10)}
+_FULL_WIDTH |= dict(zip(map(ord, "．，＋％＄￡￥（）"), ".,+%$£¥()", strict=True))
+_INVISIBLE = "\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufeff"
+_NARROW = "\u2007\u2009\u200a"  # blanks that separate groups of digits
+_ASCII = dict.fromkeys(map(ord, _HYPHENS), "-") | _FULL_WIDTH
+_ASCII |= dict.fromkeys(map(ord, _INVISIBLE), "") | dict.fromkeys(map(ord, _NARROW), "\u00a0")
+_TEXT_MARK = re.compile(r"['‘’](?=\s*[^\s'‘’])(?!.*['‘’]$)")  # of spreadsheets: "this is text"
+_SWISS_GROUP = re.compile(r"(?<=\d)[‘’](?=\d{3})")
+_NO_CENTS = re.compile(r"(?<=\d)[.,]\s?[-—]{1,2}(?=\s*[^\d\s]*$)")  # of prices: "5,-" is five
+
+_SYMBOLS = "$¢£¤¥฿៛₠-₿"
+CURRENCY = rf"(?:[A-Z]{{0,2}}[{_SYMBOLS}]|[A-Z]{{3}})"
+BEFORE = re.compile(rf"{CURRENCY}?|[#№%]")
+_UNIT_START = rf"""[^\W\d_]|[%‰°(/"'′″{_SYMBOLS}]|-(?=[^\W\d_]{{2}})"""
+_NO_UNIT = re.compile(r"[+±∓—<>=~]|-(?![^\W\d_])|[,:;/]$")
+_POWER = r"(mm|cm|m|km|in|ft|yd)\^?[23]"
+AFTER = re.compile(rf"|(?={_UNIT_START})[^\d\s]{{1,8}}|{_POWER}")
+SPELLED = re.compile(rf"(?={_UNIT_START})[^\d\s]+( [^\d\s]+)?|{_POWER}")
+GROUPS = r" \u00a0\u202f"
+AMOUNT = re.compile(
+    rf"(?s)(?P<before>[^\d+\-.,]*)"
+    rf"(?P<number>[-+]?[\d.,][\d.,'{GROUPS}]*(?:[eE][-+]?\d{{1,3}}(?![\w.,]))?)(?P<after>.*)"
+)
+_DIGITS = rf"[\d.,][\d.,'{GROUPS}]*"
+_SIGN_BEFORE_CURRENCY = re.compile(rf"([-+])\s*({CURRENCY})\s*(?=[\d.,])")
+_SIGN_APART = re.compile(rf"(?P<before>{CURRENCY}?\s*)(?P<sign>[-+])\s+(?=[\d.,])")
+_SIGN_BEHIND = re.compile(
+    rf"(?P<before>{CURRENCY}?\s*)(?P<number>{_DIGITS}(?<=\d))-"
+    rf"(?P<after>\s*[%{_SYMBOLS}]|\s+[^\d\s+\-]+|)"
+)
+_IN_BRACKETS = re.compile(
+    rf"(?P<before>{CURRENCY}?\s*)\(\s*(?P<inner>{CURRENCY}?\s*)(?P<number>{_DIGITS})"
+    r"(?P<unit>[^\d()+\-]*)\)(?P<after>[^\d()+\-]*)"
+)
+PLUS_BEHIND = re.compile(r".*\d\s?\+")
+
+# Thousands and millions that are written as one letter or word. Where cells without such a word stand beside them,
+# the unit of the column is not one; a k is a thousand then, and what may mean something else is not read.
+_SCALES = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "mio": 1e6, "million": 1e6, "mrd": 1e9, "bn": 1e9}
+_DOUBTFUL = ("K", "M", "MM", "mn", "mln", "B", "bln", "billion", "tn", "trillion", "lakh", "crore")
+_SCALED = re.compile(
+    rf"(?P<number>.*\d[.,]?)\s?(?P<word>[^\W\d_]+)\.?(?P<after>\s?(?:[{_SYMBOLS}]|[A-Z]{{3}}))?"
+)
+_WORD_AFTER = re.compile(r"\s?([^\W\d_]+)")
+# What may be a sign beside a number among words, though not directly before it; a hyphen after a letter is none.
+_SIGN_LEFT = re.compile(rf"[-+—±∓(]['~\s%{_SYMBOLS}]*(?:[A-Z]{{3}}\s*)?$")
+_SIGN_RIGHT = re.compile(rf"[\s%*{_SYMBOLS}]*[-—]+(?!\s*\w)")
+_HYPHEN = re.compile(r"[^\W\d_]-$")
+_ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
+
+
+LONGEST = 100  # characters of a cell that holds a number and nothing else; longer ones are text
+
+
+class Scaled(NamedTuple):
+    """A number in thousands, millions and so on."""
+
+    text: str  # without the word
+    factor: float  # NaN if the word may mean something else
+
+
+def with_plain_signs(text: str) -> str:
+    """Return a cell with signs and digits as ASCII has them, and without a mark that says "this is text"."""
+    plain = text if text.isascii() else _SWISS_GROUP.sub("'", text.translate(_ASCII))
+    plain = plain.strip()
+    mark = _TEXT_MARK.match(plain)
+    if mark is not None:
+        plain = plain[mark.end() :].lstrip()
+    plain = _NO_CENTS.sub("", plain)
+    signed = _SIGN_BEFORE_CURRENCY.match(plain)
+    if signed is None:
+        return plain
+    sign, currency = signed.groups()
+    blank = " " if currency[-1].isalpha() else ""
+    return f"{currency}{blank}{sign}{plain[signed.end() :]}"
+
+
+def with_minus_before(text: str, minus_behind: bool = True) -> str:
+    """Return a cell, which has plain signs, with its minus directly before the digits, if it has one elsewhere.
+
+    It may stand behind the number, or apart from it; brackets mean minus, as in accounts.
+    """
+    apart = _SIGN_APART.match(text)
+    if apart is not None:
+        return f"{apart['before']}{apart['sign']}{text[apart.end() :]}"
+    brackets = _IN_BRACKETS.fullmatch(text)
+    if brackets is not None:
+        before = (brackets["before"].strip(), brackets["inner"].strip())
+        if all(before):
+            return text
+        return f"{''.join(before)}-{brackets['number']}{brackets['unit']}{brackets['after']}"
+    behind = _SIGN_BEHIND.fullmatch(text) if minus_behind else None
+    if behind is not None:
+        return f"{behind['before']}-{behind['number']}{behind['after']}"
+    return text
+
+
+def minus_spellings(texts: list[str]) -> list[str]:
+    """Return, in words, which unusual ways to write a minus occur in cells."""
+    plain = [with_plain_signs(text) for text in texts]
+    ways = {
+        "brackets mean minus": _IN_BRACKETS.fullmatch,
+        "a minus behind the number counts": _SIGN_BEHIND.fullmatch,
+        "a minus apart from the number counts": _SIGN_APART.match,
+        "a hyphen after a letter is no minus": re.compile(r".*[^\W\d_]-\d").match,
+        "k means thousand": scaled,
+    }
+    return [words for words, find in ways.items() if any(map(find, plain))]
+
+
+def unit_of(amount: re.Match[str] | None) -> str | None:
+    """Return what is written before or after a number; None if that is not a unit."""
+    if amount is None or _is_enumeration(amount):
+        return None
+    before, after = amount["before"].strip(), amount["after"].strip()
+    if (before and after) or not BEFORE.fullmatch(before) or not _is_unit(after, AFTER):
+        return None
+    return before + after
+
+
+def _is_unit(words: str, pattern: re.Pattern[str]) -> bool:
+    """Return whether what stands behind a number is a unit, and no part of it a sign or half a pair of brackets."""
+    if not pattern.fullmatch(words) or _NO_UNIT.search(words):
+        return False
+    return words.count("(") == words.count(")")
+
+
+def _is_enumeration(amount: re.Match[str]) -> bool:
+    """Return whether a number only numbers the words behind it, as in "1. White"."""
+    return amount["number"].rstrip().endswith((".", ",")) and bool(amount["after"].strip())
+
+
+# One unit has many spellings: without blanks, points, capitals and plurals, and by these other names of it.
+_SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
+_SAME_UNIT += (
+    "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
+)
+_SAME_UNIT += "|km kilometre|h hr hour std|min minute|y yr year|room rm zimmer"
+_SAME_UNIT += "|cm centimetre centimeter|mm millimetre"
+_UNIT_NAMES = {name: names.split()[0] for names in _SAME_UNIT.split("|") for name in names.split()}
+_MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
+
+
+def one_spelling(amount: re.Match[str] | None) -> str | None:
+    """Return a unit in its one spelling, "" if there is none; None if what stands beside a number is not a unit."""
+    if amount is None or _is_enumeration(amount):
+        return None
+    before, after = amount["before"].strip(), amount["after"].strip()
+    if before and after:
+        return None
+    words = before or after
+    if not (BEFORE.fullmatch(before) if before or not after else _is_unit(after, SPELLED)):
+        return None
+    plain = re.sub(r"[\s.^]", "", words).replace("²", "2").replace("³", "3")
+    plain = plain if _MEGA.fullmatch(plain) else plain.lower()
+    one = plain.removesuffix("s") if len(plain) > 2 else plain
+    return _UNIT_NAMES.get(plain, _UNIT_NAMES.get(one, one))
+
+
+def is_scale(unit: str) -> bool:
+    """Return whether a unit says how many ones a number counts, as k and M do, so that bare numbers differ from it."""
+    word = unit.strip().removesuffix(".")
+    return word in _DOUBTFUL or _factor(word) is not None
+
+
+def _factor(word: str) -> float | None:
+    if word == "K":  # kelvin, or thousands
+        return None
+    lower = word.lower()
+    return _SCALES.get(lower, _SCALES.get(lower.removesuffix("s")))
+
+
+def scaled(text: str) -> Scaled | None:
+    """Return a number in thousands, millions and so on; None if a cell is no such number."""
+    found = _SCALED.fullmatch(text)
+    if found is None or not is_scale(found["word"]):
+        return None
+    factor = _factor(found["word"])
+    return Scaled(
+        f"{found['number']}{found['after'] or ''}", math.nan if factor is None else factor
+    )
+
+
+def number_among_words(text: str) -> Scaled | None:
+    """Return the one number among any words, with a plain sign; None if there is none, or its sign is in doubt."""
+    inside = list(_ANY_NUMBER.finditer(text))
+    if len(inside) != 1:
+        return None
+    before, after = text[: inside[0].start()], text[inside[0].end() :]
+    if _SIGN_LEFT.search(before) and not _HYPHEN.search(before):
+        return None
+    wordless = not re.search(r"[^\W\d_]", re.sub(CURRENCY, "", text))
+    if _SIGN_RIGHT.match(after) or (wordless and re.search(r"[-+—±∓()]", before + after)):
+        return None
+    word = _WORD_AFTER.match(after)
+    factor: float | None = 1.0
+    if word is not None and is_scale(word[1]):
+        factor = _factor(word[1])
+    digits = inside[0][0].rstrip(".,'")
+    return Scaled(digits, math.nan if factor is None else factor)
+
+
+def amount_in(text: str) -> re.Match[str] | None:
+    """Return number and unit of a cell, of thousands those without the word for thousands; None if it has no number."""
+    if len(text) > LONGEST:
+        return None
+    if text.isascii() and text[:1].isdigit():  # most cells need no more than this
+        amount = AMOUNT.fullmatch(text)
+        if unit_of(amount) is not None:
+            return amount
+    signed = with_minus_before(with_plain_signs(text))
+    amount = AMOUNT.fullmatch(signed)
+    if unit_of(amount) is not None:
+        return amount
+    ones = scaled(signed)
+    return amount if ones is None else AMOUNT.fullmatch(ones.text)
+
+
+def is_enumerated(numbers: list[str], units: list[str | None], others: bool) -> bool:
+    """Return whether numbers only number the words behind them, as in "1 White" and "2 Black": each word has one.
+
+    `others` says whether there are cells besides that hold no such number.
+    """
+    numbers_of: dict[str, set[str]] = {}
+    for number, unit in zip(numbers, units, strict=True):
+        if unit is not None and re.search(r"[^\W\d_]{2}", unit):
+            numbers_of.setdefault(unit, set()).add(number)
+    if not numbers_of or any(len(own) > 1 for own in numbers_of.values()):
+        return False
+    bare = any(unit is not None and unit not in numbers_of for unit in units)
+    return len(numbers_of) > 1 or (others and not bare)
