@@ -86,6 +86,17 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
+    def at(self, rows: AnyArray) -> Self:
+        """Return the design of some rows, in this order: of arrays their cells; names of columns stay as they are."""
+        picked: dict[str, Any] = {}
+        for name in _READERS:
+            value = getattr(self, name, None)
+            if isinstance(value, Categories | DrawnRows):
+                picked[name] = value.at(rows)
+            elif value is not None and not _is_name(value):
+                picked[name] = pd.Series(value).to_numpy()[rows]
+        return replace(self, **picked)
+
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
@@ -619,6 +630,10 @@ class Categories:
     codes: AnyArray  # (n,)
     names: tuple[str, ...]
 
+    def at(self, rows: AnyArray) -> Categories:
+        """Return those of some rows."""
+        return replace(self, codes=self.codes[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
@@ -626,6 +641,10 @@ class DrawnRows:
 
     labelled: Mask  # (n,)
     empty: Mask  # (n,)
+
+    def at(self, rows: AnyArray) -> DrawnRows:
+        """Return those of some rows."""
+        return DrawnRows(self.labelled[rows], self.empty[rows])
 
 
 @dataclass(frozen=True, eq=False)

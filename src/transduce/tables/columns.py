@@ -86,6 +86,10 @@ class Target:
         """How many labels there are."""
         return int((~self.missing).sum())
 
+    def at(self, rows: AnyArray) -> Target:
+        """Return the labels of some rows."""
+        return replace(self, labels=self.labels[rows], missing=self.missing[rows])
+
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of other rows, read as these were; all are missing where the table lacks the column."""
         spelling, column = (
