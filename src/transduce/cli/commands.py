@@ -28,6 +28,7 @@ from transduce.filling.forecast import forecast_draw
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS, caution_on_method
 from transduce.filling.sources import FrameSource
+from transduce.filling.sources import FrameSource
 from transduce.model_selection import choose_method
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored
@@ -348,7 +349,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}
     others |= {SIMPLEST[task]: DummyRegressor() if numbers else DummyClassifier()}
     usual |= {"scoring": SCORES[task], "cv": folds, "n_jobs": options.n_jobs}
-    choice = choose_method(features.matrix, labels.labels, others, **usual)
+    order = FrameSource(frame, frame, labels).order_by_content(options)  # folds by it, not by place
+    choice = choose_method(features.matrix[order], labels.labels[order], others, **usual)
     shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
     shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
     if numbers:
