@@ -116,7 +116,7 @@ def test_designs():
         Chance(order="time"),
         Chance(within="colour"),
     ):
-        others = [name for name in ("probability", "drawn", "time", "patient")]
+        others = ("probability", "drawn", "time", "patient")
         ignore = [name for name in others if name not in design.columns]
         assert_same_after_shuffling(table, method="ridge", labels=design, ignore=ignore)
 

@@ -59,6 +59,10 @@ class Exchangeability:
         Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks unlabelled.
     other : str
         What the rows without a label are called in sentences: "unlabelled", or "later".
+    by_column : bool
+        Whether features are called as the columns of a table, which may be left out.
+    running : tuple of str
+        Columns that are running numbers, or times, along which labels stop.
 
     Examples
     --------
@@ -79,6 +83,8 @@ class Exchangeability:
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
     other: str = "unlabelled"
+    by_column: bool = False
+    running: tuple[str, ...] = ()
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
@@ -86,7 +92,7 @@ class Exchangeability:
         features = self.features.set_axis(
             [own.get(name, name) for name in self.features.index], axis=0
         )
-        return replace(self, features=features[~features.index.duplicated()])
+        return replace(self, features=features[~features.index.duplicated()], by_column=True)
 
     @property
     def shifted(self) -> bool:
@@ -100,7 +106,17 @@ class Exchangeability:
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
         named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
         p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
-        return Verdict(p_value, self.shifted, *sizes, named, self.detectable, self.other)
+        columns = named if self.by_column else ()
+        return Verdict(
+            p_value,
+            self.shifted,
+            *sizes,
+            named,
+            self.detectable,
+            self.other,
+            columns,
+            tuple(name for name in self.running if name in columns),
+        )
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:
@@ -342,7 +358,7 @@ def _residuals_apart(ranks: Array, members: Array) -> Array:
 
 
 def _residuals(ranks: Array) -> Array:
-    """Return the residuals (n, d) of every standardised column of ranks, regressed on all others by ridge regression."""
+    """Return residuals (n, d) of every standardised column of ranks, by ridge regression on all others."""
     # With Omega = (Z'Z / n + r I)^-1 they are Z Omega, each column divided by its element of Omega's diagonal: the
     # formula of partial regression, for the rows of Z and those of sqrt(n r) I together. With more columns than rows
     # the same by G = (Z Z' / n + r I)^-1, since Z Omega = G Z.

@@ -22,6 +22,7 @@ from transduce.core.types import AnyArray
 from transduce.core.words import option
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
+from transduce.filling.left_out import columns_left_out, notes_on, running_columns
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import (
     NOTE_WEIGHTS,
@@ -246,16 +247,21 @@ def fit_rows(
 def _read_features(rows: FrameSource, options: Options) -> Features:
     """Return the features of rows, or raise a ValueError if there are none."""
     frame, target = rows.frame, rows.labels
+    left_out = columns_left_out(rows, options)
     seed = [
         name for name in (f"{target.name}_random_seed",) if name in frame.columns
     ]  # of `transduce draw`
-    about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
+    about: dict[str, Any] = {
+        name: getattr(options, name) for name in ("text", "number", "id", "random_state")
+    }
     about |= {
         "ignore": [*options.ignore, *options.design.not_features, *seed],
+        "left_out": {one.name: one.treatment for one in left_out},
         "prefer": rows.prefer,
     }
     about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
+    features = replace(features, notes=[*notes_on(left_out), *features.notes])
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
         raise ValueError(" ".join([nothing, *features.notes]))
@@ -334,7 +340,8 @@ def _fit(
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
     if compared is not None:
-        compared = compared.named(features.origins)
+        running = running_columns(frame, target.missing) if compared.shifted else ()
+        compared = replace(compared.named(features.origins), running=running)
     answer, values_model, order, shares = _values(model, plan, features, target, options)
     about = (answer, compared, time.perf_counter() - began, list[str](), shares)
     return TableFit(frame, target, features, X, plan, model, values_model, order, *about)

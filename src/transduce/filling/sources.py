@@ -52,6 +52,7 @@ class FrameSource(_Source):
     given: Any  # as it came: a pandas or polars frame
     frame: pd.DataFrame
     labels: Target
+    computed: tuple[Any, ...] = ()  # columns that formulas of a workbook compute from the target
 
     @classmethod
     def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
@@ -73,6 +74,7 @@ class FrameSource(_Source):
             "name": table.name,
             "prefer": table.prefer,
             "pictures": table.folder,
+            "computed": tuple(table.computed_from(target)),
         }
         return cls(
             given,

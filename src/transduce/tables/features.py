@@ -7,7 +7,7 @@ import datetime
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -103,6 +103,7 @@ def vectorize(  # noqa: PLR0913
     prefer: str = "point",
     random_state: int = 0,
     folder: str | Path = ".",
+    left_out: Mapping[Any, str] | None = None,
 ) -> Features:
     """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
     # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
@@ -112,6 +113,7 @@ def vectorize(  # noqa: PLR0913
     order = content_order(row_hashes(others_than_target))
     frame = frame.iloc[order]
     others, columns = dict.fromkeys(ignore, ("ignored", "left out on request")), []
+    others |= {name: ("left out", why) for name, why in (left_out or {}).items()}
     others |= {} if id is None else {id: ("identifier", "names the rows")}
     others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:

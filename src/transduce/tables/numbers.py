@@ -359,6 +359,11 @@ def in_order(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
+def may_be_sentinel(value: float) -> bool:
+    """Return whether a number looks like one that stands for a missing number, such as -999."""
+    return _SENTINEL.fullmatch(f"{value:.12g}") is not None
+
+
 def sentinels(ordered: Array, gap: float = 1.0) -> dict[float, int]:
     """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur."""
     levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
