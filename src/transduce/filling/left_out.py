@@ -108,8 +108,8 @@ def _imputed(name: Any, base: Any) -> LeftOut:
     """Return why a column is left out that was made of another one by filling its holes."""
     note = (
         f"{name!r} was left out: it is {base!r} with something in its holes, so it is a known value in some rows and "
-        "a guess in others, and what is learned from it holds for neither. "
-        f"{option('ignore', [name])} leaves it out without this note."
+        f"a guess in others, and what is learned from it holds for neither. If it is true in all rows, leave out "
+        f"{base!r} with {option('ignore', [base])}, and it stays."
     )
     return LeftOut(name, f"{base!r} with its holes filled", note)
 
