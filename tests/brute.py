@@ -883,3 +883,34 @@ def far_numbers(column):
     far = np.array([abs(x - middle) > 20 * 1.4826 * lower_median for x in column])
     a_few = max(1, min(3, n // 20), n // 100)
     return far if sum(far) <= a_few else np.zeros(n, dtype=bool)
+
+
+def residuals_of_columns(columns, ridge):
+    """Residuals (n, d) of each standardised column, regressed on all others with the penalty ``n ridge |w|^2``."""
+    Z = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    n, d = Z.shape
+    residuals = np.empty((n, d))
+    for j in range(d):
+        others = np.delete(Z, j, axis=1)
+        stacked = np.vstack([others, np.sqrt(n * ridge) * np.eye(d - 1)])
+        right = np.append(Z[:, j], np.zeros(d - 1))
+        weights = np.linalg.lstsq(stacked, right, rcond=None)[0]
+        residuals[:, j] = Z[:, j] - others @ weights
+    return residuals
+
+
+def pairs_apart(sizes, unlabelled):
+    """How well sizes (n,) tell unlabelled from labelled rows: how far the share of pairs won is from one half."""
+    won = [
+        1.0 if own > other else 0.5 if own == other else 0.0
+        for own in sizes[unlabelled]
+        for other in sizes[~unlabelled]
+    ]
+    return abs(2.0 * np.mean(won) - 1.0)
+
+
+def chance_of_labels(n_rows, n_labelled, known, at_least):
+    """Chance that at least so many of some known rows are labelled, by going through all ways to label rows."""
+    ways = list(itertools.combinations(range(n_rows), n_labelled))
+    hits = [len(set(way) & set(known)) >= at_least for way in ways]
+    return Fraction(sum(hits), len(ways))

@@ -11,9 +11,19 @@ from scipy.stats import binom, ks_2samp, kstest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import roc_auc_score
 
+from tests import brute
 from tests.libraries import ON_PROCESSOR, dispatch, give
 from transduce.conformal import exchangeability_test
-from transduce.conformal.exchangeability import _areas, _distances, _out_of_fold, table_features
+from transduce.conformal.exchangeability import (
+    RESIDUAL_RIDGE,
+    _areas,
+    _by_feature,
+    _distances,
+    _out_of_fold,
+    _residuals,
+    _residuals_apart,
+    table_features,
+)
 from transduce.core.guarantee import Verdict
 
 # --------------------------------------------------------------------------------------------------- exact
@@ -45,6 +55,39 @@ def test_scores_are_out_of_fold():
             K[np.ix_(train, train)] + 2.0 * np.eye(24), z[train] - z[train].mean()
         )
         np.testing.assert_allclose(scores[~train], K[np.ix_(~train, train)] @ weights, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_columns", [1, 4, 50])
+def test_residuals_by_definition(n_columns):
+    """By refitting every column on the others; more columns than rows too."""
+    rng = np.random.default_rng(2)
+    columns = rng.integers(0, 9, size=(40, n_columns)) + 0.1 * rng.normal(size=(40, 1))
+    expected = brute.residuals_of_columns(columns, RESIDUAL_RIDGE)
+    np.testing.assert_allclose(_residuals(columns), expected, atol=1e-10)
+    members = np.column_stack([rng.permutation(np.arange(40) < 15) for _ in range(3)])
+    apart = _residuals_apart(columns, members.astype(float))
+    sizes = np.round(np.abs(expected), 10)
+    for b in range(3):
+        for j in range(n_columns):
+            by_pairs = brute.pairs_apart(sizes[:, j], members[:, b])
+            assert apart[j, b] == pytest.approx(by_pairs, abs=1e-9)
+
+
+def test_p_values_of_features_are_of_the_largest_of_any():
+    """By hand: distance and residuals of a feature in units of their spread, against the largest of all features."""
+    rng = np.random.default_rng(4)
+    residuals, distances = rng.random(size=(2, 3, 20))
+    found = _by_feature(["a", "b", "c"], residuals, distances)
+    units = [(each.max(axis=0).mean(), each.max(axis=0).std()) for each in (residuals, distances)]
+
+    def in_units(b, features):
+        pairs = zip((residuals, distances), units, strict=True)
+        return max((each[j, b] - mean) / spread for each, (mean, spread) in pairs for j in features)
+
+    for j, name in enumerate("abc"):
+        larger = [in_units(b, range(3)) >= in_units(0, [j]) - 1e-9 for b in range(20)]
+        assert found.loc[name, "p_value"] == pytest.approx(np.mean(larger))
+    assert found["p_value"].is_monotonic_increasing
 
 
 # ---------------------------------------------------------------------------------------------------- laws
@@ -90,6 +133,24 @@ def test_shifts_are_flagged(shift):
         assert "column 2" in str(found.verdict)
         assert found.features["p_value"].iloc[0] <= 0.01
     assert found.auc > 0.5
+
+
+@pytest.mark.parametrize("way", ["regression", "mean"])
+def test_a_column_that_was_imputed_where_the_label_is_missing_is_flagged_by_name(way):
+    """Its distribution may be the same, or nearly so; the other columns explain it too well there."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(280, 5))
+    labelled = rng.permutation(280) < 60
+    X[:, 4] = 0.6 * X[:, 0] + 0.6 * X[:, 1] + 0.9 * X[:, 4]
+    true = exchangeability_test(X, labelled)
+    assert not true.shifted
+    weights = np.linalg.lstsq(X[labelled, :4], X[labelled, 4], rcond=None)[0]
+    guess = X[:, :4] @ weights if way == "regression" else X[labelled, 4].mean()
+    X[:, 4] = np.where(labelled, X[:, 4], guess)
+    found = exchangeability_test(X, labelled)
+    assert found.shifted
+    assert found.features.index[0] == "column 4"
+    assert "column 4" in str(found.verdict)
 
 
 def test_labels_gathered_on_purpose_are_flagged_by_name():

@@ -62,27 +62,28 @@ def test_numbers_agree_with_the_library(method):
         else TransductiveBlend(task="regression", standardize=False, random_state=3)
     )
     X = vectorize(frame, "target", random_state=3).matrix
+    order = result.rows  # in which the fit saw them
     model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(
-        X, frame["target"]
+        X[order], frame["target"].iloc[order]
     )
     if method == "ridge":  # a blend is weighed by its first fit
         direct = inner.fit(X, frame["target"]).answer_.values
         np.testing.assert_allclose(
             result.answer.values, direct, rtol=1e-6
         )  # the rows stand in another order
-    np.testing.assert_array_equal(result.answer.values, model.answer_.values)
+    own = model.answer_.at(result.places_in_fit)
+    np.testing.assert_array_equal(result.answer.values, own.values)
     unlabelled = result.answer.rows
-    hull = model.answer_.regions.hull()
     np.testing.assert_array_equal(
-        result.frame[["target_lower", "target_upper"]].to_numpy()[unlabelled], hull
+        result.frame[["target_lower", "target_upper"]].to_numpy()[unlabelled], own.regions.hull()
     )
-    np.testing.assert_array_equal(result.frame["target_filled"], model.transduction_)
+    np.testing.assert_array_equal(result.frame["target_filled"].iloc[order], model.transduction_)
     assert result.guarantee == model.guarantee_
     assert result.guarantee.kind == "exact"
     labels = frame["target"].dropna().to_numpy(float)
     np.testing.assert_array_equal(
         result.frame["target_narrower"].to_numpy()[unlabelled],
-        narrowness(model.answer_.regions.measure(), labels, 0.8),
+        narrowness(own.regions.measure(), labels, 0.8),
     )
 
 
@@ -91,20 +92,18 @@ def test_classes_agree_with_the_library():
     result = fill(frame, "target", random_state=1)
     X = vectorize(frame, "target", random_state=1).matrix
     blend = TransductiveBlend(task="classification", standardize=False, random_state=1)
+    order = result.rows  # in which the fit saw them
     model = ConformalTransducer(blend, refit=True, random_state=1).fit(
-        X, frame["target"].to_numpy()
+        X[order], frame["target"].to_numpy()[order]
     )
+    own = model.answer_.at(result.places_in_fit)
     lines = result.frame.iloc[result.answer.rows]
-    assert lines["target_filled"].tolist() == model.answer_.values.tolist()
-    assert lines["target_set"].tolist() == [
-        " | ".join(found) for found in model.answer_.to_frame()["set"]
-    ]
-    np.testing.assert_array_equal(lines["target_confidence"], model.answer_.confidence)
+    assert lines["target_filled"].tolist() == own.values.tolist()
+    assert lines["target_set"].tolist() == [" | ".join(found) for found in own.to_frame()["set"]]
+    np.testing.assert_array_equal(lines["target_confidence"], own.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        RightChance(frame["target"].notna().sum())
-        .of_classes(model.answer_, 0.9)
-        .probabilities.max(axis=1),
+        RightChance(frame["target"].notna().sum()).of_classes(own, 0.9).probabilities.max(axis=1),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
@@ -119,14 +118,16 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     machine = RidgeConfidenceMachine(
         settings="leave-one-out", residual="studentized", standardize=False
     )
-    machine.fit(X, frame["price"])
+    order = result.rows  # in which the fit saw them
+    machine.fit(X[order], frame["price"].iloc[order])
     blend = TransductiveBlend(task="regression", standardize=False, random_state=0).fit(
-        X, frame["price"]
+        X[order], frame["price"].iloc[order]
     )
-    np.testing.assert_array_equal(result.answer.values, blend.answer_.values)
+    values = blend.answer_.at(result.places_in_fit).values
+    np.testing.assert_array_equal(result.answer.values, values)
     np.testing.assert_array_equal(
         result.frame[["price_lower", "price_upper"]][10:],
-        machine.answer_.regions.holding(blend.answer_.values).hull(),
+        machine.answer_.at(result.places_in_fit).regions.holding(values).hull(),
     )
     assert "column" not in result.guarantee.statement
     assert any(

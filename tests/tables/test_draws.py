@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import chi2
 
 from transduce.filling.options import Options
-from transduce.filling.sources import PartScan, draw_keys, draw_roles, row_hashes, scan_rows
+from transduce.filling.sources import PartScan, draw_roles, scan_rows
+from transduce.tables.row_hashes import draw_keys, row_hashes
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from scipy.sparse import csr_array
 
 from transduce import fill
 from transduce.filling import fill_folder, load, save
-from transduce.filling.sources import row_hashes
 from transduce.labelling import Session, SessionSettings
 from transduce.labelling.table import read_label_table
 from transduce.tables import files
 from transduce.tables.features import vectorize
 from transduce.tables.files import write
+from transduce.tables.row_hashes import row_hashes
 from transduce.tables.vectors import MOST_DIRECTIONS, in_short, read_vectors
 
 N, LENGTH = 400, 16

@@ -32,6 +32,7 @@ from transduce.filling import FillResult, LocalRunner, cluster_runner, fill, loa
 from transduce.filling.engine import fill_targets
 from transduce.filling.folder import fill_folder_and_finish
 from transduce.filling.forecast import forecast_draw
+from transduce.filling.left_out import columns_left_out, notes_on
 from transduce.filling.manifest import is_own_report
 from transduce.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
 from transduce.filling.plan import FOLDS, caution_on_method
@@ -376,6 +377,10 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
     }
     folder = options.pictures or source.folder
+    computed = tuple(source.computed_from(target))
+    rows = FrameSource(frame, frame, labels, computed=computed)
+    left_out = columns_left_out(rows, options)
+    columns["left_out"] = {one.name: one.treatment for one in left_out}
     features = vectorize(
         frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
     )
@@ -384,7 +389,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}
     others |= {SIMPLEST[task]: DummyRegressor() if numbers else DummyClassifier()}
     usual |= {"scoring": SCORES[task], "cv": folds, "n_jobs": options.n_jobs}
-    choice = choose_method(features.matrix, labels.labels, others, **usual)
+    order = rows.order_by_content(options)  # folds by it, not by place
+    choice = choose_method(features.matrix[order], labels.labels[order], others, **usual)
     shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
     shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
     if numbers:
@@ -394,7 +400,8 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         draw_comparison(shown, plot, force=force, like=source.files)
 
     def show() -> None:
-        show_choice(choice, shown, labels.notes, caution_on_method(task, labels.n_labels))
+        notes = [*labels.notes, *notes_on(left_out)]
+        show_choice(choice, shown, notes, caution_on_method(task, labels.n_labels))
         if plot is not None and not given["quiet"]:
             say(f"Written: {plot}")
 

@@ -19,6 +19,7 @@ from transduce.conformal.exchangeability import (
     exchangeability_test,
     table_features,
 )
+from transduce.conformal.presence import bound_of_labels, tail_of_labels
 from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
@@ -96,6 +97,17 @@ class Design:
                 read[name] = reader(_Cells.of(name, value, frame, len(missing)), missing)
         return replace(self, **read)
 
+    def at(self, rows: AnyArray) -> Self:
+        """Return the design of some rows, in this order: of arrays their cells; names of columns stay as they are."""
+        picked: dict[str, Any] = {}
+        for name in _READERS:
+            value = getattr(self, name, None)
+            if isinstance(value, Categories | DrawnRows):
+                picked[name] = value.at(rows)
+            elif value is not None and not _is_name(value):
+                picked[name] = pd.Series(value).to_numpy()[rows]
+        return replace(self, **picked)
+
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
@@ -169,6 +181,11 @@ class Design:
         )
 
     # ---- what to compare, and how labels weigh
+
+    def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
+        """Return how likely at least as many of the known cells of a column are at labelled rows; (n,), (n,)."""
+        cells = np.zeros(len(known), dtype=int) if self.within is None else self.within.codes
+        return tail_of_labels(known, labelled, cells)
 
     def weigh(
         self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random
@@ -394,6 +411,10 @@ class Sampled(Design):
             odds_without_label(self.probability), calibration, problem.sample.unlabelled, KNOWN
         )
 
+    def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
+        """Return a bound on how likely at least as many of the known cells are at labelled rows; (n,), (n,)."""
+        return bound_of_labels(known, labelled, self.probability)
+
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
         return odds_without_label(self.probability[rows])
@@ -434,6 +455,13 @@ class Grouped(Design):
             raise ValueError(
                 f"groups and within exclude each other ({why}): leave out one of the two."
             )
+
+    def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
+        """Return how likely at least as many groups with a known cell have labels; shapes (n,), (n,)."""
+        n_groups = int(self.groups.max()) + 1
+        with_value = np.bincount(self.groups, weights=known, minlength=n_groups) > 0
+        with_label = np.bincount(self.groups, weights=labelled, minlength=n_groups) > 0
+        return tail_of_labels(with_value, with_label, np.zeros(n_groups, dtype=int))
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
@@ -629,6 +657,10 @@ class Categories:
     codes: AnyArray  # (n,)
     names: tuple[str, ...]
 
+    def at(self, rows: AnyArray) -> Categories:
+        """Return those of some rows."""
+        return replace(self, codes=self.codes[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
@@ -636,6 +668,10 @@ class DrawnRows:
 
     labelled: Mask  # (n,)
     empty: Mask  # (n,)
+
+    def at(self, rows: AnyArray) -> DrawnRows:
+        """Return those of some rows."""
+        return DrawnRows(self.labelled[rows], self.empty[rows])
 
 
 @dataclass(frozen=True, eq=False)

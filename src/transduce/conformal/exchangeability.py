@@ -25,6 +25,9 @@ N_TREES = 60
 MOST_LEVELS = 10  # of a column of texts that are compared, the most frequent
 MOST_WORDS = 200  # likewise, of texts, and columns of a sparse matrix
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
+# Of the regression of each column on the others, in units of its variance. Where a column was filled by ridge
+# regression, 67, 93 and 100 % of the tables with 30, 60 and 220 labels were found with 0.001, 0.01 and 0.1 alike.
+RESIDUAL_RIDGE = 0.01
 FEW_STEPS = 8  # values of a feature below which a product counts the rows up to each
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
@@ -47,7 +50,8 @@ class Exchangeability:
     auc : float
         How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
     features : pandas.DataFrame
-        One line a feature, the most different first: *distance* of its distributions, from 0 to 1, and p-value.
+        One line a feature, the most different first: *distance* of its distributions, from 0 to 1; *residuals*, how
+        differently the other features explain it in the two kinds of rows, from 0 to 1; and the p-value of both.
     n_labelled, n_unlabelled, n_permutations, of_rows : int
         Rows compared, permutations behind the p-values, and rows given.
     detectable : float or None
@@ -56,6 +60,10 @@ class Exchangeability:
         Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks unlabelled.
     other : str
         What the rows without a label are called in sentences: "unlabelled", or "later".
+    by_column : bool
+        Whether features are called as the columns of a table, which may be left out.
+    running : tuple of str
+        Columns that are running numbers, or times, along which labels stop.
 
     Examples
     --------
@@ -76,6 +84,8 @@ class Exchangeability:
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
     other: str = "unlabelled"
+    by_column: bool = False
+    running: tuple[str, ...] = ()
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
@@ -83,7 +93,7 @@ class Exchangeability:
         features = self.features.set_axis(
             [own.get(name, name) for name in self.features.index], axis=0
         )
-        return replace(self, features=features[~features.index.duplicated()])
+        return replace(self, features=features[~features.index.duplicated()], by_column=True)
 
     @property
     def shifted(self) -> bool:
@@ -97,7 +107,17 @@ class Exchangeability:
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
         named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
         p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
-        return Verdict(p_value, self.shifted, *sizes, named, self.detectable, self.other)
+        columns = named if self.by_column else ()
+        return Verdict(
+            p_value,
+            self.shifted,
+            *sizes,
+            named,
+            self.detectable,
+            self.other,
+            columns,
+            tuple(name for name in self.running if name in columns),
+        )
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:
@@ -143,10 +163,13 @@ def exchangeability_test(
     Notes
     -----
     The statistics are the areas under the curve of out-of-fold scores of two classifiers (Lopez-Paz, Oquab 2017), ridge
-    regression on ranks and on the leaves that rows share in random trees, and the largest distance of a feature
-    (Kolmogorov-Smirnov; with more than 200 features ``|2 auc - 1|``). Folds, trees and ranks do not depend on which
-    rows are labelled, so a permutation costs one matrix product. The largest of the three, each in units of its own
-    spread over the permutations, is compared with that of every permutation, which is exact in finite samples.
+    regression on ranks and on the leaves that rows share in random trees, the largest distance of a feature
+    (Kolmogorov-Smirnov; with more than 200 features ``|2 auc - 1|``), and the largest difference of residuals: the
+    ranks of every feature are regressed on those of all others over all rows, and ``|2 auc - 1|`` says how well the
+    absolute residual tells the two kinds of rows apart. A column that was imputed where the label is missing is
+    explained too well there. Folds, trees, ranks and residuals do not depend on which rows are labelled, so a
+    permutation costs one matrix product. The largest of the four, each in units of its own spread over the
+    permutations, is compared with that of every permutation, which is exact in finite samples.
 
     A large p-value does not prove that rows are exchangeable: what chose the labels may not be among the features.
 
@@ -171,23 +194,22 @@ def exchangeability_test(
     n, m = int((~unlabelled).sum()), int(unlabelled.sum())
     features, names = table_features(X, rows)
     if min(n, m) < FEWEST or not names:
-        empty = pd.DataFrame({"distance": 0.0, "p_value": 1.0}, index=names)
+        empty = pd.DataFrame({"distance": 0.0, "residuals": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
     cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     ranks = _ranks(features)
     scores = _scores(ranks, members, random)
-    areas, distances = [_areas(part, members) for part in scores], _distances(ranks, members)
-    farthest = distances.max(axis=0)
-    statistics = np.array([*areas, farthest])
+    areas = [_areas(part, members) for part in scores]
+    distances = _distances(ranks, members)
+    residuals = _residuals_apart(ranks, members)
+    statistics = np.array([*areas, residuals.max(axis=0), distances.max(axis=0)])
     largest = _largest(statistics, statistics)
     better = int(areas[1][0] > areas[0][0])
-    own = distances[:, 0]
-    by_feature = {"distance": own, "p_value": np.mean(farthest >= own[:, None] - 1e-12, axis=1)}
     return Exchangeability(
         float(np.mean(largest >= largest[0] - 1e-9)),
         float(areas[better][0]),
-        pd.DataFrame(by_feature, names).sort_values("distance", ascending=False, kind="stable"),
+        _by_feature(names, residuals, distances),
         *(n, m, n_permutations, len(mask)),
         _detectable(statistics[:, 1:], features.shape[1], n, m),
         (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
@@ -210,6 +232,17 @@ def _largest(statistics: Array, reference: Array) -> Array:
     """Return the largest of the statistics, each in units of its own spread over the permutations."""
     centre, spread = reference.mean(axis=1, keepdims=True), reference.std(axis=1, keepdims=True)
     return np.asarray(((statistics - centre) / np.maximum(spread, 1e-12)).max(axis=0))
+
+
+def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.DataFrame:
+    """Return how far apart rows are in every feature, the most different first. Shapes: (d, b), as they are first."""
+    # Both statistics, in units of their spread over the permutations, are compared with the largest of any feature.
+    reference = np.array([residuals.max(axis=0), distances.max(axis=0)])
+    largest = _largest(reference, reference)
+    own = _largest(np.array([residuals[:, 0], distances[:, 0]]), reference)
+    p_values = np.mean(largest >= own[:, None] - 1e-9, axis=1)
+    columns = {"distance": distances[:, 0], "residuals": residuals[:, 0], "p_value": p_values}
+    return pd.DataFrame(columns, names).iloc[np.argsort(-own, kind="stable")]
 
 
 def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:
@@ -317,6 +350,27 @@ def _distances(ranks: Array, members: Array) -> Array:
     if ranks.shape[1] > MOST_STEPS:
         return np.abs(2.0 * _area_of_ranks(ranks.T @ members, members) - 1.0)
     return np.array([_steps_apart(column, members) for column in ranks.T])
+
+
+def _residuals_apart(ranks: Array, members: Array) -> Array:
+    """Return how well absolute residuals of every feature (d, b) tell members from others: |2 auc - 1|."""
+    sizes = np.round(np.abs(_residuals(ranks)), 10)  # so that rounding makes no difference
+    return np.abs(2.0 * _area_of_ranks(_ranks(sizes).T @ members, members) - 1.0)
+
+
+def _residuals(ranks: Array) -> Array:
+    """Return residuals (n, d) of every standardised column of ranks, by ridge regression on all others."""
+    # With Omega = (Z'Z / n + r I)^-1 they are Z Omega, each column divided by its element of Omega's diagonal: the
+    # formula of partial regression, for the rows of Z and those of sqrt(n r) I together. With more columns than rows
+    # the same by G = (Z Z' / n + r I)^-1, since Z Omega = G Z.
+    n, d = ranks.shape
+    Z = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
+    if d <= n:
+        omega = linalg.inv(Z.T @ Z / n + RESIDUAL_RIDGE * np.eye(d))
+        return np.asarray(Z @ omega / np.diag(omega))
+    product = linalg.solve(Z @ Z.T / n + RESIDUAL_RIDGE * np.eye(n), Z, assume_a="pos")
+    diagonal = (1.0 - np.einsum("ij,ij->j", Z, product) / n) / RESIDUAL_RIDGE
+    return np.asarray(product / diagonal)
 
 
 def _steps_apart(column: Array, members: Array) -> Array:

@@ -284,6 +284,17 @@ class Answer:
         words = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
         return f"Answer at {len(self)} rows ({words or 'no row is unlabelled'})\n{self.guarantee}"
 
+    def at(self, places: AnyArray) -> Answer:
+        """Return the answers at some of its rows, in the order of `places` (k,)."""
+        picked: dict[str, Any] = {}
+        for name in _OF_ROWS:
+            part = getattr(self, name)
+            if part is not None:
+                picked[name] = (
+                    arrays.pick(part, places) if arrays.is_foreign(part) else part[places]
+                )
+        return replace(self, **picked)
+
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
 
@@ -355,6 +366,27 @@ class Answer:
                 columns |= _columns(name.removesuffix("s"), getattr(self, name))
         columns["status"] = self.status
         return pd.DataFrame(columns, index=self.rows if self.index is None else self.index)
+
+
+# What an answer has for each of its rows.
+_OF_ROWS = (
+    "rows",
+    "values",
+    "status",
+    "regions",
+    "label_sets",
+    "p_values",
+    "unseen",
+    "p_unseen",
+    "confidence",
+    "credibility",
+    "standard_errors",
+    "inductive",
+    "loo_residuals",
+    "scores",
+    "probabilities",
+    "index",
+)
 
 
 def _columns(name: str, values: AnyArray) -> dict[str, Any]:

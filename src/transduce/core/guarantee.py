@@ -81,6 +81,30 @@ class Verdict:
     features: tuple[str, ...] = ()  # the features in which they differ, the most different first
     detectable: float | None = None
     other: str = "unlabelled"  # what the rows without a label are called: "unlabelled", or "later"
+    columns: tuple[str, ...] = ()  # those of the table in which they differ, which may be left out
+    running: tuple[
+        str, ...
+    ] = ()  # of these the running numbers, and times, along which labels stop
+
+    @property
+    def way_out(self) -> str:
+        """What to do if a column in which rows differ should play no part, in a sentence; "" if there is none."""
+        if not self.shifted or self.other == "later":
+            return ""
+        if self.running:
+            name = self.running[0]
+            return (
+                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of their entry, leave "
+                f"it out with {option('id', name)} or {option('ignore', [name])}; if time matters, name it with "
+                f"{option('order', name)}."
+            )
+        if not self.columns:
+            return ""
+        name = self.columns[0]
+        return (
+            f"If {name!r} came about differently with and without a label, leave it out with "
+            f"{option('ignore', [name])}."
+        )
 
     @property
     def suspected(self) -> bool:
@@ -94,10 +118,14 @@ class Verdict:
         where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
-            why = "more than chance decided which rows have a label, and guarantees that rest on chance may fail"
+            why = (
+                "more than chance decided which rows have a label, or a column came about differently with and "
+                "without one, and guarantees that rest on chance may fail"
+            )
             if self.other == "later":
                 why = "what held for the labelled rows may fail for the later ones"
-            return f"Labelled and {self.other} rows differ ({p}{where}): {why}."
+            found = f"Labelled and {self.other} rows differ ({p}{where}): {why}."
+            return f"{found} {self.way_out}".strip()
         if self.suspected:
             return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
         return f"No difference between {rows} was found ({p}). {self._power()}"

@@ -22,6 +22,7 @@ DESIGNS = {
     "sampling_probability": "Sampled(...)",
     "groups": "Grouped(...)",
 }
+MODIFIERS = ("within", "order", "sensitivity")  # of how the labels came about
 DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}
 
 
@@ -36,6 +37,8 @@ def in_python(name: str, value: Any) -> str:
     """Return an option as it is written in Python."""
     if name in DESIGNS:
         return f"labels={DESIGNS[name]}"
+    if name in MODIFIERS and value is not None:
+        return f"labels=Chance({name}={value!r})"
     return name if value is None else f"{name}={value!r}"
 
 

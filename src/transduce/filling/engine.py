@@ -24,6 +24,7 @@ from transduce.core.types import AnyArray
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.filling.diagnostics import SMALL, Diagnosis, Told
+from transduce.filling.left_out import columns_left_out, notes_on, running_columns
 from transduce.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.filling.plan import (
     NOTE_WEIGHTS,
@@ -121,8 +122,24 @@ def fill_table(table: Any, target: Any, options: Options) -> FillResult:
     settled = options.for_labels(frame.labels)
     if is_sampled(frame, settled):
         return _answer_others(fill_sample(frame, target, options), frame)
-    fit = fit_rows(frame, settled)
-    return FillResult(fit, frame, options, frame.labels, fit.answer, Diagnosis(fit, settled))
+    return _fill_all_rows(frame, options, settled)
+
+
+def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> FillResult:
+    """Fit to all rows, in an order that their contents decide, and show the answers in the order of the table."""
+    # What is drawn by place, such as folds, is then the same however the rows of the table are sorted; see
+    # `tables/row_hashes.py`, which also says why guarantees stay. Columns are read, and rows named in messages,
+    # in the order of the table.
+    settled.design.read(source.labels.missing, source.frame)
+    features = _read_features(source, settled)
+    order = source.order_by_content(settled)
+    if settled.labels is not None:
+        settled = replace(settled, labels=settled.design.at(order))
+    fit = _fit_features(source.at(order), features.at(order), settled)
+    answer = replace(fit.answer, rows=order[fit.answer.rows])
+    answer = answer.at(np.argsort(answer.rows))
+    diagnosis = Diagnosis(fit, settled)
+    return FillResult(fit, source, options, source.labels, answer, diagnosis, rows=order)
 
 
 def fit_fill(
@@ -195,8 +212,11 @@ def fill_told(
         columns = columns[columns["name"].isin(frame.columns)]
         features = replace(calibrated.fit.features, columns=columns)
         fit = replace(calibrated.fit, features=features, compared=None)
-        if calibrated.fitted is None:  # it saw all rows
-            fit = replace(fit, frame=frame, target=labels, answer=answer)
+        if calibrated.fitted is None and calibrated.rows is not None:  # it saw all rows
+            order = calibrated.rows
+            own_answer = replace(answer, rows=np.argsort(order)[answer.rows])
+            own_answer = own_answer.at(np.argsort(own_answer.rows))
+            fit = replace(fit, frame=frame.iloc[order], target=labels.at(order), answer=own_answer)
     fit = replace(fit, notes=[*told.notes, *labels.notes])
     return replace(result, fit=fit, diagnosis=Diagnosis(fit, options, told))
 
@@ -232,22 +252,45 @@ def fit_rows(
     rows: FrameSource, options: Options, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
+    features = _read_features(rows, options)
+    return _fit_features(rows, features, options, n_outside, classes)
+
+
+def _read_features(rows: FrameSource, options: Options) -> Features:
+    """Return the features of rows, or raise a ValueError if there are none."""
     frame, target = rows.frame, rows.labels
+    left_out = columns_left_out(rows, options)
     seed = [
         name for name in (f"{target.name}_random_seed",) if name in frame.columns
     ]  # of `transduce draw`
-    about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
+    about: dict[str, Any] = {
+        name: getattr(options, name) for name in ("text", "number", "id", "random_state")
+    }
     about |= {
         "ignore": [*options.ignore, *options.design.not_features, *seed],
+        "left_out": {one.name: one.treatment for one in left_out},
         "prefer": rows.prefer,
     } | options.reading
     about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
     is_target = features.columns["name"] == target.name
     features.columns.loc[is_target, "n_missing"] = int(target.missing.sum())
+    features = replace(features, notes=[*notes_on(left_out), *features.notes])
     if features.matrix.shape[1] == 0:
         nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
         raise ValueError(" ".join([nothing, *features.notes]))
+    return features
+
+
+def _fit_features(
+    rows: FrameSource,
+    features: Features,
+    options: Options,
+    n_outside: int = 0,
+    classes: tuple[Any, ...] = (),
+) -> TableFit:
+    """Fit to all rows, whose features are known, what suits them."""
+    frame, target = rows.frame, rows.labels
     with few_threads(len(frame), SMALL):
         plan, compared = _planned(rows, features, options, n_outside, classes)
         with warnings.catch_warnings(record=True) as caught:
@@ -311,7 +354,8 @@ def _fit(
     if isinstance(model, ConformalTransducer):
         compared = model.exchangeability_
     if compared is not None:
-        compared = compared.named(features.origins)
+        running = running_columns(frame, target.missing) if compared.shifted else ()
+        compared = replace(compared.named(features.origins), running=running)
     answer, values_model, order, shares = _values(model, plan, features, target, options)
     about = (answer, compared, time.perf_counter() - began, list[str](), shares)
     return TableFit(frame, target, features, X, plan, model, values_model, order, *about)

@@ -81,8 +81,9 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
         if is_sampled(source, settled):
             forecast = _forecast_sampled(source, options)
         else:
-            design = settled.design.read(labels.missing, source.frame)
-            forecast = forecast_rows(labels, settled, design)
+            order = source.order_by_content(settled)  # in which `fill` holds labels out
+            design = settled.design.read(labels.missing, source.frame).at(order)
+            forecast = forecast_rows(labels.at(order), settled, design)
     except ValueError as error:
         return refused(ABOUT[labels.task], float(options.confidence), str(error))
     return _with_limits(forecast, options, labels)

@@ -45,7 +45,7 @@ from transduce.filling.sources import FrameSource, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import Target, check_names, new_columns
+from transduce.tables.columns import Target, check_names, draw_rows, new_columns
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
@@ -291,9 +291,7 @@ class FillResult:
     unasked: Answer  # at these rows, before anything is asked of it
     diagnosis: Diagnosis
     fitted: FittedFill | None = None  # what answers rows that the fit did not see
-    rows: AnyArray | None = (
-        None  # where in the table the rows of the fit are, if not all take part in it
-    )
+    rows: AnyArray | None = None  # where in the table the rows of the fit are
     outside: tuple[int, int] = (
         0,
         0,
@@ -346,10 +344,14 @@ class FillResult:
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is guaranteed of all answers."""
-        plain = self._guarantee
-        return (
-            plain if plain.limits else plain.limited(self.options.limits_with(self.labels.limits))
-        )
+        guarantee = self._guarantee
+        if guarantee.remedy and self.rows is not None:
+            # The fit saw the rows in another order; `transduce draw` draws in that of the table.
+            drawn = draw_rows(self.labels.missing, len(guarantee.remedy), 0)
+            guarantee = replace(guarantee, remedy=tuple(drawn.tolist()))
+        if guarantee.limits:
+            return guarantee
+        return guarantee.limited(self.options.limits_with(self.labels.limits))
 
     @property
     def _guarantee(self) -> Guarantee:
@@ -440,6 +442,12 @@ class FillResult:
         return self.source.frame if isinstance(self.source, FrameSource) else self.fit.frame
 
     @property
+    def places_in_fit(self) -> AnyArray:
+        """Where each answer is among those of the fit, which saw the rows in an order of its own."""
+        rows = self.fit.answer.rows if self.rows is None else self.rows[self.fit.answer.rows]
+        return np.argsort(rows)
+
+    @property
     def told(self) -> Told | None:
         """Where the answers come from, if they were made elsewhere."""
         return self.diagnosis.told
@@ -466,7 +474,10 @@ class FillResult:
 
     @property
     def model(self) -> Any:
-        """What the intervals, or sets, come from: a `ConformalTransducer`, or the confidence machine."""
+        """What the intervals, or sets, come from: a `ConformalTransducer`, or the confidence machine.
+
+        It saw the rows in another order: ``rows`` says where in the table each of them is.
+        """
         return self.fit.model
 
     @property
@@ -522,11 +533,9 @@ class FillResult:
         folds = self.diagnosis.out_of_fold
         if self.totals is not None:  # rows of a sample have no places in the table
             return folds.reset_index(drop=True)
-        return (
-            folds
-            if self.rows is None
-            else folds.set_axis(pd.Index(self.rows[folds.index], name="row"))
-        )
+        if self.rows is None:
+            return folds
+        return folds.set_axis(pd.Index(self.rows[folds.index], name="row")).sort_index()
 
     @property
     def relevance(self) -> pd.Series | None:

@@ -81,6 +81,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     settled = read.for_task(source.labels.task)
     if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
         settled = replace(settled, task=read.task)
+    # The rows are stored without their formulas.
+    settled = replace(settled, ignore=list(dict.fromkeys([*settled.ignore, *source.computed])))
     about["options"] = settled.as_json() | {"method": as_stored(method)}
     like = _origin(table, source.frame.iloc[rows], read.pictures or source.pictures)
     with whole_file(path, force=force, like=like) as file, zipfile.ZipFile(file, "w") as archive:

@@ -23,8 +23,8 @@ from transduce.tables import columns
 from transduce.tables.columns import ColumnCells, Target, check_names, missing_labels, read_target
 from transduce.tables.files import Table
 from transduce.tables.numbers import without
-from transduce.tables.pictures import names_of
-from transduce.tables.vectors import read_vectors, to_pandas
+from transduce.tables.row_hashes import content_order, draw_keys, labelled_hashes, row_hashes
+from transduce.tables.vectors import to_pandas
 
 if TYPE_CHECKING:
     from transduce.filling.result import FillResult, FittedFill
@@ -64,6 +64,7 @@ class FrameSource(_Source):
     given: Any  # as it came: a pandas or polars frame
     frame: pd.DataFrame
     labels: Target
+    computed: tuple[Any, ...] = ()  # columns that formulas of a workbook compute from the target
 
     @classmethod
     def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
@@ -85,6 +86,7 @@ class FrameSource(_Source):
             "name": table.name,
             "prefer": table.prefer,
             "pictures": table.folder,
+            "computed": tuple(table.computed_from(target)),
         }
         return cls(
             given,
@@ -102,10 +104,20 @@ class FrameSource(_Source):
 
     def at(self, rows: AnyArray) -> FrameSource:
         """Return some of the rows."""
-        labels = replace(
-            self.labels, labels=self.labels.labels[rows], missing=self.labels.missing[rows]
-        )
-        return replace(self, frame=self.frame.iloc[rows], labels=labels)
+        return replace(self, frame=self.frame.iloc[rows], labels=self.labels.at(rows))
+
+    def order_by_content(self, options: Options) -> AnyArray:
+        """Return the order of the rows in which a fit sees them: by what is in them, not by where they stand."""
+        # Without the seed, so that a fit in which no seed has part is the same to the last digit for every seed.
+        # Columns from which nothing is learned tell rows apart that are copies otherwise, such as visits of two
+        # patients; beyond that they do not count, so that answers do not change with them.
+        frame = without(self.frame, options.missing)
+        no_feature = {self.labels.name, options.id, *options.ignore, *options.design.not_features}
+        features = [name for name in frame.columns if name not in no_feature]
+        design = [name for name in options.design.not_features if name not in options.ignore]
+        hashes = row_hashes(frame[features])
+        hashes = labelled_hashes(hashes, frame[self.labels.name], self.labels.missing)
+        return content_order(hashes, ties=row_hashes(frame[design]))
 
     def take(
         self, roles: RowDraw, target: Any, options: Options
@@ -155,9 +167,8 @@ def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options)
     design = options.design
     drawn = columns.read_marks(frame, design.rows) if isinstance(design, Drawn) else None
     seen = [name for name in frame.columns if name != target and name not in options.ignore]
-    hashes, known = row_hashes(frame[seen], options.random_state), ~missing
-    if known.any():
-        hashes[known] = _mixed(hashes[known] + _cell_hashes(frame[target][known]))
+    hashes = row_hashes(frame[seen], options.random_state)
+    hashes = labelled_hashes(hashes, frame[target], missing)
     return PartScan(missing, hashes, drawn, columns.limit_texts(frame[target]))
 
 
@@ -446,58 +457,6 @@ def cluster_runner(
 
 
 # ------------------------------------------------------------------------- random draws of rows by what is in them
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mixed(numbers: AnyArray) -> AnyArray:
-    """Return 64-bit numbers (n,) scattered over their whole range (the finaliser of splitmix64)."""
-    z = numbers + _GOLDEN
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        z ^= z >> np.uint64(shift)
-        z *= np.uint64(factor)
-    return z
-
-
-def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
-    """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
-    total = np.full(len(frame), _mixed(np.array([seed], dtype=np.uint64))[0])
-    for name in sorted(frame.columns, key=str):
-        total = _mixed(total * np.uint64(31) + _cell_hashes(frame[name]))
-    return total
-
-
-def _cell_hashes(column: pd.Series) -> AnyArray:
-    types = pd.api.types
-    if column.dtype.kind in "mM":
-        zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
-        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
-    plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
-    if plain and not types.is_complex_dtype(column):
-        numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
-        return np.asarray(
-            pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64
-        )
-    vectors = read_vectors(column)
-    if vectors is not None:
-        return vectors.hashes()
-    cells = names_of(column)
-    try:
-        codes, levels = pd.factorize(cells)
-    except TypeError:  # lists and the like
-        codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
-    words = np.array([*map(str, np.asarray(levels, dtype=object)), ""], dtype=object)
-    found = np.asarray(pd.util.hash_array(words, categorize=False), dtype=np.uint64)
-    found[-1] = 0  # of missing cells, whose code is -1
-    return found[codes]
-
-
-def draw_keys(hashes: AnyArray) -> AnyArray:
-    """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
-    ordered, copies = np.sort(hashes), np.zeros(len(hashes), dtype=np.uint64)
-    again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
-    copies[again] = pd.Series(hashes[again]).groupby(hashes[again], sort=False).cumcount()
-    return _mixed(_mixed(hashes) + copies * _GOLDEN)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from transduce.core.words import TASKS, quoted
 from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
+HASHED = 2**20  # numbers at a time, of rows that are compared
 PARTS = (
     "values",
     "status",
@@ -109,10 +111,44 @@ class Problem:
             return np.where(given, answers, self.prior(visible)[0])
         return np.where(given[..., None], answers, self.prior(visible))
 
+    @cached_property
+    def copies(self) -> AnyArray | None:
+        """A number for each row (n,) that rows with the same features share; None if all differ, or are no array."""
+        if type(self.X) is not np.ndarray or self.X.ndim != 2 or self.X.dtype.kind != "f":
+            return None
+        values, numbers = np.unique(_hash_rows(self.X), return_inverse=True)
+        return None if len(values) == len(numbers) else numbers
+
+    def first_copies(self, rows: AnyArray, places: AnyArray) -> AnyArray:
+        """Return, for each of some rows (m,), which of them is the copy of it with the smallest place (m,)."""
+        own = np.arange(len(rows))
+        if self.copies is None:
+            return own
+        codes = self.copies[rows]
+        by_place = np.lexsort((places, codes))
+        starts = np.append(True, codes[by_place][1:] != codes[by_place][:-1])
+        own[by_place] = np.repeat(
+            by_place[starts], np.diff(np.append(np.flatnonzero(starts), len(rows)))
+        )
+        return own
+
     @property
     def truth(self) -> Array:
         """The labels, shape (l,), or 1 for the class of each and 0 for the others, shape (l, n_classes)."""
         return self.labels if self.classes is None else np.eye(len(self.classes))[self.codes]
+
+
+def _hash_rows(X: Array) -> AnyArray:
+    """Return a 64-bit number for each row of numbers (n, d), which depends on them alone. Returns shape (n,)."""
+    n, d = X.shape
+    factors = 2 * np.random.default_rng(0).integers(2**63, size=d, dtype=np.uint64) + 1
+    hashes = np.empty(n, dtype=np.uint64)
+    step = max(1, HASHED // max(d, 1))
+    for start in range(0, n, step):
+        numbers = X[start : start + step].astype(float) + 0.0  # so that -0.0 is 0.0
+        bits = np.ascontiguousarray(numbers).view(np.uint64)
+        hashes[start : start + step] = np.sum(bits * factors, axis=1, dtype=np.uint64)
+    return hashes
 
 
 def read_problem(
@@ -539,7 +575,11 @@ def _answers(fitted: FittedEstimator, problem: Problem, rows: AnyArray, transduc
     predicts = fitted.by_number and not hasattr(last_step(fitted.estimator), "label_distributions_")
     if not transduces or predicts:
         return fitted.predict(take(problem.X, rows, fitted.order if fitted.pairwise else None))
-    return fitted.answers(np.argsort(fitted.order)[rows])
+    # A graph may answer copies of a row differently, since of many equal distances it takes the first few: then a
+    # copy's answer would depend on where the copy stood. Calibration and unlabelled rows are treated alike here, in
+    # an order that was drawn at random, which is all that a guarantee needs.
+    places = np.argsort(fitted.order)[rows]
+    return fitted.answers(places[problem.first_copies(rows, places)])
 
 
 def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:
@@ -548,7 +588,8 @@ def answer_of(reply: Reply, problem: Problem, guarantee: Guarantee) -> Answer:
     index = None if sample.index is None else sample.index[sample.unlabelled]
     own = getattr(last_step(reply.fitted.estimator), "answer_", None)
     if isinstance(own, Answer):
-        return replace(own, index=index)
+        firsts = problem.first_copies(own.rows, np.argsort(reply.fitted.order)[own.rows])
+        return replace(own.at(firsts), rows=own.rows, index=index)
     return Answer(
         rows=sample.unlabelled,
         values=reply.values

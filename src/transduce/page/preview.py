@@ -26,6 +26,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent
 from transduce.filling.forecast import forecast_guarantee
+from transduce.filling.left_out import LeftOut, columns_left_out
 from transduce.filling.sources import FrameSource
 from transduce.labelling.table import MOST_SHOWN, LabelTable
 from transduce.page.run import KNOWN, GivenLabels
@@ -68,6 +69,7 @@ class Preview:
         self._columns: dict[Any, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._compared: dict[Any, dict[str, Any]] = {}
+        self._left_out: dict[str, list[LeftOut]] = {}
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -175,6 +177,13 @@ class Preview:
         gone = {*choices.ignore, *map(str, self.table.index)}
         columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
+        notes = {str(one.name): clean(one.note, 400) for one in self.left_out(choices)}
+        columns = [
+            column | {"notes": [notes[column["name"]], *column["notes"]]}
+            if column["name"] in notes
+            else column
+            for column in columns
+        ]
         holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
         rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
         sheets = (
@@ -206,6 +215,7 @@ class Preview:
             choices.id,
             *choices.ignore,
             *map(str, choices.options().design.not_features),
+            *(str(one.name) for one in self.left_out(choices)),
         }
         frame = without(self.frame.iloc[rows], choices.missing)
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
@@ -214,6 +224,20 @@ class Preview:
                 blocks.append(self.features_of(name, choices).encoder.transform(frame[[name]]))
                 origins += [str(name)] * blocks[-1].shape[1]
         return np.concatenate(blocks, axis=1), origins
+
+    def left_out(self, choices: Choices) -> list[LeftOut]:
+        """Return the columns from which the fill will learn nothing, although nobody said so."""
+        if choices.target is None:
+            return []
+        key = repr(choices)
+        if key not in self._left_out:
+            try:
+                options = choices.options()
+                source = FrameSource.read(self.table, choices.target, options)
+                self._left_out[key] = columns_left_out(source, options)
+            except ValueError:  # how labels came about has yet to be chosen
+                self._left_out[key] = []
+        return self._left_out[key]
 
     def compare(self, choices: Choices) -> dict[str, Any]:
         """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""

@@ -335,7 +335,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     """Write what rows to trust are picked by; return columns of the answers for it, and what is offered."""
     # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of
     # the fit that saw no calibration label.
-    model, order = result.fit.model, least_certain_first(result.answer)
+    model = result.fit.model
     if result.fitted is not None:
         return {}, {
             "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
@@ -355,6 +355,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
             "why_not": "Where values came about like this, no one can tell which rows to trust."
         }
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
+    order = result.places_in_fit[least_certain_first(result.answer)]
     first = np.asarray(picked.answers)[order]
     columns = {
         "unsure": judged.unsure[order],

@@ -97,6 +97,10 @@ class Target:
         """How many labels there are."""
         return int((~self.missing).sum())
 
+    def at(self, rows: AnyArray) -> Target:
+        """Return the labels of some rows."""
+        return replace(self, labels=self.labels[rows], missing=self.missing[rows])
+
     def read(self, frame: pd.DataFrame) -> Target:
         """Return the labels of other rows, read as these were; all are missing where the table lacks the column."""
         spelling, column = (
@@ -546,6 +550,49 @@ def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
+# What `fill` writes into the column of the status.
+STATUSES = {
+    "given",
+    "answered",
+    "unusual",
+    "tied",
+    "rejected",
+    "unreached",
+    "below",
+    "above",
+}
+# How the columns end that `fill` and the labelling page add, and which of them show that they are ours.
+_OF_FILL = ("filled", "lower", "upper", "narrower", "set", "probability", "confidence", "status")
+_OF_FILL += ("label_next",)
+_OF_LABELLING = ("label", "by", "random", "answer")
+_SIGNS = {
+    "filled": ("status", "lower", "set", "narrower", "confidence"),
+    "answer": ("by", "label"),
+}
+
+
+def own_columns(names: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the columns that were added by filling or labelling a column, by the name of that column.
+
+    One of them alone may be the user's: `X_filled` counts beside `X_status`, `X_lower` or the like, and `X_answer`, of
+    the labelling page, beside `X_by` or `X_label`.
+    """
+    texts = [name for name in names if isinstance(name, str)]
+    present = set(texts)
+    families: dict[str, list[Any]] = {}
+    for sign, beside in _SIGNS.items():
+        endings = _OF_FILL if sign == "filled" else _OF_LABELLING
+        for name in texts:
+            base = name.removesuffix(f"_{sign}")
+            if base == name or not any(f"{base}_{other}" in present for other in beside):
+                continue
+            own = {f"{base}_{ending}" for ending in endings}
+            likely = [one for one in texts if one in own or one.startswith(f"{base}_probability_")]
+            family = families.setdefault(base, [])
+            family += [one for one in likely if one not in family]
+    return families
+
+
 def check_names(
     frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False
 ) -> None:
@@ -554,8 +601,10 @@ def check_names(
     more = [f"{target.name}_label_next"] if label_next else []
     for name in [*new_names(target.name, target.task, list(classes)), *more]:
         if name in frame.columns:
-            said = f"The table has a column {name!r} already"
-            raise ValueError(f"{said}, perhaps from filling it before: rename or drop it first.")
+            raise ValueError(
+                f"The table has a column {name!r} already, perhaps from filling it before: drop it first. Under "
+                "another name it would be learned from, although it holds predictions."
+            )
 
 
 def new_columns(

@@ -22,6 +22,7 @@ from transduce.core.validation import is_complex
 from transduce.core.words import counted, option, quoted, shortened
 from transduce.tables import numbers, pictures, vectors
 from transduce.tables.numbers import Moments
+from transduce.tables.row_hashes import content_order, row_hashes
 from transduce.tables.vectors import EACH
 
 MOST_LEVELS = 40  # more categories than this are encoded by their letters
@@ -63,6 +64,10 @@ class Features:
     notes: list[str]
     encoder: Encoder  # turns rows which come later into the same features
 
+    def at(self, rows: AnyArray) -> Features:
+        """Return the features of some rows."""
+        return replace(self, matrix=self.matrix[rows])
+
 
 @dataclass(eq=False)
 class _Column:
@@ -102,14 +107,17 @@ def vectorize(  # noqa: PLR0913
     folder: str | Path = ".",
     case_sensitive: bool = False,
     keep: Collection[Any] = (),
+    left_out: Mapping[Any, str] | None = None,
 ) -> Features:
     """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
     # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
     # 1, and the features of a category, date, vector or picture have it together, so that a column does not count the
     # more the more features it becomes; methods that would standardise every feature again undo this.
-    order = _own_order(frame.drop(columns=[target]) if target in frame.columns else frame)
+    others_than_target = frame.drop(columns=[target]) if target in frame.columns else frame
+    order = content_order(row_hashes(others_than_target))
     frame = frame.iloc[order]
     others, columns = dict.fromkeys(ignore, ("ignored", "left out on request")), []
+    others |= {name: ("left out", why) for name, why in (left_out or {}).items()}
     others |= {} if id is None else {id: ("identifier", "names the rows")}
     others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:
@@ -175,23 +183,6 @@ def _notes(of_columns: Iterable[list[str]]) -> list[str]:
     if len(noted) > MOST_NOTED:
         notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in these ways.")
     return notes
-
-
-def _own_order(frame: pd.DataFrame) -> AnyArray:
-    """Return an order of the rows by what is in them, so that the order in which they came does not matter."""
-    cells: dict[int, AnyArray] = {}
-    for j, (_, column) in enumerate(frame.items()):
-        if is_number(column):  # the texts of numbers would take seconds in wide tables
-            cells[j] = as_floats(column)
-        elif (found := vectors.read_vectors(column)) is not None:
-            cells[j] = found.hashes()
-        else:
-            cells[j] = pictures.names_of(column).astype(str).to_numpy()
-    if not cells:
-        return np.arange(len(frame))
-    return np.argsort(
-        pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy(), kind="stable"
-    )
 
 
 def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:

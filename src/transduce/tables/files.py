@@ -30,6 +30,7 @@ from transduce.core.safe_files import whole_file
 from transduce.core.types import AnyArray
 from transduce.core.words import OptionError, counted, option
 from transduce.tables.columns import ColumnCells, check_once
+from transduce.tables.formulas import columns_in_formulas, pointing_at
 from transduce.tables.numbers import (
     MISSING,
     hole_words,
@@ -132,6 +133,12 @@ class Table:
         if name in self.source.uncomputed:
             said = _uncomputed(name, self.source.uncomputed[name])
             raise ValueError(f"{said} Open {self.name} in a spreadsheet program and save it.")
+
+    def computed_from(self, column: Any) -> list[Any]:
+        """Return the columns of a workbook whose formulas point at a column, by way of others too."""
+        if not isinstance(self.source, Workbook):
+            return []
+        return pointing_at(column, self.source.formulas)
 
     @property
     def notes(self) -> list[str]:
@@ -645,6 +652,9 @@ class Workbook:
     sheet: str  # the sheet that was read
     others: dict[str, list[str]] = field(default_factory=dict)  # the first row of every other sheet
     uncomputed: dict[str, int] = field(default_factory=dict)
+    formulas: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # the columns that formulas of a column point at
 
 
 def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFrame, Workbook]:
@@ -675,7 +685,8 @@ def read_workbook(content: bytes, wanted: str | None = None) -> tuple[pd.DataFra
         for cell, value, name in zip(formulas, values, names, strict=False)
         if cell.data_type == "f" and value is None
     )
-    return frame, Workbook(book, name, others, dict(uncomputed))
+    formulas = columns_in_formulas(book[name], names, len(rows))
+    return frame, Workbook(book, name, others, dict(uncomputed), formulas)
 
 
 def _openpyxl(needed: str) -> Any:

@@ -424,6 +424,11 @@ def in_order(values: Array) -> Array:
     return np.sort(values[np.isfinite(values)])
 
 
+def may_be_sentinel(value: float) -> bool:
+    """Return whether a number looks like one that stands for a missing number, such as -999."""
+    return _SENTINEL.fullmatch(f"{value:.12g}") is not None
+
+
 def sentinels(ordered: Array, gap: float = 1.0, keep: Collection[Any] = ()) -> dict[float, int]:
     """Return numbers such as -999 or 9999 that lie far from all others, and how often they occur.
 
@@ -478,7 +483,7 @@ def spelling_note(name: Any, what: str, counts: Mapping[str, int]) -> list[str]:
     blanks = any(len({text.casefold() for text in texts}) > 1 for texts in several)
     how = "blanks or capitals" if blanks else "capitals"
     named = [
-        "; ".join(f"{shortened(text)!r} ({counts[text]:,})" for text in texts)
+        "; ".join(f"{quoted(text, 60)} ({counts[text]:,})" for text in texts)
         for texts in several[:MOST_ALIKE]
     ]
     more = f", and {len(several) - MOST_ALIKE:,} more" if len(several) > MOST_ALIKE else ""
