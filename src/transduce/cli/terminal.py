@@ -29,9 +29,9 @@ MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 COLUMNS = {
-    "regression": "narrower: how much narrower the interval is than without the other columns, from 0 to 1.",
-    "classification": "probability: that the answer is right; confidence: the level up to which no other class is "
-    "possible.",
+    "regression": "narrower: the share by which the interval is narrower than one made without the other columns: 0 "
+    "is as wide, 0.9 a tenth as wide; no probability.",
+    "classification": "set: the classes that are possible at the level; probability: that the answer is right.",
 }
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -152,7 +152,7 @@ def show_result(
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.report.rows import quality_of
+    from transduce.report.rows import quality_of, why_not_known
 
     quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
@@ -160,6 +160,10 @@ def how_good(result: FillResult) -> str:
     plain = result.task == "regression" and not result.labels.spelling.unit
     unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
+    unknown = why_not_known(result)
+    if unknown:
+        found = f"How good the answers are cannot be known. {unknown}"
+        return " ".join(filter(None, [found, quality.slips]))
     said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
     return " ".join(filter(None, [said, quality.judged, quality.slips]))
 
@@ -169,7 +173,8 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     from transduce.tables.columns import rounded
 
     rows = result.answer.rows[:n_rows]
-    columns = list(result.new.columns[:5])
+    # Confidence, the level of the set at which no other class is left, reads like a probability beside one.
+    columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
     lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     id = result.options.id

@@ -425,6 +425,10 @@ class Grouped(Design):
                 f"groups and within exclude each other ({why}): leave out one of the two."
             )
 
+    def _compare(self, problem: Problem, random: Random) -> Exchangeability:
+        """Return how groups with and without labels compare, of which one row each."""
+        return replace(super()._compare(problem, random), units="groups")
+
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
         order = random.permutation(problem.n_rows)
@@ -483,7 +487,9 @@ class Estimated(Design):
 class ByClass(Design):
     """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
 
-    The guarantee holds within every class, whatever the shares; where they are given, over all rows, with smaller sets.
+    The guarantee holds within every class, whatever the shares. Where they are given and labels are held out, it holds
+    over all rows instead, with smaller sets: of a rare class far fewer rows may be covered, and the guarantee says so.
+    ``label_conditional=True`` then keeps it within every class.
 
     Parameters
     ----------

@@ -55,6 +55,8 @@ class Exchangeability:
         Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks unlabelled.
     other : str
         What the rows without a label are called in sentences: "unlabelled", or "later".
+    units : str
+        What was compared: "rows", or "groups", of which one row each.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Exchangeability:
     detectable: float | None = None
     overlap: tuple[Array, Array] | None = None
     other: str = "unlabelled"
+    units: str = "rows"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
@@ -96,7 +99,8 @@ class Exchangeability:
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
         named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
         p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
-        return Verdict(p_value, self.shifted, *sizes, named, self.detectable, self.other)
+        words = (self.other, self.units)
+        return Verdict(p_value, self.shifted, *sizes, named, self.detectable, *words)
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:

@@ -591,6 +591,53 @@ def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     )
 
 
+def notes_on_numbers(
+    answer: Answer, target: Target, limits: tuple[float, float] = (-np.inf, np.inf)
+) -> list[str]:
+    """Return notes on numbers beyond all that labels show to be possible, and on values at an end of their interval.
+
+    `limits` are the least and the greatest possible value as far as they were named.
+    """
+    if answer.regions is None or target.spelling.moments is not None or not len(answer):
+        return []
+    given = answer.status != "unreached"
+    values = answer.values.astype(float)[given]
+    ends = answer.regions.hull()[given]
+    labels = target.known.astype(float)
+    notes = []
+    sides = [("minimum", -1.0, limits[0], "negative"), ("maximum", 1.0, limits[1], "positive")]
+    for name, sign, named, word in sides:
+        if np.isfinite(named) or (sign * labels > 0.0).any():
+            continue
+        end = ends[:, 0] if sign < 0.0 else ends[:, 1]
+        n_values = int(np.sum(sign * values > 0.0))
+        n_ends = int(np.sum((sign * end > 0.0) & np.isfinite(end)))
+        beyond = "below" if sign < 0.0 else "above"
+        reached = []
+        if n_values:
+            reached.append(counted(n_values, "filled value is", "filled values are"))
+        if n_ends:
+            intervals = counted(n_ends, "interval reaches", "intervals reach")
+            reached.append(f"{intervals} {beyond} zero")
+        if reached:
+            notes.append(
+                f"No label is {word}, but {' and '.join(reached)}. If no true value can be {word}, "
+                f"say so with {option(name, 0)}."
+            )
+    at_end = np.isin(answer.status[given], ["answered", "rejected"])
+    at_end &= ((values == ends[:, 0]) & (values > limits[0])) | (
+        (values == ends[:, 1]) & (values < limits[1])
+    )
+    at_end &= ends[:, 0] < ends[:, 1]
+    if at_end.any():
+        rows = counted(int(at_end.sum()), "row")
+        notes.append(
+            f"At {rows} the filled value is an end of its interval. That is no mistake: values come "
+            "from a fit to all labels, and an interval that did not hold its value was extended to it."
+        )
+    return notes
+
+
 def answered_probability(answer: Answer) -> Array | None:
     """Return the probability that the method states for each answered class, if it states one."""
     if answer.probabilities is None or answer.classes is None:
