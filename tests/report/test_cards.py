@@ -144,7 +144,7 @@ def test_where_labels_are_of_both_signs_nothing_is_noted():
 # ------------------------------------------------------------------------------------------------ classes
 
 
-def imbalanced(seed: int = 0, n: int = 900, n_labels: int = 150) -> pd.DataFrame:
+def imbalanced(seed: int = 0, n: int = 500, n_labels: int = 150) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     yes = rng.random(n) < 0.09
     frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["a", "b", "c", "d"])
@@ -223,6 +223,7 @@ def test_sets_of_one_class_say_how_many_are_right():
     assert "does not mean that 90 % of those are right" in class_values(unknown, 0.9).sentences[1]
 
 
+@pytest.mark.slow
 def test_the_estimate_for_sets_of_one_class_is_about_right():
     said, right = [], []
     for seed in range(8):

@@ -129,6 +129,8 @@ def show_result(
     result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
 ) -> None:
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
+    from transduce.report.summary import NO_DATA
+
     source = f"{result.source.name}: " if result.source.name else ""
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{result.target}'"
@@ -144,9 +146,9 @@ def show_result(
         advice = (
             f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
         )
-    for line in filter(
-        None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")
-    ):
+    use = "" if quiet or not totals["unlabelled"] else NO_DATA[result.task]
+    files = f"Written: {', '.join(written)}" if written else ""
+    for line in filter(None, (how_good(result), use, advice, files)):
         tell(line, err=err)
 
 

@@ -418,16 +418,15 @@ class Diagnosis:
             return otherwise
 
 
-FEWEST_MISSED = (
-    5  # labels, or rows, of a class below which nothing is said of how often it is covered
-)
+FEWEST_SEEN = 3  # labels of a class below which nothing is said of in how many sets it is
+FEWEST_MISSED = 5  # rows or hidden labels below which nothing is said of how often they are covered
 
 
 def _is_missed(line: dict[Any, Any], coverage: pd.DataFrame, n_rows: int, level: float) -> bool:
     """Return whether sets hold a class far less often, where it is the true one, than they are to hold the truth."""
     # Sets hold a class at no fewer rows than those of it that are covered: its share of the rows times its coverage.
     share = line["labels"] / coverage["labels"].sum()
-    enough = min(line["labels"], share * n_rows) >= FEWEST_MISSED
+    enough = line["labels"] >= FEWEST_SEEN and share * n_rows >= FEWEST_MISSED
     in_hardly_any = enough and line["in_sets"] < 0.5 * share * n_rows
     judged = line["judged"]
     # So few covered, or fewer, have a probability of 5 % at most if the class is covered at the level.

@@ -97,7 +97,8 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
         if others:
             verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
             said = (
-                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
+                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}. What is "
+                "guaranteed holds for each column by itself, not for all of them together."
             )
             results[name] = replace(
                 result, fit=replace(result.fit, notes=[*result.fit.notes, said])

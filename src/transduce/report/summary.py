@@ -617,6 +617,9 @@ def to_do(facts: Facts) -> str:
     first = f"Look at the rows whose status is {' or '.join(look)}" if look else ""
     if facts.answers.little:
         first = "Label more rows: so far the answers are too unsure to tell much"
+        if not facts.numbers:
+            every = option("probabilities", True)
+            first += f" ({every} gives the probability of every class, where sets hold nearly all)"
     elif not look:
         what = "interval" if facts.numbers else "set"
         first = f"Use each answer with its {what}, not as if it were measured, and look at the least certain rows"
