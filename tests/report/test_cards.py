@@ -135,6 +135,18 @@ def test_values_that_no_label_allows_are_noted(seed, sign):
     assert (asked.new["y_lower"].dropna() * sign >= 0.0).all() or sign < 0.0
 
 
+def test_percentages_above_100_are_noted():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    share = (60.0 + 30.0 * frame["a"] + 5.0 * rng.normal(size=200)).clip(0.0, 100.0)
+    texts = share.map("{:.0f} %".format).where(rng.random(200) < 0.5)
+    result = fill(frame.assign(y=texts), "y", method="ridge")
+    assert (result.new["y_upper"] > 100.0).any()
+    assert any("above 100 %, say so with maximum=100." in note for note in result.notes)
+    number = fill(frame.assign(y=share.where(texts.notna())), "y", method="ridge")
+    assert not any("100" in note for note in number.notes)  # who knows that it is a percentage?
+
+
 def test_where_labels_are_of_both_signs_nothing_is_noted():
     frame = positive(0)
     frame["y"] -= 1.0

@@ -342,7 +342,7 @@ class CalibratedTable:
             why = "The odds of a label are estimated, and no estimate bears an exact guarantee."
             reasons = (why + (same if weights.kind != ESTIMATED else ""),)
         elif verdict is None and weights.testable:
-            reasons = ("Whether labelled and unlabelled rows differ was not tested.",)
+            reasons = (guarantee.NOT_TESTED,)
         assumption = guarantee.ESTIMATE if estimated else weights.assumption
         if self.by_class and weights.kind == CLASSES:  # whether or not given shares are right
             assumption = guarantee.BY_CLASS

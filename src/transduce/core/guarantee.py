@@ -41,6 +41,7 @@ NO_SECOND_LOOK = (
     "no block of random draws was begun, or left, because of what the draws before had shown"
 )
 
+NOT_TESTED = "Whether labelled and unlabelled rows differ was not tested."
 # A reason of the confidence machine, for rows that are only predicted: `fill` has none of these.
 NOT_FOR_LATER = (
     "Rows given only to predict had no part in that: for them the guarantee is approximate."
@@ -320,8 +321,11 @@ class Guarantee:
 
     @property
     def in_short(self) -> Guarantee:
-        """The guarantee without the reasons of an exact one, which are for statisticians."""
-        return replace(self, reasons=()) if self.kind == "exact" else self
+        """The guarantee without those reasons of an exact one that are for statisticians."""
+        if self.kind != "exact":
+            return self
+        for_users = tuple(one for one in self.reasons if one in (NOT_TESTED, NOT_FOR_LATER))
+        return replace(self, reasons=for_users)
 
     @property
     def headline(self) -> str:
