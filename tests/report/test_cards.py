@@ -53,6 +53,16 @@ def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels, no_figures):
     assert "explain" not in how_good(result)
 
 
+def test_no_probability_is_told_where_rows_hardly_overlap():
+    frame, truth = series()
+    classes = np.where(truth > 5.0, "high", "low").astype(object)
+    frame["y"] = np.where(frame["y"].notna(), classes, None)
+    result = fill(frame, "y", method="ridge")
+    assert result.new["y_probability"].isna().all()
+    assert result.summary()["answers"]["right_if_one"] is None
+    assert cards_of(result)["How good are the answers?"]["large"] == "cannot be known"
+
+
 def test_how_good_cannot_be_known_where_nothing_is_guaranteed():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])

@@ -31,6 +31,7 @@ from transduce.model_selection.ask import ask, is_transducer, last_step, read_pr
 from transduce.model_selection.cross_validation import cross_val_transduce, in_a_sentence
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
+from transduce.report.rows import ALONE, share_alone
 from transduce.tables.columns import Target, answered_probability
 from transduce.tables.features import Features
 
@@ -370,7 +371,8 @@ class Diagnosis:
         ):  # what is stated is calibrated, and for the right shares, already
             return RightChance(self.fit.target.n_labels)
         n_labels = int((self._weights > 0.0).sum())
-        if self.unmeasured:
+        alone = not self.drawn and share_alone(self.fit.compared) >= ALONE
+        if self.unmeasured or alone:  # of rows like these no label tells anything
             return RightChance(n_labels, silent=True)
         return RightChance.of(self.out_of_fold, n_labels, self._quality.power)
 

@@ -41,6 +41,9 @@ from transduce.tables.features import Features, vectorize
 from transduce.tables.numbers import without
 
 BATCH = 50_000
+EACH_BY_ITSELF = (
+    "What is guaranteed holds for each filled column by itself, not for all of them together."
+)
 
 
 @overload
@@ -97,12 +100,10 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
         if others:
             verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
             said = (
-                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}. What is "
-                "guaranteed holds for each column by itself, not for all of them together."
+                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
             )
-            results[name] = replace(
-                result, fit=replace(result.fit, notes=[*result.fit.notes, said])
-            )
+            notes = [*result.fit.notes, said, EACH_BY_ITSELF]
+            results[name] = replace(result, fit=replace(result.fit, notes=notes))
     return FillResults(results, options)
 
 
