@@ -241,9 +241,9 @@ def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
         tallies.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
     ordered = sorted(tallies.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
     by_class = [{"name": name, **tally} for name, tally in ordered]
+    unknown: dict[str, Any] = {"n_one": None, "n_several": None, "right_if_one": None}
     if not known:
-        numbers = {"n_one": None, "n_several": None, "right_if_one": None, "by_class": by_class}
-        return FilledValues([], "", numbers)
+        return FilledValues([], "", unknown | {"by_class": by_class})
     n_one, n_several, little = sizes.count(1), len(sizes) - sizes.count(1), ""
     where = counted(n_one, "row") + (f", several at {n_several:,}" if n_several else "")
     if n_one < BARELY * len(rows):
@@ -258,8 +258,8 @@ def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
         said.append(f"Where it holds one, about {rough_percent(right)} are right (estimated).")
     elif n_one:
         said.append(f"That does not mean that {percent(confidence)} of those are right.")
-    numbers = {"n_one": n_one, "n_several": n_several, "right_if_one": right, "by_class": by_class}
-    return FilledValues(said, little, numbers)
+    counts: dict[str, Any] = {"n_one": n_one, "n_several": n_several, "right_if_one": right}
+    return FilledValues(said, little, counts | {"by_class": by_class})
 
 
 MOST_POINTS = 1000  # in a plot
