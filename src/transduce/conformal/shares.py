@@ -264,7 +264,13 @@ class SharesCompared:
 
 
 def compare_shares(
-    held: Array, unlabelled: Array, labels: AnyArray, held_labels: AnyArray, random_state: Any = 0
+    held: Array,
+    unlabelled: Array,
+    labels: AnyArray,
+    held_labels: AnyArray,
+    random_state: Any = 0,
+    *,
+    level: float = 1.0,
 ) -> SharesCompared | None:
     """Compare the shares of classes by the predictions of one fit at labels that it did not see.
 
@@ -276,11 +282,13 @@ def compare_shares(
         The class of every label, and of those that were held out.
     random_state : int or RandomState
         Seed of the permutations.
+    level : float, default=1.0
+        Largest p-value that is of interest.
 
     Returns
     -------
     SharesCompared or None
-        None where all classes have too few labels to be told apart.
+        None where all classes have too few labels to be told apart, or where the p-value exceeds the level.
     """
     # If rows were labelled at random, those held out and the unlabelled ones are exchangeable for a
     # fit that saw the label of neither, so that a permutation test of its predictions is exact.
@@ -296,6 +304,8 @@ def compare_shares(
         rows = unlabelled[random.choice(len(unlabelled), MOST_ROWS, replace=False)]
     here, there = (np.column_stack([p[:, g].sum(axis=1) for g in groups]) for p in (held, rows))
     p_value, differences = permutation_test(here, there, random)
+    if p_value > level:
+        return None
     of_group = np.empty(held.shape[1], dtype=int)
     for number, group in enumerate(groups):
         of_group[group] = number

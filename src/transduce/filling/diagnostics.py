@@ -248,8 +248,9 @@ class Diagnosis:
             predicted.labels,
             predicted.held_labels,
             self.options.random_state,
+            level=NOTICED,
         )
-        if compared is None or compared.p_value > NOTICED or not compared.apart:
+        if compared is None or not compared.apart:
             return []
         which = f"of one of {len(compared.classes)} rare classes"
         if len(compared.classes) == 1:
