@@ -754,6 +754,47 @@ def mixture(mean, of_class):
     ).x
 
 
+def held_out_p_values(scores, codes, *, by_class=False, shares=None):
+    """p-value of each calibration row at its own label, the other calibration rows being those that calibrate.
+
+    Among the others of its class, or by given shares of the classes, or among all others.
+    """
+    p_values = []
+    for row, score in enumerate(scores):
+        others = [other for other in range(len(scores)) if other != row]
+        if by_class:
+            others = [other for other in others if codes[other] == codes[row]]
+        if shares is None:
+            larger = sum(scores[other] >= score for other in others)
+            p_values.append((1 + larger) / (len(others) + 1))
+            continue
+        total = 0.0
+        for code, share in enumerate(shares):
+            of_class = [other for other in others if codes[other] == code]
+            larger = sum(scores[other] >= score for other in of_class)
+            total += share * (1 + larger) / (len(of_class) + 1)
+        p_values.append(total)
+    return np.array(p_values)
+
+
+def permutation_test(here, there):
+    """p-value of the largest standardised difference of means of a column, over all ways to split the rows.
+
+    Returns the share of all splits whose statistic is at least the observed one, and the difference of each column.
+    """
+    both = np.vstack([here, there])
+    spread = both.std(axis=0)
+
+    def differences(first):
+        rest = [row for row in range(len(both)) if row not in first]
+        return np.abs(both[list(first)].mean(axis=0) - both[rest].mean(axis=0)) / spread
+
+    observed = differences(tuple(range(len(here))))
+    splits = list(itertools.combinations(range(len(both)), len(here)))
+    larger = [differences(split).max() >= observed.max() - 1e-9 for split in splits]
+    return np.mean(larger), observed
+
+
 def class_shares(probabilities, p, prior):
     """Shares on the simplex that maximise ``sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c``.
 

@@ -16,6 +16,7 @@ from transduce.core.ranks import fewest_calibration
 from transduce.filling import plan
 from transduce.filling.options import DEFAULTS
 from transduce.model_selection import methods
+from transduce.report.rows import CLEARLY_BETTER, FEWEST_TICKED
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -107,6 +108,11 @@ STATED = [
         "docs/model_selection.md",
         r"Beyond ([\d,]+) rows the graph is left out",
         (methods.GRAPH_ROWS,),
+    ),
+    (
+        "docs/report.md",
+        r"at most ([\d.]+) of the simplest method's, at (\d+) known values",
+        (CLEARLY_BETTER, FEWEST_TICKED),
     ),
     ("README.md", r"at least (\d+) % on average", (100 * DEFAULTS["confidence"],)),
     ("README.md", r"With (\d+) % certainty at most", (100 * DEFAULTS["certainty"],)),

@@ -16,6 +16,7 @@ from tests.libraries import ON_PROCESSOR, dispatch, give
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import (
     RESIDUAL_RIDGE,
+    SIGNIFICANCE,
     _areas,
     _by_feature,
     _distances,
@@ -24,7 +25,7 @@ from transduce.conformal.exchangeability import (
     _residuals_apart,
     table_features,
 )
-from transduce.core.guarantee import Verdict
+from transduce.core.guarantee import FALSE_ALARMS, Verdict
 
 # --------------------------------------------------------------------------------------------------- exact
 
@@ -267,11 +268,15 @@ def test_verdicts_are_graded():
     )
     assert "(p = 0.06, most of all in 'age')" in str(signs)
     assert (sure.suspected, signs.suspected, none.suspected) == (False, True, False)
+    assert "an alarm, which chance alone raises in 1 of 100 tables" in str(sure)
+    assert pytest.approx(1.0 / FALSE_ALARMS) == SIGNIFICANCE
     for verdict in (signs, none):
-        assert "by 1.1 standard deviations would be found at least four times in five" in str(
-            verdict
-        )
-    assert "none would be found, however large" in str(Verdict(0.5, False, 5, 5))
+        assert "power of at least 80 % against a shift of one column by 1.1" in verdict.power
+        assert "standard deviations" not in str(verdict)  # which is for statisticians
+    assert sure.power == ""
+    assert "no power, however large" in Verdict(0.5, False, 5, 5).power
+    groups = Verdict(0.5, False, 45, 35, units="groups")
+    assert "No difference between 45 labelled and 35 unlabelled groups" in str(groups)
     few = exchangeability_test(np.arange(12.0)[:, None], np.arange(12) % 2 == 0, n_permutations=50)
     assert few.detectable is None  # 51 orders cannot give a p-value of 0.01
 

@@ -12,6 +12,8 @@ from transduce.conformal.shares import (
     estimate_shares,
     fit_shares,
     mixture,
+    permutation_test,
+    pool_classes,
     share_intervals,
 )
 from transduce.core.scaling import fit_power, to_power
@@ -48,6 +50,28 @@ class TestExact:
         fast, slow = mixture(near, of_class), brute.mixture(near, of_class)
         np.testing.assert_allclose(fast @ of_class, slow @ of_class, atol=1e-3)
 
+    @given(st.integers(0, 10_000))
+    def test_the_permutation_test_is_that_of_all_permutations(self, seed):
+        rng = np.random.default_rng(seed)
+        here, there = rng.dirichlet([1.0, 2.0, 0.5], size=3), rng.dirichlet([2.0, 1.0, 0.5], size=5)
+        p_value, differences = permutation_test(here, there, np.random.RandomState(seed))
+        exact, apart = brute.permutation_test(here, there)
+        np.testing.assert_allclose(differences, apart, atol=1e-9)
+        assert abs(p_value - exact) < 5.0 * np.sqrt(exact * (1.0 - exact) / 999) + 2e-3
+
+    @pytest.mark.parametrize(
+        ("counts", "groups"),
+        [
+            ([50, 40, 3], [[0], [1, 2]]),
+            ([50, 9, 8, 7], [[0], [1, 2, 3]]),
+            ([3, 2, 1], [[0, 1, 2]]),
+            ([10, 10], [[0], [1]]),
+            ([30, 0], [[0, 1]]),
+        ],
+    )
+    def test_classes_with_few_labels_are_compared_together(self, counts, groups):
+        assert pool_classes(np.array(counts)) == groups
+
     def test_reweighing_is_bayes_rule(self):
         shares = ClassShares(
             np.array(["a", "b"]), np.array([0.5, 0.5]), np.array([0.8, 0.2]), given=True
@@ -73,15 +97,18 @@ class TestLaws:
         assert inside >= 7  # 90 % intervals: 6 or fewer of 12 have a probability below 0.001
 
     @pytest.mark.parametrize(
-        ("share", "least", "most"), [(0.5, 0, 2), (0.9, 9, 10)], ids=["chance", "by class"]
+        ("share", "least", "most"), [(0.5, 0, 1), (0.9, 9, 10)], ids=["chance", "by class"]
     )
     def test_other_shares_than_those_of_the_labels_are_noticed(self, share, least, most):
         found = 0
         for seed in range(10):
             rng = np.random.default_rng(seed)
-            hidden = bayes_table(rng, np.array([0.5, 0.5]), 80)[::-1]
+            codes, held = bayes_table(rng, np.array([0.5, 0.5]), 80)
             rows = bayes_table(rng, np.array([share, 1.0 - share]), 300)[1]
-            found += compare_shares(rows, hidden)[1] <= 0.01
+            compared = compare_shares(held, rows, codes, codes, seed)
+            found += compared.p_value <= 0.005
+            assert compared.lower <= compared.share <= compared.upper
+            assert compared.p_value > 0.005 or compared.apart
         assert least <= found <= most
 
     def test_the_order_of_classes_does_not_matter(self):
@@ -97,6 +124,15 @@ class TestLaws:
 
 
 class TestLimits:
+    def test_nothing_is_compared_where_classes_cannot_be_told_apart(self):
+        few = np.full((4, 3), 1.0 / 3.0)
+        codes = np.array([0, 1, 2, 0])
+        assert compare_shares(few, few, codes, codes) is None
+        many = np.zeros(40, dtype=int) + (np.arange(40) < 20)
+        same = np.full((40, 2), 0.5)
+        assert compare_shares(same, same[:0], many, many) is None
+        assert compare_shares(same, same, many, many).p_value == 1.0  # nothing is told of any row
+
     def test_a_class_without_a_label_has_no_share(self):
         found = estimate_shares(np.array([[0.5, 0.5, 0.0]] * 9), [3, 3, 0])
         assert found.shares[2] == 0.0

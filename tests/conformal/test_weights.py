@@ -157,7 +157,9 @@ def test_factor_one_is_the_known_design_and_larger_factors_are_wider():
         wider.guarantee_.headline
         == "exact if the odds of a label are off by no more than a factor of 2"
     )
-    assert "factor of up to 2 either way" in wider.guarantee_.grounds
+    grounds = wider.guarantee_.grounds
+    assert "up to a factor of 2 either way in the odds of a label" in grounds
+    assert grounds.count("It holds") == 1  # one condition, and not two that contradict each other
 
 
 def test_what_is_not_known_of_weighted_rows_is_not_said():

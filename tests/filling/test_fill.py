@@ -767,6 +767,7 @@ def test_several_targets_are_filled_each_by_itself():
     pd.testing.assert_frame_equal(both["kind"].new, kind.new)
     pd.testing.assert_frame_equal(both.frame, pd.concat([table, price.new, kind.new], axis=1))
     assert "'kind' is filled too, and is no feature of 'price'." in both["price"].notes
+    assert any("for each filled column by itself" in note for note in both["price"].notes)
     assert list(both) == ["price", "kind"]
     assert "of 'price' filled" in repr(both)
     assert "of 'kind' filled" in repr(both)

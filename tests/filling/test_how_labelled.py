@@ -75,7 +75,10 @@ def test_too_little_in_common_says_which_rows_to_label(no_figures):
     summary = result.summary()
     assert summary["who_was_labelled"]["remedy"] == [row + 1 for row in result.guarantee.remedy]
     assert "label these rows, which were drawn at random" in result.report()
-    assert "Rows with and without a value differ, and nothing is guaranteed." in summary["reply"][0]
+    assert (
+        "A test found that rows with and without a value differ: nothing is guaranteed."
+        in summary["reply"][0]
+    )
 
 
 def test_known_probabilities():
@@ -140,7 +143,10 @@ def test_the_section_of_the_report():
     assert "Who was labelled?" in page
     assert "Do labelled and unlabelled rows overlap?" in page
     assert "column 0" not in page
-    assert "Rows with and without a value differ, and the guarantee is approximate." in page
+    assert (
+        "A test found that rows with and without a value differ: the guarantee is approximate."
+        in page
+    )
     effective = summary["guarantee"]["effective"]
     assert json.loads(shifted().json())["guarantee"]["effective"] == pytest.approx(effective)
 

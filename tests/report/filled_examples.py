@@ -53,7 +53,10 @@ class Filled:
     advice: Any = None
     totals: Any = None
     class_shares: Any = None
-    diagnosis: Any = field(default_factory=lambda: SimpleNamespace(unmeasured="", measured_at=""))
+    class_coverage: Any = None
+    diagnosis: Any = field(
+        default_factory=lambda: SimpleNamespace(unmeasured="", measured_at="", drawn=False)
+    )
     told: Any = None
 
     @property

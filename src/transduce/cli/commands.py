@@ -433,7 +433,7 @@ def write_example(path: Path, *, force: bool) -> None:
     write_text(path, table.astype({"price": "Int64"}).to_csv(index=False), force=force)
     unknown = table["price"].isna().sum()
     say(f"{path}: {len(table)} districts of California in 1990, {unknown} of them without a price.")
-    say(f"Now: transduce fill {path} --target price --report houses.html")
+    say(f"Now: transduce fill {path} --target price --min 0 --report houses.html")
 
 
 def list_methods() -> None:

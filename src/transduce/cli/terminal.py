@@ -36,9 +36,9 @@ MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 COLUMNS = {
-    "regression": "narrower: how much narrower the interval is than without the other columns, from 0 to 1.",
-    "classification": "probability: that the answer is right; confidence: the level up to which no other class is "
-    "possible.",
+    "regression": "narrower: the share by which the interval is narrower than one made without the other columns: 0 "
+    "is as wide, 0.9 a tenth as wide; no probability.",
+    "classification": "set: the classes that are possible at the level; probability: that the answer is right.",
 }
 DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -139,6 +139,8 @@ def show_result(
     result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
 ) -> None:
     """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
+    from transduce.report.summary import NO_DATA
+
     source = f"{result.source.name}: " if result.source.name else ""
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     target = shortened(str(result.target))
@@ -155,15 +157,15 @@ def show_result(
         advice = (
             f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
         )
-    for line in filter(
-        None, (how_good(result), advice, f"Written: {', '.join(written)}" if written else "")
-    ):
+    use = "" if quiet or not totals["unlabelled"] else NO_DATA[result.task]
+    files = f"Written: {', '.join(written)}" if written else ""
+    for line in filter(None, (how_good(result), use, advice, files)):
         tell(line, err=err)
 
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.report.rows import quality_of
+    from transduce.report.rows import quality_of, why_not_known
 
     quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
@@ -171,6 +173,10 @@ def how_good(result: FillResult) -> str:
     plain = result.task == "regression" and not result.labels.spelling.unit
     unit = f", in the unit of '{result.target}'" if plain else ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
+    unknown = why_not_known(result)
+    if unknown:
+        found = f"How good the answers are cannot be known. {unknown}"
+        return " ".join(filter(None, [found, quality.slips]))
     said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
     return " ".join(filter(None, [said, quality.judged, quality.slips]))
 
@@ -180,7 +186,8 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     from transduce.tables.columns import rounded
 
     rows = result.answer.rows[:n_rows]
-    columns = list(result.new.columns[:5])
+    # Confidence, the level of the set at which no other class is left, reads like a probability beside one.
+    columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
     lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     id = result.options.id

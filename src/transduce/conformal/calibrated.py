@@ -316,7 +316,9 @@ class CalibratedTable:
             outside = CountBound(certainty, law.quantile(certainty), law.n_unlabelled, law.mean)
         why = self._nothing_supported(thresholds, confidence)
         if why:
-            return replace(nothing, reasons=(f"{why}.",))
+            return replace(
+                nothing, reasons=(f"{why}.",), reachable=self._reachable_level(confidence)
+            )
         sure = replace(nothing, outside=outside, any_class=self._any_class_possible(confidence))
         if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
@@ -340,7 +342,7 @@ class CalibratedTable:
             why = "The odds of a label are estimated, and no estimate bears an exact guarantee."
             reasons = (why + (same if weights.kind != ESTIMATED else ""),)
         elif verdict is None and weights.testable:
-            reasons = ("Whether labelled and unlabelled rows differ was not tested.",)
+            reasons = (guarantee.NOT_TESTED,)
         assumption = guarantee.ESTIMATE if estimated else weights.assumption
         if self.by_class and weights.kind == CLASSES:  # whether or not given shares are right
             assumption = guarantee.BY_CLASS
@@ -389,6 +391,77 @@ class CalibratedTable:
             [at for own, at, _ in self.rankings if np.isinf(self.scores[own]).any()],
         )
         return any(bool(label_sets(p[at], confidence).any()) for at in some)
+
+    def _reachable_level(self, confidence: float) -> float | None:
+        """Return the highest round level below this one that these labels support; None if there is none."""
+        if self.estimated:  # it is not for want of labels that nothing holds
+            return None
+        for level in guarantee.ROUND_LEVELS:
+            if level >= confidence:
+                continue
+            if len(self.labels) == 0 and self.weights.kind not in (GROUPS, CLASSES):
+                supported = labels_needed(level) <= sum(self.sizes)
+            else:
+                supported = self._nothing_supported(self._thresholds(level), level) is None
+            if supported:
+                return level
+        return None
+
+    # ---- coverage of the classes
+
+    def held_out_p_values(self) -> Array:
+        """Return the p-value of each calibration label, compared with the other calibration labels; (c,)."""
+        # Each row in turn is taken for an unlabelled one. Its own weight is among those of the scores that are at
+        # least its own, so that it adds nothing besides.
+        p_values = np.ones(len(self.labels))
+        weights = self.weights
+        for own, at, _ in self.rankings:
+            ties = np.zeros(int(own.sum()))
+            ranks = WeightedRanks(
+                self.scores[own],
+                ties,
+                ties,
+                weights.calibration[own],
+                ties,
+                weights.factor,
+                self._n_empty(at),
+            )
+            p_values[own] = self._own_p_values(ranks, self.labels[own])
+        return p_values
+
+    def _own_p_values(self, ranks: WeightedRanks, codes: AnyArray) -> Array:
+        """Return p-values of calibration rows at their own labels, within their classes or by shares."""
+        if not self.by_class and not self.by_shares:
+            return ranks.p_values(ranks.scores)
+        p_values = np.zeros(len(codes))
+        for code in np.unique(codes):
+            of_class = codes == code
+            among_class = ranks.p_values(ranks.scores, of_class)
+            if self.by_class:
+                p_values[of_class] = among_class[of_class]
+                continue
+            assert self.weights.shares is not None
+            joins = replace(
+                ranks, own=np.ones(len(codes))
+            )  # a row joins a class that is not its own
+            others = joins.p_values(ranks.scores, of_class)
+            p_values += self.weights.shares[code] * np.where(of_class, among_class, others)
+        if (
+            self.by_shares and self.weights.shares is not None
+        ):  # a class with no label rules nothing out
+            absent = np.setdiff1d(np.arange(len(self.weights.shares)), codes)
+            p_values += self.weights.shares[absent].sum()
+        return p_values
+
+    def covered_by_class(self, confidence: float) -> tuple[AnyArray, AnyArray]:
+        """Return how many calibration labels each class has, and how many of them its sets would hold; (n_classes,)."""
+        assert self.classes is not None
+        covered = label_sets(self.held_out_p_values(), confidence)
+        covered |= not self.supports(confidence)
+        covered |= self.calibration.values == self.labels  # a set always holds the predicted class
+        n_classes = len(self.classes)
+        n_labels = np.bincount(self.labels, minlength=n_classes)
+        return n_labels, np.bincount(self.labels[covered], minlength=n_classes)
 
     # ---- wrong answers
 

@@ -463,6 +463,10 @@ class Grouped(Design):
         with_label = np.bincount(self.groups, weights=labelled, minlength=n_groups) > 0
         return tail_of_labels(with_value, with_label, np.zeros(n_groups, dtype=int))
 
+    def _compare(self, problem: Problem, random: Random) -> Exchangeability:
+        """Return how groups with and without labels compare, of which one row each."""
+        return replace(super()._compare(problem, random), units="groups")
+
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
         order = random.permutation(problem.n_rows)
@@ -521,7 +525,9 @@ class Estimated(Design):
 class ByClass(Design):
     """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
 
-    The guarantee holds within every class, whatever the shares; where they are given, over all rows, with smaller sets.
+    The guarantee holds within every class, whatever the shares. Where they are given and labels are held out, it holds
+    over all rows instead, with smaller sets: of a rare class far fewer rows may be covered, and the guarantee says so.
+    ``label_conditional=True`` then keeps it within every class.
 
     Parameters
     ----------

@@ -64,6 +64,8 @@ class Exchangeability:
         Whether features are called as the columns of a table, which may be left out.
     running : tuple of str
         Columns that are running numbers, or times, along which labels stop.
+    units : str
+        What was compared: "rows", or "groups", of which one row each.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Exchangeability:
     other: str = "unlabelled"
     by_column: bool = False
     running: tuple[str, ...] = ()
+    units: str = "rows"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
         """Return the same with names for the columns of an array; of features of one name the most different stays."""
@@ -107,16 +110,16 @@ class Exchangeability:
         limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
         named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
         p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
-        columns = named if self.by_column else ()
         return Verdict(
             p_value,
             self.shifted,
             *sizes,
             named,
             self.detectable,
-            self.other,
-            columns,
-            tuple(name for name in self.running if name in columns),
+            other=self.other,
+            units=self.units,
+            columns=named if self.by_column else (),
+            running=tuple(name for name in self.running if self.by_column and name in named),
         )
 
     def __repr__(self) -> str:

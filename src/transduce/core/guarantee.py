@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transduce.core.ranks import calibration_rank
+from transduce.core.ranks import calibration_rank, fewest_calibration
 from transduce.core.words import counted, option, percent
 
 # A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51 % of the true
@@ -28,7 +28,7 @@ LATER_BY_CLASS = "rows that come later are like the labelled ones of their class
 LATER_SHARES = f"the given shares of the classes are right, and {LATER_BY_CLASS}"
 STILL = f"nothing changes along the order of the rows, except by chance, and {_ALIKE}"
 ESTIMATE = (
-    "which rows have a label depends on the other columns alone, in the way that was estimated, "
+    "which rows have a label depends on the other columns alone, about as was estimated, "
     f"and {_ALIKE}"
 )
 LIMITED = "no row has a limit beyond those of the labels"
@@ -39,6 +39,12 @@ LATER_DRAWN = (
 SEEN = "every class of the unlabelled rows has a label"
 NO_SECOND_LOOK = (
     "no block of random draws was begun, or left, because of what the draws before had shown"
+)
+
+NOT_TESTED = "Whether labelled and unlabelled rows differ was not tested."
+# A reason of the confidence machine, for rows that are only predicted: `fill` has none of these.
+NOT_FOR_LATER = (
+    "Rows given only to predict had no part in that: for them the guarantee is approximate."
 )
 
 # The one condition that "exact" has, by the assumption that it comes from.
@@ -59,6 +65,19 @@ _CONDITIONS = {
 
 UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 SUSPECTED = 0.1  # p-values below this are signs of a difference
+FALSE_ALARMS = 100  # tables labelled at random, of which one is found to differ: the test's level
+ROUND_LEVELS = (
+    0.99,
+    0.98,
+    0.95,
+    0.9,
+    0.85,
+    0.8,
+    0.75,
+    0.7,
+    0.6,
+    0.5,
+)  # that may be offered instead
 _OPEN = (
     "An interval that reaches {0:g} is open {1}, and a value there is {0:g}, with the status “{2}”."
 )
@@ -81,6 +100,7 @@ class Verdict:
     features: tuple[str, ...] = ()  # the features in which they differ, the most different first
     detectable: float | None = None
     other: str = "unlabelled"  # what the rows without a label are called: "unlabelled", or "later"
+    units: str = "rows"  # what was compared: "rows", or "groups", of which one row each
     columns: tuple[str, ...] = ()  # those of the table in which they differ, which may be left out
     running: tuple[
         str, ...
@@ -112,31 +132,43 @@ class Verdict:
         return self.p_value is not None and not self.shifted and self.p_value < SUSPECTED
 
     def __str__(self) -> str:
-        rows = f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} {self.other} rows"
+        compared = (
+            f"{self.n_labelled:,} labelled and {self.n_unlabelled:,} {self.other} {self.units}"
+        )
         if self.p_value is None:
-            return f"With {rows}, nothing can be seen of whether they differ."
+            return f"With {compared}, nothing can be seen of whether they differ."
         where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
             why = (
-                "more than chance decided which rows have a label, or a column came about differently with and "
-                "without one, and guarantees that rest on chance may fail"
+                "more than chance decided which rows have a label, or a column came about "
+                "differently with and without one, and guarantees that rest on random labels may fail"
             )
             if self.other == "later":
                 why = "what held for the labelled rows may fail for the later ones"
-            found = f"Labelled and {self.other} rows differ ({p}{where}): {why}."
-            return f"{found} {self.way_out}".strip()
+            alarm = (
+                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which chance "
+                f"alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
+            )
+            return f"{alarm} {self.way_out}".strip()
         if self.suspected:
-            return f"There are signs of a difference between {rows}, too weak to be sure ({p}{where}). {self._power()}"
-        return f"No difference between {rows} was found ({p}). {self._power()}"
+            return (
+                f"There are signs of a difference between {compared}, too weak to be sure "
+                f"({p}{where})."
+            )
+        return f"No difference between {compared} was found ({p}), which does not prove that there is none."
 
-    def _power(self) -> str:
-        """Return what difference would have been found."""
+    @property
+    def power(self) -> str:
+        """What difference would have been found, in a sentence for statisticians; "" after an alarm."""
+        if self.p_value is None or self.shifted:
+            return ""
         if self.detectable is None:
-            return "With so few rows none would be found, however large."
-        shift = f"a shift of one column by {self.detectable:.1f} standard deviations"
-        often = "would be found at least four times in five; smaller ones may well be there"
-        return f"With so many rows {shift} {often}."
+            return f"With so few {self.units} the test has no power, however large the difference."
+        return (
+            f"The test has a power of at least 80 % against a shift of one column by "
+            f"{self.detectable:.1f} standard deviations, and less against smaller ones."
+        )
 
 
 @dataclass(frozen=True)
@@ -235,6 +267,8 @@ class Guarantee:
         How many labels of equal weight the calibration labels are worth, and at how many rows nothing is ruled out.
     remedy : tuple of int
         Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
+    reachable : float or None
+        Where nothing is guaranteed for want of labels: a lower level that these labels support.
     verdict, limits, drift : Verdict, Limits, Drift or None
         What a test of `CHANCE` found, which labels are limits, and what was found along an order of the rows.
 
@@ -273,6 +307,7 @@ class Guarantee:
     effective: float | None = None
     n_unbounded: int = 0
     remedy: tuple[int, ...] = ()
+    reachable: float | None = None
     verdict: Verdict | None = None
     drift: Drift | None = None
     limits: Limits | None = None
@@ -287,14 +322,35 @@ class Guarantee:
         return next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """What has to be true, as the assumptions say it, with the factor by which odds may be off."""
+        if self.factor <= 1.0:
+            return self.assumptions
+        off = (
+            f"up to a factor of {self.factor:g} either way in the odds of a label, which may depend "
+            "on the value itself"
+        )
+        return tuple(
+            one.replace(f", and {_ALIKE}", f", {off}, and {_ALIKE}") for one in self.assumptions
+        )
+
+    @property
+    def hedged(self) -> bool:
+        """Whether its bounds would hold only if it were exact."""
+        return self.kind == "approximate" and not self.in_doubt
+
+    @property
     def uneven(self) -> bool:
         """Whether groups differ so much in size that far more of the rows than of the groups may be outside."""
         return (self.of_rows or 0.0) > UNEVEN * (1.0 - (self.confidence or 0.0))
 
     @property
     def in_short(self) -> Guarantee:
-        """The guarantee without the reasons of an exact one, which are for statisticians."""
-        return replace(self, reasons=()) if self.kind == "exact" else self
+        """The guarantee without those reasons of an exact one that are for statisticians."""
+        if self.kind != "exact":
+            return self
+        for_users = tuple(one for one in self.reasons if one in (NOT_TESTED, NOT_FOR_LATER))
+        return replace(self, reasons=for_users)
 
     @property
     def headline(self) -> str:
@@ -309,7 +365,8 @@ class Guarantee:
     @property
     def grounds(self) -> str:
         """Why, in sentences: reasons, assumptions, and what a test found about them."""
-        return " ".join(_grounds(self))
+        powers = [found.power for found in (self.verdict, self.drift) if found is not None]
+        return " ".join([*_grounds(self), *filter(None, powers)])
 
     @property
     def caution(self) -> str:
@@ -370,7 +427,7 @@ class Guarantee:
         if_not = "If they did not" if other == "later" else "If rows had been labelled at random"
         doubt = f"in doubt, since labelled and {other} rows differ. {if_not}"
         start = f"{doubt if self.in_doubt else self.headline}:"
-        return " ".join([start, *_statement(self), *_grounds(self)])
+        return " ".join([start, *_statement(self), *_grounds(self.in_short)])
 
 
 def caution_on_choice(*, by_seed: bool) -> str:
@@ -395,7 +452,10 @@ def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee
     few = f"It takes at least {least} labels, and there are {n_labels}"
     reason = f"{few}: the values stand without a guarantee, and {every}."
     bounds: dict[str, Any] = {"outside": None, "wrong": None, "wrong_by_class": ()}
-    return replace(guarantee, kind="none", assumptions=(), reasons=(reason,), **bounds)
+    lower = next((one for one in ROUND_LEVELS if fewest_calibration(one) <= n_labels), None)
+    return replace(
+        guarantee, kind="none", assumptions=(), reasons=(reason,), reachable=lower, **bounds
+    )
 
 
 def _statement(guarantee: Guarantee) -> list[str]:
@@ -437,7 +497,7 @@ def _statement(guarantee: Guarantee) -> list[str]:
         has, is_ = ("has", "is") if guarantee.n_empty == 1 else ("have", "are")
         said.append(f"The {rows} drawn at random and {has} no label {is_} not covered by this.")
     if guarantee.outside is not None:
-        said.append(_outside_sentence(guarantee.about, truth, guarantee.outside))
+        said.append(_outside_sentence(guarantee, truth, guarantee.outside))
     if guarantee.wrong is not None:
         what = "filled classes are wrong"
         if guarantee.about != "set":
@@ -447,7 +507,8 @@ def _statement(guarantee: Guarantee) -> list[str]:
         unbounded = f"These labels do not bound how many of the {guarantee.wrong.of:,} {what}"
         if guarantee.wrong.at_most < guarantee.wrong.of:
             unbounded += " any better than if all rows were given the same one"
-        said.append(f"{_certainly(guarantee.wrong)} {what}." if tells else f"{unbounded}.")
+        certainly = f"{_certainly(guarantee.wrong, guarantee.hedged)} {what}"
+        said.append(f"{certainly}." if tells else f"{unbounded}.")
         if guarantee.outside is not None and tells:
             both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
             each = "That is the certainty of each bound by itself"
@@ -464,6 +525,11 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         said.append(f"{once} that a row may be of a class that no label shows; the sets say so.")
     elif guarantee.within == "class" and SEEN not in guarantee.assumptions:
         said.append("Nothing is said of rows whose class no label shows.")
+    if SHARES in guarantee.assumptions or LATER_SHARES in guarantee.assumptions:
+        said.append(
+            "It holds over all rows and not within each class, so that far more rows of a rare class "
+            f"may be outside; {option('label_conditional', True)} makes it hold within every class."
+        )
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
         many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
@@ -484,16 +550,18 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
     return said
 
 
-def _certainly(bound: CountBound) -> str:
-    return (
-        f"With {percent(bound.certainty)} certainty at most {bound.at_most:,} of the {bound.of:,}"
-    )
+def _certainly(bound: CountBound, hedged: bool) -> str:
+    start = f"With {percent(bound.certainty)} certainty"
+    if hedged:  # where errors drift, one time in two a bound at 95 % was exceeded
+        start = f"Were it exact, with {percent(bound.certainty)} certainty"
+    return f"{start} at most {bound.at_most:,} of the {bound.of:,}"
 
 
-def _outside_sentence(about: str, truth: str, bound: CountBound) -> str:
+def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> str:
     """Return the guarantee for the whole column, in a sentence."""
-    plural = "classes" if about == "set" else "values"
-    said = f"{_certainly(bound)} {truth.split()[0]} {plural} are outside their {about}s"
+    plural = "classes" if guarantee.about == "set" else "values"
+    start = _certainly(bound, guarantee.hedged)
+    said = f"{start} {truth.split()[0]} {plural} are outside their {guarantee.about}s"
     if bound.expected is None:
         return f"{said}."
     expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
@@ -516,34 +584,35 @@ def _grounds(guarantee: Guarantee) -> list[str]:
                 f"{labels}, {groups}, were held out at random to calibrate; each group counts once."
             )
         elif guarantee.n_calibration:
-            later = LATER in guarantee.assumptions
-            blind = f"the fit could not tell these rows from the {'later' if later else 'unlabelled'} ones"
-            said.append(f"{labels} were held out at random to calibrate; {blind}.")
+            said.append(f"{labels} were held out at random to calibrate: the fit did not see them.")
         if guarantee.effective is not None:
-            worth = f"worth {guarantee.effective:.0f} labels of equal weight"
-            said.append(f"They are weighted by the odds that such a row has no label, and {worth}.")
-        if guarantee.assumptions:
             said.append(
-                f"It holds for any distribution, if {' and if '.join(guarantee.assumptions)}."
+                "They are weighted by the odds that such a row has no label, and are worth as much as "
+                f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
+        if guarantee.assumptions:
+            nearly = " approximately," if guarantee.kind == "approximate" else ""
+            conditions = " and if ".join(guarantee.conditions)
+            said.append(f"It holds{nearly} for any distribution, if {conditions}.")
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
             same = "All labels have the same limits"
             seen = "Limits differ from label to label" if guarantee.limits.differ else same
             said.append(
                 f"{seen}; if a row may have one further out, name it with {option('limit')}."
             )
-        if guarantee.factor > 1.0:
-            by = f"by a factor of up to {guarantee.factor:g} either way"
-            said.append(
-                f"It holds even if the odds of a label also depend on the value itself, {by}."
-            )
     said += [guarantee.caution] if guarantee.caution else []
     if guarantee.decisive is not None:
         one = f"One label, {guarantee.decisive:g}, decided that these are numbers and not classes"
-        said.append(f"{one}: if you know what they are, name the {option('task')}.")
+        roughly = " and makes it approximate" if guarantee.kind == "approximate" else ""
+        said.append(f"{one}{roughly}: if you know what they are, name the {option('task')}.")
     said += [
         str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None
     ]
+    if guarantee.reachable is not None:
+        lower = option("confidence", guarantee.reachable)
+        said.append(
+            f"These labels support {percent(guarantee.reachable)}: ask for it with {lower}."
+        )
     if guarantee.remedy:
         rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
         exact = "Labels of rows drawn at random would make it exact, whatever the other labels are"
@@ -599,11 +668,25 @@ class Drift:
             )
         p = f"p = {self.p_value:.2g}"
         if self.found:
-            return f"Errors at calibration rows drift along it ({p}): what comes later is not like what came before."
+            return (
+                f"Errors at calibration rows drift along it ({p}): what comes later is not like "
+                "what came before."
+            )
+        if self.p_value < SUSPECTED:
+            return f"There are signs that errors drift along it, too weak to be sure ({p})."
+        return f"No drift of the errors was found ({p}), which does not prove that there is none."
+
+    @property
+    def power(self) -> str:
+        """What drift would have been found, in a sentence for statisticians; "" where one was."""
+        if self.p_value is None or self.found:
+            return ""
         if self.detectable is None:
-            return f"No drift of the errors was found ({p}), but so few labels would not show one."
-        one = f"one with a rank correlation of {self.detectable:.1f} would be found four times in five"
-        return f"No drift of the errors was found ({p}); {one}, a weaker one less often."
+            return "With so few calibration labels the test of drift has no power."
+        return (
+            "The test of drift has a power of 80 % against a rank correlation of "
+            f"{self.detectable:.1f}, and less against weaker ones."
+        )
 
 
 class TooFewLabelsWarning(UserWarning):

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 from sklearn.base import clone
 
 from transduce.conformal.designs import Chance, Drawn, Estimated
 from transduce.conformal.shares import compare_shares
+from transduce.conformal.transducer import ConformalTransducer
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
-from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee import FALSE_ALARMS, Guarantee
 from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, square_unit, to_power
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
@@ -25,10 +27,11 @@ from transduce.core.words import counted, in_a_sentence, option, quoted
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.filling.options import Options
 from transduce.filling.plan import FOLDS
-from transduce.model_selection.ask import is_transducer, last_step
+from transduce.model_selection.ask import ask, is_transducer, last_step, read_problem
 from transduce.model_selection.cross_validation import cross_val_transduce
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
+from transduce.report.rows import ALONE, share_alone
 from transduce.tables.columns import Target, answered_probability
 from transduce.tables.features import Features
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 MOST_MAPPED = 20_000
 FEWEST_COMPARED = 20  # labels whose shares of classes are compared with those of unlabelled rows
-NOTICED = 0.01  # p-values up to this are told
+NOTICED = 0.005  # p-values of different shares of classes up to this are told: 1 in 200 by mistake
 SMALL = 20_000  # rows up to which idle threads of matrix products take more time than they save
 FEWEST_MEASURED = 10  # labels: the standard error of a share of right answers is then at most 0.16
 SCORERS = {"regression": "R²", "classification": "accuracy"}
@@ -85,9 +88,17 @@ class HiddenLabels:
     scores: dict[str, float] = field(default_factory=dict)  # of each method
     folds: pd.DataFrame = field(default_factory=NO_FOLDS.copy)  # ``true`` and ``answered``
     power: float = 1.0  # makes shares of classes probabilities
-    said: pd.DataFrame | None = (
-        None  # probabilities of classes as they were stated, by row of the table
-    )
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """Probabilities of classes by one fit, at labels that it did not see and at unlabelled rows."""
+
+    held: Array  # (c, n_classes)
+    unlabelled: Array  # (m, n_classes)
+    labels: AnyArray  # (l,) numbers of the classes of all labels
+    held_labels: AnyArray  # (c,) of those that were held out
+    classes: AnyArray  # (n_classes,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +152,7 @@ class Diagnosis:
             one: folds.assign(answered=own) for one, own in answered.items() if one != "blend"
         }
         scores = {one: score(task, self._weighed(own)) for one, own in members.items()}
-        return HiddenLabels(scores, self._weighed(folds), power, said)
+        return HiddenLabels(scores, self._weighed(folds), power)
 
     def _power(self, folds: pd.DataFrame, said: pd.DataFrame) -> float:
         """Return the power that makes the probabilities of classes fit labels that were hidden."""
@@ -171,7 +182,7 @@ class Diagnosis:
         """Which labels tell how good the answers are, in a few words; "" if all do alike."""
         if self.told is not None or len(np.unique(self._weights)) < 2:
             return ""
-        if not self._drawn:
+        if not self.drawn:
             return "weighted for the unlabelled rows"
         n = self.fit.model.guarantee_.n_empty
         without = (
@@ -180,7 +191,7 @@ class Diagnosis:
         return f"of rows drawn at random{without if n else ''}"
 
     @property
-    def _drawn(self) -> bool:
+    def drawn(self) -> bool:
         """Whether rows were drawn at random to be labelled."""
         return isinstance(getattr(self.fit.model, "labels", None), Drawn)
 
@@ -192,7 +203,7 @@ class Diagnosis:
         if not self.measured_at or worth >= FEWEST_MEASURED:
             return ""
         few = f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal weight"
-        if self._drawn:
+        if self.drawn:
             few = f"{counted(int(weights.sum()), 'label is', 'labels are')} of rows drawn at random"
         enough = f"it takes {FEWEST_MEASURED} to say how good the answers are"
         return f"{few}, and {enough}: other labels were chosen, and measure nothing."
@@ -228,37 +239,133 @@ class Diagnosis:
         return self._try("Whether labels were chosen by class", self._compare_shares, [])
 
     def _compare_shares(self) -> list[str]:
-        stated, design = self.fit.answer.probabilities, getattr(self.fit.model, "labels", None)
+        design = getattr(self.fit.model, "labels", None)
         other = design is not None and not isinstance(design, Chance | Estimated)
         chosen = self.told is not None or self.fit.shares is not None or other
-        if (
-            self.fit.target.task == "regression"
-            or chosen
-            or stated is None
-            or self._quality.said is None
-        ):
+        if self.fit.target.task == "regression" or chosen:
             return []
-        known = self._quality.said.dropna()
-        names = known.columns.to_numpy()
-        codes = class_codes(self.fit.target.labels[known.index], names)
-        stated = stated[np.isfinite(stated).all(axis=1)]
-        if (
-            stated.shape[1] != len(names)
-            or len(stated) < len(names)
-            or len(codes) < FEWEST_COMPARED
-        ):
+        predicted = self._predicted_at_held_out()
+        if predicted is None:
             return []
-        found, p_value = compare_shares(
-            stated, (known.to_numpy(), codes), self.options.random_state
+        compared = compare_shares(
+            predicted.held,
+            predicted.unlabelled,
+            predicted.labels,
+            predicted.held_labels,
+            self.options.random_state,
+            level=NOTICED,
         )
-        if p_value > NOTICED:
+        if compared is None or not compared.apart:
             return []
-        k = int(np.argmax(np.abs(found.shares - found.labels)))
-        most = f"{100 * found.labels[k]:.0f} % of the labels are {quoted(str(names[k]))}"
-        seem = f"among the unlabelled rows about {100 * found.shares[k]:.0f} % seem to be"
+        which = f"of one of {len(compared.classes)} rare classes"
+        if len(compared.classes) == 1:
+            which = quoted(str(predicted.classes[compared.classes[0]]))
         return [
-            f"{most}; {seem}. If labels were gathered by class, say so with {option('labels_by_class')}."
+            f"{100 * compared.of_labels:.0f} % of the labels are {which}; among the unlabelled rows "
+            f"about {100 * compared.share:.0f} % seem to be ({100 * compared.lower:.0f} to "
+            f"{100 * compared.upper:.0f} %, estimated): an alarm, which chance alone raises in fewer "
+            f"than 1 of {FALSE_ALARMS} tables. If labels were gathered by class, say so with "
+            f"{option('labels_by_class')}."
         ]
+
+    def _predicted_at_held_out(self) -> HeldOutPredictions | None:
+        """Return what one fit says of labels that it did not see, and of the unlabelled rows."""
+        fit = self.fit
+        if fit.target.n_labels < FEWEST_COMPARED or not len(fit.answer):
+            return None
+        if isinstance(fit.model, ConformalTransducer):
+            table = fit.model.calibrated.table
+            held, unlabelled = table.calibration, table.unlabelled
+            problem, held_out = fit.model.calibrated.problem, fit.model.calibrated.held_out
+        else:
+            problem = read_problem(fit.X, fit.target.labels, task=fit.target.task)
+            method = _quick(fit.values_model, fit.target, fit.seconds)
+            if method is None:
+                return None
+            random = np.random.default_rng(self.options.random_state)
+            order = random.permutation(len(problem.labels))
+            held_out = np.isin(np.arange(len(order)), order[: len(order) // 2])
+            rows = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
+            with warnings.catch_warnings(action="ignore"):
+                reply = ask(method, problem, np.flatnonzero(~held_out), rows)
+            n_held = int(held_out.sum())
+            held = reply.at(np.arange(n_held))
+            unlabelled = reply.at(np.arange(n_held, len(rows)))
+        if held.probabilities is None or unlabelled.probabilities is None:
+            return None
+        if problem.classes is None:
+            return None
+        return HeldOutPredictions(
+            held.probabilities[held.given],
+            unlabelled.probabilities[unlabelled.given],
+            problem.codes,
+            problem.codes[held_out][held.given],
+            problem.classes,
+        )
+
+    @cached_property
+    def class_coverage(self) -> pd.DataFrame | None:
+        """How often sets hold each class where it is the true one, estimated; None of numbers."""
+        answer = self.fit.answer
+        chosen = self.told is not None or answer.label_sets is None or answer.classes is None
+        if self.fit.target.task == "regression" or chosen or not len(answer):
+            return None
+        return self._try("How often sets hold each class", self._cover_classes, None)
+
+    def _cover_classes(self) -> pd.DataFrame:
+        fit, answer = self.fit, self.fit.answer
+        assert answer.classes is not None
+        assert answer.label_sets is not None
+        if isinstance(fit.model, ConformalTransducer):
+            table = fit.model.calibrated.table
+            judged, covered = table.covered_by_class(float(self.options.confidence))
+            known = table.classes
+        else:
+            judged, covered = _cover_by_machine(fit, self.options.random_state)
+            known = fit.model.classes_
+        assert known is not None
+        n_labels = np.bincount(
+            class_codes(fit.target.known, answer.classes), minlength=len(answer.classes)
+        )
+        at = class_codes(answer.classes, np.asarray(known))
+        columns = {
+            "labels": n_labels,
+            "in_sets": answer.label_sets.sum(axis=0),
+            "judged": np.where(at >= 0, judged[at], 0),
+            "covered": np.where(at >= 0, covered[at], 0),
+        }
+        return pd.DataFrame(columns, index=pd.Index(answer.classes, name="class"))
+
+    @property
+    def rare_classes(self) -> list[str]:
+        """A note on the class that its sets hold least, where they hold it far less often than the level."""
+        coverage = self.class_coverage
+        if coverage is None or (self.fit.shares is not None and not self.fit.shares.given):
+            return []
+        design = getattr(self.fit.model, "labels", None)
+        level = float(self.options.confidence)
+        if self.options.by_class or self.fit.model.guarantee_.within == "class":
+            return []
+        missed = [
+            (line["covered"] / max(line["judged"], 1), name)
+            for name, line in coverage.to_dict("index").items()
+            if _is_missed(line, coverage, len(self.fit.answer), level)
+        ]
+        if not missed:
+            return []
+        _, name = min(missed, key=lambda pair: pair[0])
+        line = coverage.loc[name]
+        note = (
+            f"{str(name)!r} is {rough_share(line['labels'], coverage['labels'].sum())} of the labels and in "
+            f"the sets of {line['in_sets']:,} of {counted(len(self.fit.answer), 'row')}. The guarantee is "
+            f"over all rows; of the rows that are {str(name)!r} an estimated "
+            f"{rough_share(line['covered'], line['judged'])} are in their sets ({line['covered']:,} of "
+            f"{counted(int(line['judged']), 'label')} that were hidden)."
+        )
+        if design is not None and (design.within is not None or design.together is not None):
+            return [note]
+        by_class = option("label_conditional", True)
+        return [f"{note} {by_class} makes the guarantee hold within every class."]
 
     @cached_property
     def chance(self) -> RightChance:
@@ -270,7 +377,8 @@ class Diagnosis:
         ):  # what is stated is calibrated, and for the right shares, already
             return RightChance(self.fit.target.n_labels)
         n_labels = int((self._weights > 0.0).sum())
-        if self.unmeasured:
+        alone = not self.drawn and share_alone(self.fit.compared) >= ALONE
+        if self.unmeasured or alone:  # of rows like these no label tells anything
             return RightChance(n_labels, silent=True)
         return RightChance.of(self.out_of_fold, n_labels, self._quality.power)
 
@@ -316,6 +424,54 @@ class Diagnosis:
             if note not in self.notes:
                 self.notes.append(note)
             return otherwise
+
+
+FEWEST_SEEN = 3  # labels of a class below which nothing is said of in how many sets it is
+FEWEST_MISSED = 5  # rows or hidden labels below which nothing is said of how often they are covered
+
+
+def _is_missed(line: dict[Any, Any], coverage: pd.DataFrame, n_rows: int, level: float) -> bool:
+    """Return whether sets hold a class far less often, where it is the true one, than they are to hold the truth."""
+    # Sets hold a class at no fewer rows than those of it that are covered: its share of the rows times its coverage.
+    share = line["labels"] / coverage["labels"].sum()
+    enough = line["labels"] >= FEWEST_SEEN and share * n_rows >= FEWEST_MISSED
+    in_hardly_any = enough and line["in_sets"] < 0.5 * share * n_rows
+    judged = line["judged"]
+    # So few covered, or fewer, have a probability of 5 % at most if the class is covered at the level.
+    often_missed = judged >= FEWEST_MISSED and binom.cdf(line["covered"], judged, level) <= 0.05
+    return bool(in_hardly_any or often_missed)
+
+
+def rough_share(part: Any, whole: Any) -> str:
+    """Return a share as a percentage without decimals."""
+    return f"{100 * part / max(whole, 1):.0f} %"
+
+
+def _cover_by_machine(fit: TableFit, seed: int) -> tuple[AnyArray, AnyArray]:
+    """Return how many labels each class has, and how many of them the machine's sets hold while they are hidden."""
+    labelled = np.flatnonzero(~fit.target.missing)
+    X, labels = fit.features.matrix[labelled], fit.target.labels[labelled]
+    classes = np.asarray(fit.model.classes_)
+    codes = class_codes(labels, classes)
+    fold = np.random.default_rng(seed).permutation(len(labels)) % FOLDS
+    covered = np.zeros(len(labels), dtype=bool)
+    for number in range(FOLDS):
+        hidden = np.flatnonzero(fold == number)
+        shown = labels.copy()
+        shown[hidden] = None
+        if len(set(labels[fold != number].tolist())) < 2 or not len(hidden):
+            continue
+        with warnings.catch_warnings(action="ignore"):
+            answer = clone(fit.model).fit(X, shown).answer_
+        own = class_codes(labels[hidden], answer.classes)
+        held = answer.label_sets[np.arange(len(hidden)), np.maximum(own, 0)]
+        unseen = np.zeros(len(hidden), dtype=bool) if answer.unseen is None else answer.unseen
+        covered[hidden] = np.where(own >= 0, held, unseen)
+    n_classes = len(classes)
+    return (
+        np.bincount(codes, minlength=n_classes),
+        np.bincount(codes[covered], minlength=n_classes),
+    )
 
 
 def _answered(hidden: pd.Series | pd.DataFrame) -> AnyArray:
@@ -419,7 +575,9 @@ class NextLabels:
             if self.about == "intervals":
                 what = f"intervals would {'hardly be' if share == '0 %' else f'be {much}'} narrower"
             said.append(f"With twice the labels {what}, going by fits to fewer of them.")
-        chance = "Rows picked like this are not chosen by chance: for a guarantee, draw rows at random too."
+        chance = (
+            "Rows picked like this are no random sample: for a guarantee, draw rows at random too."
+        )
         return " ".join([*said, chance] if self.rows else said)
 
 

@@ -44,6 +44,9 @@ from transduce.tables.features import Features, vectorize
 from transduce.tables.numbers import without
 
 BATCH = 50_000
+EACH_BY_ITSELF = (
+    "What is guaranteed holds for each filled column by itself, not for all of them together."
+)
 
 
 @overload
@@ -106,9 +109,8 @@ def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResult
             said = (
                 f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
             )
-            results[name] = replace(
-                result, fit=replace(result.fit, notes=[*result.fit.notes, said])
-            )
+            notes = [*result.fit.notes, said, EACH_BY_ITSELF]
+            results[name] = replace(result, fit=replace(result.fit, notes=notes))
     return FillResults(results, options)
 
 

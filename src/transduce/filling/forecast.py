@@ -25,6 +25,7 @@ from transduce.conformal.forecast import (
 from transduce.core.guarantee import (
     BY_CLASS,
     CHANCE,
+    NOT_FOR_LATER,
     SEEN,
     CountBound,
     Guarantee,
@@ -179,8 +180,10 @@ def machine_guarantee(problem: Problem, options: Options, design: Design) -> Gua
 
 
 def as_interval(guarantee: Guarantee) -> Guarantee:
-    """Return the guarantee of a region as that of the interval that holds it."""
-    return replace(guarantee, about="interval") if guarantee.about == "region" else guarantee
+    """Return the guarantee of a region as that of the interval that holds it, without what is about later rows."""
+    reasons = tuple(one for one in guarantee.reasons if one != NOT_FOR_LATER)
+    about = "interval" if guarantee.about == "region" else guarantee.about
+    return replace(guarantee, about=about, reasons=reasons)
 
 
 def chosen_by_class(guarantee: Guarantee) -> Guarantee:

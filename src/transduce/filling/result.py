@@ -45,7 +45,13 @@ from transduce.filling.sources import FrameSource, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import Target, check_names, draw_rows, new_columns
+from transduce.tables.columns import (
+    Target,
+    check_names,
+    draw_rows,
+    new_columns,
+    notes_on_numbers,
+)
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
@@ -570,13 +576,7 @@ class FillResult:
             weighed = "How good the answers are is counted by these shares."
             notes.insert(0, f"{self.class_shares} {weighed}")
         if self.fitted is not None:
-            n_rows = len(self.shown) if self.totals is None else self.totals["rows"]
-            notes.append(
-                f"The fit saw {len(self.fit.frame):,} of the {n_rows:,} rows, drawn at random; all others are answered "
-                f"one by one, and {len(self.fitted.outside.table.labels):,} labels that the fit did not see calibrate "
-                "their answers. The comparison of labelled and unlabelled rows, the weights of methods and columns, "
-                "and the map are those of the sample."
-            )
+            notes.append(self._about_sample(self.fitted))
         if self.options.reject is not None:
             count = int(np.sum(self.answer.status == "rejected"))
             some = f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values "
@@ -586,7 +586,40 @@ class FillResult:
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
-        return [*notes, *self.diagnosis.by_class, *self.diagnosis.notes]
+        notes += [*self._notes_on_values, *self.diagnosis.by_class, *self.diagnosis.rare_classes]
+        return [*notes, *self.diagnosis.notes]
+
+    def _about_sample(self, fitted: FittedFill) -> str:
+        """Return which rows the fit saw, and what became of each label."""
+        n_rows = len(self.shown) if self.totals is None else self.totals["rows"]
+        n_seen, n_kept = self.fit.target.n_labels, len(fitted.outside.table.labels)
+        n_calibration = self.fit.model.guarantee_.n_calibration
+        within = ""
+        if n_calibration:
+            within = f", {n_calibration:,} of which calibrate the predictions at its rows"
+        return (
+            f"The fit saw {len(self.fit.frame):,} of the {n_rows:,} rows, drawn at random, with "
+            f"{n_seen:,} of the {n_seen + n_kept:,} labels{within}; all other rows are answered one by "
+            f"one, and the other {n_kept:,} labels calibrate their answers. The comparison of labelled "
+            "and unlabelled rows, the weights of methods and columns, and the map are those of the "
+            "sample."
+        )
+
+    @property
+    def _notes_on_values(self) -> list[str]:
+        """Notes on values, or ends of intervals, that are impossible or look like a mistake."""
+        if self.task != "regression" or self.told is not None or self.answer.regions is None:
+            return []
+        return notes_on_numbers(self.answer, self.labels, self.options.limits)
+
+    @property
+    def class_coverage(self) -> pd.DataFrame | None:
+        """How often sets hold each class where it is the true one, estimated; None of numbers.
+
+        One line a class: number of ``labels``, at how many rows it is ``in_sets``, and how many of its labels that were
+        hidden (``judged``) are in their sets (``covered``).
+        """
+        return self.diagnosis.class_coverage
 
     def compute_all(self) -> None:
         """Compute whatever else there is to know now, where progress is shown."""

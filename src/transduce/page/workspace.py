@@ -49,7 +49,7 @@ BOXES = {
     "number": f"“Read it as a number” {_CLICK}",
     "id": f"“It names the rows” {_CLICK}",
     "sheet": "the box “sheet”",
-    "confidence": f"“Each range is to hold the truth with probability” {_SECOND}",
+    "confidence": f"“Each range, or set of classes, is to hold the truth with probability” {_SECOND}",
     "minimum": f"“No value is below” {_SECOND}",
     "maximum": f"“or above” {_SECOND}",
     "random_labels": f"“Some on purpose, some by a draw” {_SECOND}",

@@ -25,10 +25,11 @@ from transduce.report.plain import (
     plain,
     rough_percent,
 )
-from transduce.tables.columns import narrowness, widths_between
+from transduce.tables.columns import answered_probability, narrowness, widths_between
 from transduce.tables.numbers import Moments
 
 if TYPE_CHECKING:
+    from transduce.conformal import Exchangeability
     from transduce.filling.result import FillResult
 
 MOST_CONTEXT = 3  # columns of the table shown beside an answer
@@ -45,8 +46,9 @@ def least_certain_first(answer: Answer) -> AnyArray:
         widths = widths.astype(np.float32)  # equal ones stay equal, whatever was rounded
         keys += [-widths] if answer.standard_errors is None else [-widths, -answer.standard_errors]
     else:
-        surest = None if answer.probabilities is None else answer.probabilities.max(axis=1)
-        keys += [key for key in (answer.confidence, answer.credibility, surest) if key is not None]
+        # What is shown beside an answer comes first: its probability, where there is one.
+        surest = answered_probability(answer)
+        keys += [key for key in (surest, answer.confidence, answer.credibility) if key is not None]
     return np.lexsort([np.nan_to_num(key.astype(float)) for key in reversed(keys)])
 
 
@@ -259,23 +261,34 @@ def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
         tallies.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
     ordered = sorted(tallies.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
     by_class = [{"name": name, **tally} for name, tally in ordered]
+    unknown: dict[str, Any] = {"n_one": None, "n_several": None, "right_if_one": None}
     if not known:
-        return FilledValues([], "", {"n_one": None, "n_several": None, "by_class": by_class})
+        return FilledValues([], "", unknown | {"by_class": by_class})
     n_one, n_several, little = sizes.count(1), len(sizes) - sizes.count(1), ""
     where = counted(n_one, "row") + (f", several at {n_several:,}" if n_several else "")
     if n_one < BARELY * len(rows):
         few = f"only {counted(n_one, 'set rules', 'sets rule')}" if n_one else "no set rules"
         little = f" But {few} out all classes except one: they say little."
-    said = [f"At {percent(confidence)} only one class is possible at {where}."]
-    return FilledValues(
-        said, little, {"n_one": n_one, "n_several": n_several, "by_class": by_class}
-    )
+    said = [f"At {percent(confidence)} the set holds one class at {where}."]
+    chances = [row.get("probability") for row, size in zip(rows, sizes, strict=True) if size == 1]
+    known_chances = [chance for chance in chances if chance is not None]
+    right = float(np.mean(known_chances)) if known_chances else None
+    # Sets with all classes never miss, so that misses crowd into those with one class.
+    if n_one and right is not None:
+        said.append(f"Where it holds one, about {rough_percent(right)} are right (estimated).")
+    elif n_one:
+        said.append(f"That does not mean that {percent(confidence)} of those are right.")
+    counts: dict[str, Any] = {"n_one": n_one, "n_several": n_several, "right_if_one": right}
+    return FilledValues(said, little, counts | {"by_class": by_class})
 
 
 MOST_POINTS = 1000  # in a plot
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
 OTHERS = "other classes"
 NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
+CLEARLY_BETTER = 0.7  # errors up to this share of the simplest method's earn a tick
+FEWEST_TICKED = 20  # known values that were hidden, below which none is earned
+ALONE = 0.25  # share of the unlabelled rows without labelled ones like them: how good is not known
 FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many of them
 FAR, APART = 25.0, 3.0  # a slip's error: times the median one, and times that of the next label
 
@@ -287,6 +300,38 @@ def _judged(error: float, simplest: float) -> str:
     return "That is hardly better." if error < simplest else "That is no better."
 
 
+def _is_clear(error: float, simplest: float, n_hidden: int) -> bool:
+    """Return whether errors at enough hidden labels are clearly smaller than the simplest method's."""
+    return n_hidden >= FEWEST_TICKED and error <= CLEARLY_BETTER * simplest
+
+
+def why_not_known(filled: FillResult) -> str:
+    """Return why hidden labels do not tell how good the predictions are, in a sentence; "" if they do."""
+    if filled.told is not None or filled.diagnosis.drawn:
+        return ""  # rows drawn at random tell
+    alone = share_alone(filled.exchangeability)
+    if alone >= ALONE:
+        return (
+            f"Rows with and without a value hardly overlap: {rough_percent(alone)} of those to be "
+            "filled are unlike nearly all rows with a known value, which say nothing of them."
+        )
+    if filled.guarantee.kind == "none":
+        return (
+            "Nothing is guaranteed of the rows to be filled, and how good they are cannot be told."
+        )
+    return ""
+
+
+def share_alone(test: Exchangeability | None) -> float:
+    """Return the share of the unlabelled rows that look less like a labelled one than 99 % of those do."""
+    if test is None or not test.shifted or test.overlap is None:
+        return 0.0
+    labelled, unlabelled = test.overlap
+    if not len(labelled) or not len(unlabelled):
+        return 0.0
+    return float(np.mean(unlabelled > np.quantile(labelled, 0.99)))
+
+
 @dataclass(frozen=True)
 class Quality:
     """How good answers at hidden labels were, in words and in numbers."""
@@ -295,6 +340,7 @@ class Quality:
     small: str  # what the simplest method would do
     judged: str  # that they are hardly better, or no better; "" if they are
     numbers: dict[str, Any]  # as a summary has them
+    clear: bool = False  # whether they are clearly better, at enough labels to say so
     explained: str = ""  # the share of the variance, as the end of a sentence
     slips: str = ""  # labels that are perhaps wrong, in a sentence
 
@@ -324,6 +370,7 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
         large=f"off by {shown(error)} on average",
         small=f"always answering the mean would be off by {shown(simplest)}",
         judged=_judged(error, simplest),
+        clear=_is_clear(error, simplest, len(pairs)),
         explained=f"; the answers explain {explained} % of the variance"
         if float(explained) > 0.0
         else "",
@@ -382,6 +429,7 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
         large=f"{rough_percent(right)} right",
         small=f"always answering “{commonest}” would be right for {rough_percent(most)}",
         judged=_judged(1.0 - right, 1.0 - most),
+        clear=_is_clear(1.0 - right, 1.0 - most, len(pairs)),
         numbers={
             "n": len(pairs),
             "accuracy": right,

@@ -18,16 +18,25 @@ import pandas as pd
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError
-from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, CountBound, Guarantee
-from transduce.core.words import counted, percent, quoted
+from transduce.core.guarantee import (
+    CHANCE,
+    DRAWN,
+    ESTIMATE,
+    FALSE_ALARMS,
+    CountBound,
+    Guarantee,
+)
+from transduce.core.words import counted, option, percent, quoted
 from transduce.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
 from transduce.report.rows import (
+    FEWEST_TICKED,
     FilledValues,
     Quality,
     context_columns,
     quality_of,
     row_records,
     values_of,
+    why_not_known,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ GUARANTEED = (  # as `Guarantee` has it
         "factor",
     ),
     *("n_calibration", "n_unbounded", "n_groups", "n_other", "of_rows", "n_empty", "remedy"),
+    "reachable",
 )
 MOST_MAPPED = 1200  # rows of the map that are drawn
 N_BINS = 24  # of the overlap of labelled and unlabelled rows
@@ -105,6 +115,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "guarantee": _guarantee(filled.guarantee) | {"column": column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
         "class_shares": _class_shares(filled),
+        "class_coverage": _class_coverage(filled),
         "quality": None if facts.quality is None else facts.quality.numbers,
         "members": _members(filled.members),
         "relevance": _relevance(filled),
@@ -116,7 +127,8 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "versions": dict(versions()),
         "question": question(facts),
         "reply": reply(facts),
-        "quality_sentence": None if facts.quality is None else _quality_sentence(facts.quality),
+        "quality_known": facts.quality is not None and not why_not_known(filled),
+        "quality_sentence": None if facts.quality is None else _quality_sentence(facts),
         "caveats": caveats(facts),
         "next": "" if filled.advice is None else clean(str(filled.advice)),
         "cards": plain(cards(facts)),
@@ -203,6 +215,7 @@ def _exchangeability(test: Exchangeability | None) -> dict[str, Any] | None:
     ]
     return {
         "verdict": clean(str(test.verdict)),
+        "power": clean(test.verdict.power),
         "tested": test.verdict.p_value is not None,
         "p_value": finite(test.p_value),
         "area_under_curve": finite(test.auc),
@@ -309,6 +322,16 @@ def _class_shares(filled: FillResult) -> dict[str, Any] | None:
     return {"given": shares.given, "confidence": shares.confidence, "classes": classes}
 
 
+def _class_coverage(filled: FillResult) -> list[dict[str, Any]] | None:
+    """Return how often sets hold each class where it is the true one, estimated, the rarest first; None of numbers."""
+    if filled.class_coverage is None:
+        return None
+    rarest_first = filled.class_coverage.sort_values("labels", kind="stable").reset_index()
+    return [
+        {**plain(line), "class": name_of(line["class"])} for line in rarest_first.to_dict("records")
+    ]
+
+
 def _overlap(scores: Any) -> dict[str, Any] | None:
     """Return the shares of labelled and unlabelled rows in bins of their scores."""
     if scores is None or min(len(part) for part in scores) == 0:
@@ -336,6 +359,11 @@ _LOST = {  # of one row, of several, and how it goes on
         "have no answer,",
         "because nothing connects {} with a known value",
     ),
+}
+NO_DATA = {  # used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %
+    "regression": "Filled values vary less than true ones: do not average, count or regress on them as if they were "
+    "measured.",
+    "classification": "Filled classes are predictions: do not count or regress on them as if they were observed.",
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
@@ -410,7 +438,7 @@ def reply(facts: Facts) -> list[str]:
     if facts.shifted and facts.filled.guarantee.kind != "exact":
         kind = facts.filled.guarantee.kind
         left = "nothing is guaranteed" if kind == "none" else f"the guarantee is {kind}"
-        first += f" Rows with and without a value differ, and {left}."
+        first += f" A test found that rows with and without a value differ: {left}."
     return [first, *facts.answers.sentences]
 
 
@@ -427,8 +455,13 @@ def column_guarantee(facts: Facts) -> str:
     return f"How many {what} in total is not guaranteed{most if exact else ''}."
 
 
-def _quality_sentence(quality: Quality) -> str:
-    """Return how good the answers were."""
+def _quality_sentence(facts: Facts) -> str:
+    """Return how good the answers were, or that this is not known."""
+    quality = facts.quality
+    assert quality is not None
+    unknown = why_not_known(facts.filled)
+    if unknown:
+        return f"How good the answers are cannot be known. {unknown}"
     hidden = counted(quality.numbers["n"], "known value was", "known values were")
     return f"{hidden} hidden in turn and answered: {quality.large}; {quality.small}."
 
@@ -441,8 +474,9 @@ def caveats(facts: Facts) -> list[str]:
     said = [facts.quality.slips] if facts.quality is not None and facts.quality.slips else []
     if facts.shifted and filled.guarantee.kind != "exact":
         said.append(
-            "The rows without a value differ from those with one. Values may have been gathered on purpose rather than "
-            "by chance; then intervals and sets contain the truth less often than stated, or more often."
+            "A test raised an alarm: rows with and without a value differ. Chance alone raises it in "
+            f"1 of {FALSE_ALARMS} tables. If values were gathered on purpose, intervals and sets "
+            "contain the truth less often than stated, or more often."
         )
     elif filled.class_shares is not None:
         said.append(
@@ -454,14 +488,15 @@ def caveats(facts: Facts) -> list[str]:
         if CHANCE not in filled.guarantee.assumptions:
             seen = "Nothing in the table can prove this."
         said.append(
-            f"The guarantee assumes that {' and that '.join(filled.guarantee.assumptions)}. {seen}"
+            f"The guarantee assumes that {' and that '.join(filled.guarantee.conditions)}. {seen}"
         )
     if filled.guarantee.kind != "none":
         said += [
-            "The guarantee is about rows picked at random, not about one particular row or kind of row: some kinds of "
-            "row may be outside more often than others.",
+            "The guarantee is about rows picked at random, not about one particular row or kind of row: uncertain "
+            f"rows, and some kinds of row, may be outside more often than others.{_rarest_class(facts)}",
             filled.guarantee.caution,
         ]
+    said.append(NO_DATA[filled.task])
     if n_unbounded := facts.answers.numbers.get("n_unbounded"):
         unbounded = f"of {unlabelled:,} {'is' if n_unbounded == 1 else 'are'} unbounded"
         few = f"there are too few known values to say more at {percent(filled.confidence)}, or no answer"
@@ -476,6 +511,20 @@ def caveats(facts: Facts) -> list[str]:
     if filled.relevance is not None:
         said.append("Relevance says what the answers were made from, not what causes the values.")
     return said
+
+
+def _rarest_class(facts: Facts) -> str:
+    """Return how often sets hold the rarest class where it is the true one, estimated, in a sentence; "" if unknown."""
+    coverage = _class_coverage(facts.filled) or []
+    judged = [line for line in coverage if line["judged"]]
+    if not judged:
+        return ""
+    rarest = judged[0]
+    share = rough_percent(rarest["covered"] / rarest["judged"])
+    return (
+        f" Of the rarest class, “{rarest['class']}”, an estimated {share} are in their sets "
+        f"({rarest['covered']:,} of {counted(rarest['judged'], 'known value')} that were hidden)."
+    )
 
 
 def again(facts: Facts) -> str:
@@ -495,14 +544,14 @@ def who_was_labelled(facts: Facts) -> list[str]:
         said.append(
             "Rows drawn at random calibrate; it does not matter how the other labels were chosen."
         )
-    elif CHANCE in guarantee.assumptions:
-        said.append(f"It was taken for granted that {CHANCE}.")
     elif guarantee.assumptions:
-        said.append(f"It was taken for granted that {' and that '.join(guarantee.assumptions)}.")
+        said.append(f"It was taken for granted that {' and that '.join(guarantee.conditions)}.")
     if guarantee.effective is not None:
-        labels = f"The {counted(guarantee.n_calibration, 'calibration label')} are weighted by how much they stand for"
-        worth = f"are worth {number(guarantee.effective, 0)} of equal weight"
-        said.append(f"{labels} the unlabelled rows, and {worth}.")
+        labels = counted(guarantee.n_calibration, "calibration label")
+        said.append(
+            f"The {labels} are weighted by how much they stand for the unlabelled rows, and are "
+            f"worth as much as {number(guarantee.effective, 0)} of equal weight."
+        )
     if guarantee.drift is not None:
         said.append(str(guarantee.drift))
     if guarantee.remedy:
@@ -561,7 +610,12 @@ def to_do(facts: Facts) -> str:
         return filled.told.to_do
     draw = "rows drawn at random, which `transduce draw` picks"
     if guarantee.kind == "none":
-        return f"Take the values as suggestions until more rows have labels: label {draw}, and fill again."
+        suggestions = "Take the values as suggestions until more rows have labels"
+        lower = ""
+        if guarantee.reachable is not None:
+            level = option("confidence", guarantee.reachable)
+            lower = f" Or ask for {percent(guarantee.reachable)} with {level}, which these labels support."
+        return f"{suggestions}: label {draw}, and fill again.{lower}"
     if guarantee.in_doubt:
         then = "then the other labels may be chosen at will"
         return f"Label {draw}, and fill again with --random-labels: {then}."
@@ -571,25 +625,42 @@ def to_do(facts: Facts) -> str:
     first = f"Look at the rows whose status is {' or '.join(look)}" if look else ""
     if facts.answers.little:
         first = "Label more rows: so far the answers are too unsure to tell much"
+        if not facts.numbers:
+            every = option("probabilities", True)
+            first += f" ({every} gives the probability of every class, where sets hold nearly all)"
     elif not look:
         what = "interval" if facts.numbers else "set"
-        first = f"Use each answer with its {what}, and look at the least certain rows"
+        first = f"Use each answer with its {what}, not as if it were measured, and look at the least certain rows"
     more = "To be surer, label the rows named under “What to label next”."
     return f"{first}. {more}" if filled.advice is not None and filled.advice.rows else f"{first}."
 
 
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
-    plain = facts.numbers and not facts.filled.labels.spelling.unit
-    unit = f", in the unit of “{name_of(facts.filled.target)}”" if plain else ""
-    hidden = ", ".join(
-        filter(None, ["At known values that were hidden", facts.filled.diagnosis.measured_at])
-    )
-    large, small = quality.large, f"{hidden}{unit}; {quality.small}."
+    """Return the card on how good the predictions are: a tick only where hidden values show that, and tell."""
+    large, small = quality.large, f"{_measured(facts)}; {quality.small}."
+    unknown = why_not_known(facts.filled)
+    if unknown:
+        return "cannot be known", unknown, "bad"
     if quality.judged:
         return large, f"{small} {quality.judged}", "bad"
-    if facts.filled.guarantee.in_doubt:
+    guarantee = facts.filled.guarantee
+    if guarantee.in_doubt or (facts.shifted and guarantee.kind != "exact"):
         return large, f"{small} The rows to be filled differ from those.", "fair"
+    if guarantee.kind == "none":
+        return large, small, "fair"
+    if quality.numbers["n"] < FEWEST_TICKED:
+        return large, f"{small} So few known values tell little.", "fair"
+    if not quality.clear:
+        return large, f"{small} That is better, but not by much.", "fair"
     return large, small, "good"
+
+
+def _measured(facts: Facts) -> str:
+    """Return where it was measured how good the predictions are, and in which unit, as the start of a sentence."""
+    hidden = ["At known values that were hidden", facts.filled.diagnosis.measured_at]
+    if facts.numbers and not facts.filled.labels.spelling.unit:
+        hidden.append(f"in the unit of “{name_of(facts.filled.target)}”")
+    return ", ".join(filter(None, hidden))
 
 
 def _what_holds(facts: Facts) -> tuple[str, str, str]:
@@ -610,14 +681,15 @@ def _what_holds(facts: Facts) -> tuple[str, str, str]:
             else ""
         )
     if bound is not None:
+        exact = "were it exact, " if guarantee.hedged else ""
         sure = f"with {percent(bound.certainty)} certainty"
-        small += f"; at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
+        small += f"; {exact}at most {bound.at_most:,} of {bound.of:,} do not, {sure}"
     small += f".{facts.answers.little}"
     small += (
         " Intervals that reach a limit of the labels are open there." if guarantee.limits else ""
     )
     if guarantee.in_doubt:
-        return "in doubt", f"If chance had chosen the labels: {large} {small}", "bad"
+        return "in doubt", f"If rows had been labelled at random: {large} {small}", "bad"
     return (
         large,
         small,
@@ -633,21 +705,25 @@ def _trusted(facts: Facts) -> tuple[str, str, str]:
     )
     if guarantee.kind == "none":
         return "no guarantee", "Take the values as suggestions.", "bad"
+    alarm = f"an alarm, which chance alone raises in 1 of {FALSE_ALARMS} tables"
     if guarantee.in_doubt:
-        return "guarantee: in doubt", f"{differ}: more than chance chose which are known.", "bad"
+        return "guarantee: in doubt", f"{differ}: {alarm}.", "bad"
     if guarantee.kind == "approximate":
         small = "It holds nearly, or under an assumption in doubt."
         if ESTIMATE in guarantee.assumptions:
             small = "What decided which values are known can only be estimated."
         if facts.shifted:
-            small = f"{differ}; an estimate of how corrects for that."
+            small = f"{differ}: {alarm}. An estimate of how corrects for that."
         return "guarantee: approximate", small, "fair"
-    small = guarantee.condition or "it holds for any distribution"
-    if CHANCE in guarantee.assumptions and guarantee.factor <= 1.0:
-        seen = "no test could check that"
-        if test is not None and test.verdict.p_value is not None:
-            seen = (
-                f"a test found {'weak signs' if test.verdict.suspected else 'nothing'} against that"
-            )
-        small = f"if {CHANCE}; {seen}"
-    return "guarantee: exact", f"{small[0].upper()}{small[1:]}.", "good"
+    conditions = " and if ".join(guarantee.conditions)
+    if not conditions:
+        return "guarantee: exact", "It holds for any distribution.", "good"
+    if CHANCE not in guarantee.assumptions or guarantee.factor > 1.0:
+        return "guarantee: exact", f"If {conditions}.", "good"
+    if test is not None and test.verdict.suspected:
+        weak = "a test found signs against that, too weak to be sure"
+        return "guarantee: exact", f"If {conditions}; {weak}.", "fair"
+    seen = "no test could check that"
+    if test is not None and test.verdict.p_value is not None:
+        seen = "a test found nothing against that"
+    return "guarantee: exact", f"If {conditions}; {seen}.", "good"

@@ -739,6 +739,66 @@ def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
     )
 
 
+def notes_on_numbers(
+    answer: Answer, target: Target, limits: tuple[float, float] = (-np.inf, np.inf)
+) -> list[str]:
+    """Return notes on numbers that labels suggest to be impossible, and on values at an end of their interval.
+
+    `limits` are the least and the greatest possible value as far as they were named.
+    """
+    if answer.regions is None or target.spelling.moments is not None or not len(answer):
+        return []
+    given = answer.status != "unreached"
+    values = answer.values.astype(float)[given]
+    ends = answer.regions.hull()[given]
+    labels = target.known.astype(float)
+    notes = []
+    if not np.isfinite(limits[0]) and labels.min() >= 0.0:
+        beyond = (
+            int(np.sum(values < 0.0)),
+            int(np.sum(np.isfinite(ends[:, 0]) & (ends[:, 0] < 0.0))),
+        )
+        notes += _note_beyond(*beyond, "negative", "below zero", option("minimum", 0))
+    of_hundred = target.spelling.unit == "%" and labels.max() > 0.0
+    greatest = 100.0 if of_hundred else 0.0
+    if not np.isfinite(limits[1]) and labels.max() <= greatest:
+        high = ends[:, 1]
+        beyond = int(np.sum(values > greatest)), int(np.sum(np.isfinite(high) & (high > greatest)))
+        what = ("above 100 %", "above 100 %") if of_hundred else ("positive", "above zero")
+        notes += _note_beyond(*beyond, *what, option("maximum", int(greatest)))
+    usual = np.isin(answer.status[given], ["answered", "rejected"])
+    return [*notes, *_note_at_ends(values[usual], ends[usual], limits)]
+
+
+def _note_beyond(n_values: int, n_ends: int, word: str, where: str, how: str) -> list[str]:
+    """Return a note on values and intervals beyond what all labels keep to, and how to say that none can be there."""
+    reached = []
+    if n_values:
+        reached.append(counted(n_values, "filled value is", "filled values are"))
+    if n_ends:
+        reached.append(f"{counted(n_ends, 'interval reaches', 'intervals reach')} {where}")
+    if not reached:
+        return []
+    return [
+        f"No label is {word}, but {' and '.join(reached)}. If no true value can be {word}, say so "
+        f"with {how}."
+    ]
+
+
+def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float]) -> list[str]:
+    """Return a note on values at an end of their interval that no limit has put there; it looks like a mistake."""
+    at_lower = (values == ends[:, 0]) & (values > limits[0])
+    at_upper = (values == ends[:, 1]) & (values < limits[1])
+    n_rows = int(np.sum((at_lower | at_upper) & (ends[:, 0] < ends[:, 1])))
+    if not n_rows:
+        return []
+    return [
+        f"At {counted(n_rows, 'row')} the filled value is an end of its interval. That is no mistake: "
+        "values come from a fit to all labels, and an interval that did not hold its value was "
+        "extended to it."
+    ]
+
+
 def answered_probability(answer: Answer) -> Array | None:
     """Return the probability that the method states for each answered class, if it states one."""
     if answer.probabilities is None or answer.classes is None:

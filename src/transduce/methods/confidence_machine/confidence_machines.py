@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import check_random_state
-from transduce.core.guarantee import CHANCE, Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import CHANCE, NOT_FOR_LATER, Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
@@ -106,7 +106,7 @@ def explain(
     else:
         reasons = (
             f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
-            "Rows given only to predict had no part in that: for them the guarantee is approximate.",
+            NOT_FOR_LATER,
         )
     return replace(exact, kind=kind, reasons=(*chosen, *reasons), n_labelled=machine.n_labelled)
 

@@ -110,7 +110,7 @@ function drawOutlook(page) {
 
 function showTest({ differ, perhaps, tested, columns, compared }) {
   const where = columns.length ? `, most of all in ${columns.map((name) => `“${name}”`).join(", ")}` : "";
-  const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. So it was not chance alone, or a column came about differently with and without a value: choose that one in the table, and ignore it.`
+  const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. That is an alarm, which chance alone raises in 1 of 100 tables. Unless it did, more than chance chose, or a column came about differently with and without a value: choose that one in the table, and ignore it.`
     : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That fits with chance, and does not prove it.";
   const seen = `${number(compared[0])} rows with a value were compared with ${number(compared[1])} without.${tested && !differ ? " Small differences can be missed." : ""}`;
   put($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: said }), make("p", { class: "fine", text: seen }));
