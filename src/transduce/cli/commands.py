@@ -34,7 +34,7 @@ from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
-from transduce.tables.columns import check_columns, draw_rows, read_target, rounded
+from transduce.tables.columns import check_columns, draw_rows, read_target
 from transduce.tables.features import vectorize
 from transduce.tables.files import check_fits, out_kind, write
 from transduce.tables.numbers import without
@@ -202,10 +202,8 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             "notes": notes,
         }
         write_text(to_json, render_json(summarize_later(about, guarantee, compared)), force=force)
-    # Answers have the digits of all labels.
-    known = np.concatenate([fitted.labels, fitted.outside.table.labels])
     with stage("writing"):
-        write(out, source, rounded(new, target, task, known), force=force)
+        write(out, source, fitted.columns_for_file(new), force=force)
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
     said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
     said += [] if given["quiet"] else [f"- {note}" for note in notes]
@@ -256,7 +254,7 @@ def _write(
     """Write what was asked for, the reports first: they are what can fail; return where."""
     pairs = zip(results, reports, strict=True)
     written = [path for result, paths in pairs for path in _write_reports(result, paths, force)]
-    new = pd.concat([rounded(result.new, result.target, result.task) for result in results], axis=1)
+    new = pd.concat([result.columns_for_file for result in results], axis=1)
     with stage("writing"):
         write(out, source, new, force=force)
     return written if out == "-" else [out, *written]

@@ -166,11 +166,9 @@ def how_good(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    from transduce.tables.columns import rounded
-
     rows = result.answer.rows[:n_rows]
     columns = list(result.new.columns[:5])
-    lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
+    lines = result.columns_for_file.iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     id = result.options.id
     names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]

@@ -62,7 +62,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     done = Exported(labelled, certificate, None, None, said, verdict, grounds)
     if result is not None:
         result.report(report, force=force)
-        write(filled, source, result.new, force=force)
+        write(filled, source, result.columns_for_file, force=force)
         done = replace(done, filled=filled, report=report)
     return done
 

@@ -36,7 +36,6 @@ from transduce.report import render_html, render_json
 from transduce.report.plain import finite, name_of
 from transduce.report.rows import least_certain_first
 from transduce.tables import files
-from transduce.tables.columns import rounded
 from transduce.tables.files import write
 from transduce.tables.numbers import number_text, read_numbers
 
@@ -234,7 +233,7 @@ def leave(
         write_text(part / "numbers.json", render_json(summary))
     with stage("writing"):
         name = files.named_after(table.name, "filled").name
-        write(part / name, table, rounded(result.new, result.target, result.task))
+        write(part / name, table, result.columns_for_file)
         trusted, trust = _trust(result, part)
         answers = _answers(result).assign(**trusted)
         answers.to_feather(part / "answers.feather", compression="uncompressed")
