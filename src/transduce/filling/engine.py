@@ -170,7 +170,9 @@ def fill_told(
     answer = _told_answer(labels, told, calibrated)
     if calibrated is None:
         folder = options.pictures or source.pictures
-        features = vectorize(frame, target, random_state=options.random_state, folder=folder)
+        about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
+        about |= {"ignore": options.no_features(target), "folder": folder}
+        features = vectorize(without(frame, options.missing), target, **about)
         plan = Plan(None, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(
@@ -221,14 +223,8 @@ def fit_rows(
 ) -> TableFit:
     """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
     frame, target = rows.frame, rows.labels
-    seed = [
-        name for name in (f"{target.name}_random_seed",) if name in frame.columns
-    ]  # of `transduce draw`
     about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
-    about |= {
-        "ignore": [*options.ignore, *options.design.not_features, *seed],
-        "prefer": rows.prefer,
-    }
+    about |= {"ignore": options.no_features(target.name), "prefer": rows.prefer}
     about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
     features = vectorize(without(frame, options.missing), target.name, **about)
     if features.matrix.shape[1] == 0:

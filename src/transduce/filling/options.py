@@ -433,6 +433,11 @@ class Options:
         if odd:
             raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
 
+    def no_features(self, target: Any) -> list[Any]:
+        """Return the columns that are no features of a target, besides it and the one that names the rows."""
+        seed = f"{target}_random_seed"  # of `transduce draw`
+        return [*self.ignore, *self.design.not_features, seed]
+
     def for_other_rows(self) -> Options:
         """Return the options for rows that are answered one by one, of which there is neither a share nor an order."""
         return replace(self, **{name: DEFAULTS[name] for name in OF_ALL_ROWS})

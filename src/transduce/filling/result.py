@@ -318,6 +318,23 @@ class FillResult:
         self.source.check_questions(self.options, options)
         check_names(self.shown, self.labels, options.probabilities, options.label_next)
 
+    def keep_labels(self, frame: pd.DataFrame, note: str) -> FillResult:
+        """Return the result with labels that rows have got since the fit: these keep them, and have no answer.
+
+        Nothing is fitted again, and what is guaranteed is about all rows that had no label then, as `note` is to say.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The same rows, with the labels that were there, and those that came since.
+        note : str
+            What the user should know of them.
+        """
+        labels = replace(self.labels.read(frame), notes=self.labels.notes)
+        places = np.flatnonzero(labels.missing[self.unasked.rows])
+        fit = replace(self.fit, notes=[note, *self.fit.notes])
+        return replace(self, fit=fit, labels=labels, unasked=self.unasked.take(places))
+
     @described(QUESTIONS)
     def table(self, **questions: Unpack[Questions]) -> Any:
         """Return the table with its new columns, as these questions want them.
