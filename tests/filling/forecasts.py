@@ -24,6 +24,7 @@ from transduce.conformal.forecast import DRIFTING, ROUNDED, SHIFTED, UNEVEN
 from transduce.filling.forecast import forecast_guarantee
 from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
+from transduce.model_selection.methods import METHODS
 
 DESIGNS: dict[str, Any] = {
     "chance": None,
@@ -115,11 +116,14 @@ class Case:
     guarantee: str = "auto"
     confidence: float = 0.9
     label_conditional: bool = False
+    method: str = "ridge"
 
     @property
     def is_meant(self) -> bool:
         """Whether anybody would ask for it."""
-        return self.task == "classification" or not self.label_conditional
+        if self.label_conditional and self.task == "regression":
+            return False
+        return self.task in METHODS[self.method].tasks
 
     def options(self) -> dict[str, Any]:
         """Return the options of `fill`."""
@@ -127,7 +131,7 @@ class Case:
         used = [] if design is None else design.columns
         options = {"labels": design, "guarantee": self.guarantee}
         options["ignore"] = [name for name in OF_DESIGNS if name not in used]
-        options |= {"confidence": self.confidence, "method": "ridge"}
+        options |= {"confidence": self.confidence, "method": self.method}
         return options | {"label_conditional": self.label_conditional}
 
 
@@ -145,7 +149,7 @@ def events_of(result: Any) -> set[str]:
         all_open = table.n_unbounded(level) == len(table.unlabelled.values)
         if table.weights.kind == ESTIMATED and (not table.supports(level) or all_open):
             events.add(UNEVEN)
-    elif model._machine.jitter > 0.0:
+    elif getattr(model, "_machine", None) is not None and model._machine.jitter > 0.0:
         events.add(ROUNDED)
     return events
 

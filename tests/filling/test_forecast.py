@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.filling.forecasts import DESIGNS, Case, differences, make_table
+from tests.filling.forecasts import DESIGNS, TASKS, Case, differences, make_table
 from transduce import fill
 from transduce.conformal import Chance, Drawn, Estimated
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN
@@ -14,6 +16,7 @@ from transduce.core.guarantee import CHANCE, ESTIMATE, STILL
 from transduce.filling.forecast import forecast_draw, forecast_guarantee
 from transduce.filling.options import Options
 from transduce.filling.sources import FrameSource
+from transduce.model_selection.methods import METHODS
 from transduce.tables.columns import draw_rows
 
 # Some of the grid of tests/slow/test_forecast.py: just below and above what each level takes.
@@ -46,6 +49,19 @@ def test_what_is_said_before_is_what_is_given_after(design):
     tables = [make_table(case.task, case.n_labels) for case in cases]
     found = {case: differences(case, table) for case, table in zip(cases, tables, strict=True)}
     assert {case: lines for case, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_the_method_is(method):
+    few = product(TASKS, (8, 14), ("chance", "drawn"), ("auto", "column"))
+    cases = [Case(*case, method=method) for case in few]
+    found = {
+        case: differences(case, make_table(case.task, case.n_labels))
+        for case in cases
+        if case.is_meant
+    }
+    assert {case: lines for case, lines in found.items() if lines} == {}
+    assert len(found) >= 8
 
 
 @pytest.mark.parametrize("design", ["chance", "chance, not weighed", "unknown", "drawn"])

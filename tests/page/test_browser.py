@@ -255,7 +255,8 @@ def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monke
     frame, truth, prepared = papers
     compared = threading.Event()
     monkeypatch.setattr(
-        "transduce.labelling.model.prepare", lambda table: prepared if compared.wait() else None
+        "transduce.labelling.model.prepare",
+        lambda table, **reading: prepared if compared.wait() else None,
     )
     frame.to_csv(tmp_path / "papers.csv", index=False)
     browser.get_log("browser")

@@ -499,8 +499,9 @@ def test_every_step_can_be_read_by_everybody(browser, done, scheme, width):
 def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(browser, done):
     result = done / ".transduce" / "houses.csv" / "result"
     known = json.loads((result / "brief.json").read_text())["known"]
+    errors = {"measured": [60, 60], "rows": 60, "means": [900.0, 1200.0]}
     quality = {
-        "quality": [900.0, 1200.0],
+        "quality": errors | {"clear": True, "worse": True},
         "guarantee": ["exact", "approximate"],
         "size": [1.0, 2.0],
     }

@@ -14,6 +14,7 @@ from tests.filling.forecasts import (
     differences,
     make_table,
 )
+from transduce.model_selection.methods import METHODS
 
 pytestmark = pytest.mark.slow
 
@@ -42,3 +43,19 @@ def test_also_where_rows_differ_and_of_a_sample(task, design, n_labels):
         lines = differences(case, frame, **({"sample": 100} if sampled else {}))
         found |= {(case, shift, sampled): lines} if lines else {}
     assert found == {}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_the_method_is(method):
+    found, n_cases = {}, 0
+    for task, n_labels, design, guarantee in product(
+        TASKS, (8, 9, 14, 29, 60, 210), DESIGNS, GUARANTEES
+    ):
+        case = Case(task, n_labels, design, guarantee, method=method)
+        if not case.is_meant:
+            continue
+        n_cases += 1
+        lines = differences(case, make_table(task, n_labels))
+        found |= {case: lines} if lines else {}
+    assert found == {}
+    assert n_cases >= 6 * len(DESIGNS) * len(GUARANTEES)

@@ -44,7 +44,7 @@ from transduce.model_selection.own_models import as_stored
 from transduce.report import render_json
 from transduce.report.summary import summarize_later
 from transduce.tables import files as tables
-from transduce.tables.columns import Target, check_columns, draw_rows, read_target, rounded
+from transduce.tables.columns import Target, check_columns, draw_rows, read_target
 from transduce.tables.features import vectorize
 from transduce.tables.files import check_fits, out_kind, write
 from transduce.tables.numbers import without
@@ -212,8 +212,6 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
         compared = fitted.compare_later(source.frame[status != "given"])
     notes = [_why_different(fitted), *fitted.notes_on_later(source.frame)]
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
-    # Answers have the digits of all labels.
-    known = np.concatenate([fitted.labels, fitted.outside.table.labels])
     with stage("writing"), together():
         if to_json is not None:
             counts = {"rows": len(new), "labelled": labelled}
@@ -221,7 +219,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             about = {"target": target, "task": task, "counts": counts, "notes": notes}
             text = render_json(summarize_later(about, guarantee, compared))
             write_text(to_json, text, force=force, like=[*source.files, model])
-        write(out, source, rounded(new, target, task, known), force=force, like=[model])
+        write(out, source, fitted.columns_for_file(new), force=force, like=[model])
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
     said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
     said += [] if given["quiet"] else [f"- {note}" for note in notes]
@@ -281,7 +279,7 @@ def _write(
     """Write what was asked for, the reports first: they are what can fail; return where."""
     pairs = zip(results, reports, strict=True)
     written = [path for result, paths in pairs for path in _write_reports(result, paths, force)]
-    new = pd.concat([rounded(result.new, result.target, result.task) for result in results], axis=1)
+    new = pd.concat([result.columns_for_file for result in results], axis=1)
     with stage("writing"):
         write(out, source, new, force=force)
     return written if out == "-" else [out, *written]

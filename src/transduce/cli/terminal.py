@@ -183,12 +183,10 @@ def how_good(result: FillResult) -> str:
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
     """Print the first filled rows: the new columns only, without the target's name before theirs."""
-    from transduce.tables.columns import rounded
-
     rows = result.answer.rows[:n_rows]
     # Confidence, the level of the set at which no other class is left, reads like a probability beside one.
     columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
-    lines = rounded(result.new, result.target, result.task).iloc[rows][columns]
+    lines = result.columns_for_file.iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     id = result.options.id
     names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -314,6 +314,16 @@ class Answer:
         return replace(
             self, status=np.where(confidence < float(below or 0.0), "rejected", self.status)
         )
+
+    def take(self, places: AnyArray) -> Answer:
+        """Return the answers at some places (k,) of this one, in that order."""
+        not_of_rows = ("guarantee", "classes", "diagnostics")
+        of_rows = {
+            one.name: getattr(self, one.name)[places]
+            for one in fields(self)
+            if one.name not in not_of_rows and getattr(self, one.name) is not None
+        }
+        return replace(self, **of_rows)
 
     def within(self, lower: float, upper: float) -> Answer:
         """Return the answer with values and regions cut to what is possible."""

@@ -195,13 +195,9 @@ def fill_told(
     answer = _told_answer(labels, told, calibrated)
     if calibrated is None:
         folder = options.pictures or source.pictures
-        features = vectorize(
-            frame,
-            target,
-            random_state=options.random_state,
-            folder=folder,
-            **options.reading,
-        )
+        about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
+        about |= {"ignore": options.no_features(target), "folder": folder}
+        features = vectorize(without(frame, options.missing), target, **about, **options.reading)
         plan = Plan(None, {}, 0.0, [])
         X = features.matrix
         fit = TableFit(
@@ -262,14 +258,11 @@ def _read_features(rows: FrameSource, options: Options) -> Features:
     """Return the features of rows, or raise a ValueError if there are none."""
     frame, target = rows.frame, rows.labels
     left_out = columns_left_out(rows, options)
-    seed = [
-        name for name in (f"{target.name}_random_seed",) if name in frame.columns
-    ]  # of `transduce draw`
     about: dict[str, Any] = {
         name: getattr(options, name) for name in ("text", "number", "id", "random_state")
     }
     about |= {
-        "ignore": [*options.ignore, *options.design.not_features, *seed],
+        "ignore": options.no_features(target.name),
         "left_out": {one.name: one.treatment for one in left_out},
         "prefer": rows.prefer,
     } | options.reading

@@ -27,14 +27,14 @@ from transduce.core.safe_files import (
     together,
     whole_file,
 )
-from transduce.core.words import OptionError, counted, quoted
+from transduce.core.words import OptionError, counted, option, quoted
 from transduce.filling import sources
 from transduce.filling.engine import fill_sample
 from transduce.filling.manifest import LOCK, Manifest
-from transduce.filling.options import Options
+from transduce.filling.options import OF_GUARANTEE, QUESTIONS, Options
 from transduce.filling.result import FillResult, FittedFill
 from transduce.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
-from transduce.tables.columns import check_columns, rounded
+from transduce.tables.columns import check_columns
 from transduce.tables.files import decimal_sign, memory_free
 from transduce.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
 
@@ -100,6 +100,21 @@ class _FileSource(PartSource):
         """Return what to call a row of a part, both counted from 0."""
         return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
 
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Refuse what would change the columns: the parts are written once, with the options of `fill_folder`."""
+        super().check_questions(before, asked)
+        changes = [
+            name
+            for name in QUESTIONS
+            if name not in OF_GUARANTEE and getattr(asked, name) != getattr(before, name)
+        ]
+        if changes:
+            value = getattr(asked, changes[0])
+            raise OptionError(
+                f"The parts in {self.folder} were written without {option(changes[0], value)}, and are not written "
+                f"again: fill the table into another folder, with {option(changes[0], value)} given to fill_folder."
+            )
+
     def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
         return self.filled
@@ -157,9 +172,7 @@ def _write(
 ) -> dict[str, Any]:
     """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
     (fitted, files, batch_rows, folder), (part, sampled) = shared, item
-    target, task = fitted.reading.name, fitted.reading.task
-    # The digits of all labels are those of all parts.
-    known = np.concatenate([fitted.labels, fitted.outside.table.labels])
+    target = fitted.reading.name
     name, start = part_file(part, files), 0
     counts: Counter[str] = Counter()
     with whole_file(folder / name, force=True, like=files.files) as file:
@@ -173,9 +186,8 @@ def _write(
                     mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
                     some = sampled[0][mine] - start, sampled[1].iloc[mine]
                 new = sources.columns_of_part(fitted, frame, some)
-                writer.write(
-                    batch, new if files.kind == "parquet" else rounded(new, target, task, known)
-                )
+                is_text = files.kind != "parquet"
+                writer.write(batch, fitted.columns_for_file(new) if is_text else new)
                 counts.update(new[f"{target}_status"].value_counts().to_dict())
                 start += len(frame)
         sha256 = hashed.sha256()

@@ -101,11 +101,8 @@ HELP = {
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}
-NEED_ALL_ROWS = (
-    "reject",
-    "label_next",
-    "device",
-)  # what no fit to a sample of the rows can make use of
+OF_ALL_ROWS = ("reject", "label_next")  # questions to all answers at once
+NEED_ALL_ROWS = (*OF_ALL_ROWS, "device")  # what no fit to a sample of the rows can make use of
 
 
 @dataclass(frozen=True)
@@ -449,6 +446,15 @@ class Options:
         if odd:
             raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
 
+    def no_features(self, target: Any) -> list[Any]:
+        """Return the columns that are no features of a target, besides it and the one that names the rows."""
+        seed = f"{target}_random_seed"  # of `transduce draw`
+        return [*self.ignore, *self.design.not_features, seed]
+
+    def for_other_rows(self) -> Options:
+        """Return the options for rows that are answered one by one, of which there is neither a share nor an order."""
+        return replace(self, **{name: DEFAULTS[name] for name in OF_ALL_ROWS})
+
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
         return _changed(self)
@@ -570,6 +576,8 @@ class Questions(TypedDict, total=False):
 
 
 FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
+# Questions that change the guarantee alone, and no column.
+OF_GUARANTEE = ("certainty", "tolerance")
 
 
 # ------------------------------------------------------------------------------------------- how the labels came about

@@ -32,6 +32,8 @@ from transduce.core.guarantee import CountBound, Guarantee, Verdict
 from transduce.core.safe_files import write_text
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
+from transduce.core.words import percent
+from transduce.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.filling.diagnostics import Diagnosis, NextLabels, RightChance, Told
 from transduce.filling.forecast import (
     as_interval,
@@ -39,19 +41,13 @@ from transduce.filling.forecast import (
     join_guarantees,
     settle,
 )
-from transduce.filling.options import OPTIONS, QUESTIONS, Options, Questions, described
+from transduce.filling.options import FIT, OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.filling.plan import Plan
 from transduce.filling.sources import FrameSource, Source
 from transduce.model_selection.ask import FittedEstimator
 from transduce.model_selection.own_models import TableRows
 from transduce.report import render_html, render_json, summarize
-from transduce.tables.columns import (
-    Target,
-    check_names,
-    draw_rows,
-    new_columns,
-    notes_on_numbers,
-)
+from transduce.tables.columns import Target, check_names, draw_rows, notes_on_numbers
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
@@ -162,7 +158,8 @@ class FittedFill:
         )
         verdict = None if fit.compared is None else fit.compared.verdict
         some = kept_rows[np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]]
-        return cls(known, fit.target, encoder, outside, chance, options, some, verdict)
+        asked = options.for_other_rows()
+        return cls(known, fit.target, encoder, outside, chance, asked, some, verdict)
 
     def below(self, folder: str | Path) -> FittedFill:
         """Return the same model for rows of a table in another folder, below which its pictures are."""
@@ -175,11 +172,11 @@ class FittedFill:
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, whether or not they have a label; `rows` says where they are in their table."""
-        answer = self.options.possible(self.unasked(frame, rows), self.reading.limits)
-        return self.chance.of_classes(answer, float(self.options.confidence))
+        answer = self.unasked(frame, rows)
+        return answer_as_asked(answer, self.options, self.reading.limits, self.chance)
 
     def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the new columns of rows that were not fitted to.
+        """Return the new columns of rows that were not fitted to, of the same types, whatever the rows.
 
         Parameters
         ----------
@@ -190,28 +187,13 @@ class FittedFill:
         frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
-        return self.as_columns(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
+        columns = AnswerColumns(self.options, self.chance, self.labels, same_types=True)
+        return columns.make(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
 
-    def as_columns(self, labels: Target, answer: Answer, index: pd.Index) -> pd.DataFrame:
-        """Return answers as the new columns of some rows; of the same types, whatever the rows."""
-        level, shares = float(self.options.confidence), self.options.probabilities
-        right = None if self.reading.task == "regression" else self.chance.right(answer)
-        new = new_columns(
-            labels, answer, level, index, right=right, probabilities=shares, known=self.labels
-        )
-        plain = [
-            name for name, kind in new.dtypes.items() if kind.kind == "O" and kind != "category"
-        ]
-        kinds = dict.fromkeys(plain, "string")
-        moments, name = self.reading.spelling.moments, self.reading.name
-        if moments is not None and moments.cells in ("date", "time"):  # objects are not for files
-            kind = "date32[pyarrow]" if moments.cells == "date" else "time64[us][pyarrow]"
-            kinds |= {one: kind for one in plain if one != f"{name}_status"}
-        if self.reading.spelling.whole:
-            kinds[f"{name}_filled"] = "Int64"
-        elif plain and all(isinstance(label, bool) for label in self.labels.tolist()):
-            kinds[f"{name}_filled"] = "boolean"
-        return new.astype(kinds)
+    def columns_for_file(self, new: pd.DataFrame) -> pd.DataFrame:
+        """Return new columns as a file of text has them: with the digits of all labels."""
+        known = np.concatenate([self.labels, self.outside.table.labels])
+        return columns_for_file(new, self.reading, known)
 
     def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
         """Return notes on cells of later rows: not read, limits, categories that the fit did not see."""
@@ -314,12 +296,44 @@ class FillResult:
         ----------
         OPTIONS
         """
+        for name in questions:
+            if name in FIT:
+                raise TypeError(
+                    f"{name!r} is no question to a result, but an option of fill: fill again with it."
+                )
         options = Options.read({**vars(self.options), **questions}, questions=True)
-        options.check_labels(self.labels)
-        if isinstance(self.source, FrameSource):
-            check_names(self.source.frame, self.labels, options.probabilities, options.label_next)
-        fitted = None if self.fitted is None else replace(self.fitted, options=options)
+        self._check_questions(options)
+        if self.fitted is None:
+            return replace(self, options=options)
+        fitted = replace(self.fitted, options=options.for_other_rows())
         return replace(self, options=options, fitted=fitted)
+
+    def _check_questions(self, options: Options) -> None:
+        """Raise an error that says what to do if questions do not suit the labels, or where the rows are."""
+        options.check_labels(self.labels)
+        if self.fitted is not None and self.task == "regression":
+            kept = self.fitted.outside.table.labels
+            none_missing = np.zeros(len(kept), dtype=bool)
+            options.check_labels(replace(self.labels, labels=kept, missing=none_missing))
+        self.source.check_questions(self.options, options)
+        check_names(self.shown, self.labels, options.probabilities, options.label_next)
+
+    def keep_labels(self, frame: pd.DataFrame, note: str) -> FillResult:
+        """Return the result with labels that rows have got since the fit: these keep them, and have no answer.
+
+        Nothing is fitted again, and what is guaranteed is about all rows that had no label then, as `note` is to say.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The same rows, with the labels that were there, and those that came since.
+        note : str
+            What the user should know of them.
+        """
+        labels = replace(self.labels.read(frame), notes=self.labels.notes)
+        places = np.flatnonzero(labels.missing[self.unasked.rows])
+        fit = replace(self.fit, notes=[note, *self.fit.notes])
+        return replace(self, fit=fit, labels=labels, unasked=self.unasked.take(places))
 
     @described(QUESTIONS)
     def table(self, **questions: Unpack[Questions]) -> Any:
@@ -397,22 +411,11 @@ class FillResult:
     @cached_property
     def answer(self) -> Answer:
         """The answers at the rows whose label was missing; of a Dask frame and of files, at those that the fit saw."""
-        answer = self.options.possible(
-            replace(self.unasked, guarantee=self.guarantee), self.labels.limits
-        )
-        if answer.probabilities is not None:
-            answer = self.diagnosis.chance.of_classes(answer, self.confidence)
-        if self.options.reject is None:
-            return answer
-        # Many rows share one confidence: the widest intervals, or the closest classes, go first.
-        certain = answer.confidence
-        if answer.regions is not None:
-            certain = -answer.regions.measure()
-        elif answer.probabilities is not None:
-            ranked = np.sort(answer.probabilities, axis=1)
-            certain = ranked[:, -1] - ranked[:, -2]
-        rejected = replace(answer, confidence=certain).reject(share=float(self.options.reject))
-        return replace(rejected, confidence=answer.confidence)
+        answer = replace(self.unasked, guarantee=self.guarantee)
+        chance = RightChance()
+        if answer.probabilities is not None:  # only these are calibrated, which takes time
+            chance = self.diagnosis.chance
+        return answer_as_asked(answer, self.options, self.labels.limits, chance)
 
     @cached_property
     def new(self) -> pd.DataFrame:
@@ -421,21 +424,21 @@ class FillResult:
         ``_narrower`` is how much narrower an interval is than one made without features, from 0 to 1;
         ``_confidence`` is the level up to which no other class is possible; ``_status`` is that of the answer.
         """
-        index = self.shown.index
-        if self.fitted is not None:
-            new = self.fitted.as_columns(self.labels, self.answer, index)
-        else:
-            right = None if self.task == "regression" else self.diagnosis.chance.right(self.answer)
-            level, shares = float(self.options.confidence), self.options.probabilities
-            new = new_columns(
-                self.labels, self.answer, level, index, right=right, probabilities=shares
-            )
+        label_next = None
         if self.options.label_next:
-            rows = () if self.advice is None else self.advice.rows
-            numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
-            numbers.iloc[list(rows)] = np.arange(1, len(rows) + 1)
-            new = new.assign(**{f"{self.target}_label_next": numbers.set_axis(index)})
-        return new
+            label_next = () if self.advice is None else self.advice.rows
+        columns = AnswerColumns(
+            self.options,
+            self.diagnosis.chance,
+            self.fit.target.known,
+            same_types=self.fitted is not None,
+        )
+        return columns.make(self.labels, self.answer, self.shown.index, label_next)
+
+    @property
+    def columns_for_file(self) -> pd.DataFrame:
+        """The new columns as a file of text has them: with the digits of the labels."""
+        return columns_for_file(self.new, self.labels, self.labels.known)
 
     @cached_property
     def frame(self) -> Any:
@@ -578,11 +581,11 @@ class FillResult:
         if self.fitted is not None:
             notes.append(self._about_sample(self.fitted))
         if self.options.reject is not None:
-            count = int(np.sum(self.answer.status == "rejected"))
-            some = f"{count} of {len(self.answer)} answers, the least certain, are marked as rejected; their values "
-            some += "stay, and the guarantee is about all answers together."
-            none = "No answer is marked as rejected: this method is equally certain of all of them."
-            notes.append(some if count else none)
+            notes.append(self._about_rejected(float(self.options.reject)))
+        if self.options.probabilities and self.unasked.probabilities is None:
+            notes.append(
+                "There is no column for the probability of each class: this method states no probabilities."
+            )
         if self.totals is not None:
             notes.append("The rows that are shown are those of the sample.")
         notes += [self.diagnosis.unmeasured] if self.diagnosis.unmeasured else []
@@ -620,6 +623,24 @@ class FillResult:
         hidden (``judged``) are in their sets (``covered``).
         """
         return self.diagnosis.class_coverage
+
+    def _about_rejected(self, share: float) -> str:
+        """Return how many answers are marked as rejected, and why they are fewer than a share of them, if so."""
+        n_answers = len(self.answer)
+        count = int(np.sum(self.answer.status == "rejected"))
+        if count == 0:
+            return "No answer is marked as rejected: this method is equally certain of all of them."
+        message = (
+            f"{count} of {n_answers} answers, the least certain, are marked as rejected; their values stay, and the "
+            "guarantee is about all answers together."
+        )
+        wanted = int(np.floor(share * n_answers + 1e-9))
+        if count < wanted:
+            message += (
+                f" These are fewer than {percent(share)}, since answers that are equally certain are marked together "
+                "or not at all."
+            )
+        return message
 
     def compute_all(self) -> None:
         """Compute whatever else there is to know now, where progress is shown."""

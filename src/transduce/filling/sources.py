@@ -56,6 +56,9 @@ class _Source:
         """Return what to call a row of a part, both counted from 0."""
         return f"row {row + 1}"
 
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Raise an error that says what to do if a result of this table cannot answer what is asked of it."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrameSource(_Source):
@@ -177,6 +180,10 @@ class PartSource(_Source):
     """A table in parts, each of one or more frames that are read where the work is done."""
 
     parts: Sequence[Any]
+
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Refuse what no part of the table can be asked alone."""
+        asked.check_sampled()
 
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""

@@ -544,6 +544,25 @@ def about_intervals(intervals: Intervals) -> str:
     return f"{judged}; until the last, label nothing that was not drawn.{aside}{kept}"
 
 
+def about_labels_since(count: int, needed: int) -> str:
+    """Return what becomes of labels given after a complete block of draws, of which there may be none yet."""
+    if count:
+        message = (
+            f"{counted(count, 'value')} that you gave after the block of random draws "
+            f"{'is' if count == 1 else 'are'} kept in the table as given, but the fill does not learn from "
+            f"{'it' if count == 1 else 'them'} yet, since that would spoil the draws."
+        )
+    else:
+        message = (
+            "The block of random draws is complete: a value that you give now is kept in the table as given, but the "
+            "fill does not learn from it yet, since that would spoil the draws."
+        )
+    if needed:
+        draws = f"{needed:,} more rows that are drawn at random"
+        return f"{message} That changes once {draws} have a value: choose Audit for these."
+    return f"{message} Too few rows are left for another block of draws."
+
+
 def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
     """Return all certificates as lines of text, for a file, with what is guaranteed of the filled table."""
     lines = [f"Certificates of {name}", ""]

@@ -64,6 +64,8 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         write_text(certificate, text, force=force, like=source.files)
         if result is not None:
             write_text(report, result.report(), force=force, like=source.files)
+            # With all digits: a certificate is about these very answers, which the labelled
+            # table has too.
             write(filled, source, result.new, force=force)
             done = replace(done, filled=filled, report=report)
     return done
@@ -159,7 +161,8 @@ def fill_labels(session: Session, answers: Answers) -> FillResult:
 def _options(session: Session, level: float) -> dict[str, Any]:
     """Return the options of a fill that a session settles."""
     task = "regression" if session.task == "numbers" else "classification"
-    return {"task": task, "confidence": level, "pictures": str(session.table.folder)}
+    options = {"task": task, "confidence": level, "pictures": str(session.table.folder)}
+    return options | session.settings.reading(session.table)
 
 
 def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
@@ -220,6 +223,14 @@ def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None
         *block.rows,
         *block.aside,
     ]
+
+
+def labels_since_block(session: Session) -> dict[int, Label]:
+    """Return the labels of a session that a fill may not learn from: those after a complete block of random draws."""
+    state = session.state
+    if state.block is None or not intervals(state).ready:
+        return {}
+    return {row: state.labels[row] for row in state.labelled_since(state.block)}
 
 
 def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -202,9 +202,25 @@ class Prepared:
     notes: tuple[str, ...] = ()  # what the user should know of the columns
 
 
-def prepare(table: LabelTable, *, seed: int = 0) -> Prepared:
-    """Return what is computed once from a table; its target is not looked at."""
-    features = vectorize(table.frame, table.target, random_state=seed, folder=table.folder)
+def prepare(
+    table: LabelTable,
+    *,
+    ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
+    number: Sequence[str] = (),
+    seed: int = 0,
+) -> Prepared:
+    """Return what is computed once from a table, whose columns are read as `fill` does; no label is looked at."""
+    features = vectorize(
+        table.frame,
+        table.target,
+        ignore=ignore,
+        text=text,
+        number=number,
+        prefer="point" if table.source is None else table.source.prefer,
+        random_state=seed,
+        folder=table.folder,
+    )
     texts = features.columns.loc[features.columns["kind"] == "text", "name"].tolist()
     plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
     words = _words(table.frame, texts) if texts else None

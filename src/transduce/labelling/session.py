@@ -51,6 +51,10 @@ class SessionSettings:
         Features and graph, if they are there already.
     labels_by_class : bool, default=False
         Whether the table's labels were chosen by their class: answers are then for the shares of the other rows.
+    ignore, text, number : sequence of str, optional
+        Columns that no answer may rest on, that are read word by word, and as numbers, as those of `transduce.fill`.
+    minimum, maximum : float, optional
+        The least and the largest number that a label can be.
     first : sequence of int, optional
         Rows to propose first where rows are to teach, such as those that `FillResult.advice` names.
     wait : bool, default=True
@@ -71,6 +75,11 @@ class SessionSettings:
     seed: int | None = None
     prepared: Prepared | None = None
     labels_by_class: bool = False
+    ignore: Sequence[str] = ()
+    text: Sequence[str] = ()
+    number: Sequence[str] = ()
+    minimum: float | None = None
+    maximum: float | None = None
     first: Sequence[int] = ()
     wait: bool = True
 
@@ -82,6 +91,23 @@ class SessionSettings:
             checks.check_whole("seed", self.seed, least=0)
         for row in self.first:
             checks.check_whole("first", row, least=0)
+
+    def reading(self, table: LabelTable) -> dict[str, list[str]]:
+        """Return how the columns that a table has are read, as options of `transduce.fill`."""
+        named = {"ignore": self.ignore, "text": self.text, "number": self.number}
+        others = [name for name in table.frame.columns if name != table.target]
+        return {how: [name for name in names if name in others] for how, names in named.items()}
+
+    def check_number(self, number: float) -> None:
+        """Raise a ValueError if a label is a number that is not possible."""
+        if self.minimum is not None and number < self.minimum:
+            raise ValueError(
+                f"{number:g} is below {self.minimum:g}, the least value that is possible."
+            )
+        if self.maximum is not None and number > self.maximum:
+            raise ValueError(
+                f"{number:g} is above {self.maximum:g}, the largest value that is possible."
+            )
 
 
 def journal_path(table: LabelTable) -> Path | None:
@@ -104,7 +130,12 @@ def differing(header: Header, settings: SessionSettings) -> list[str]:
         (name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")
     ]
     words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
-    return [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
+    notes = [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
+    if settings.task not in ("auto", header.task):
+        notes.append(
+            f"The session was begun with {header.task} and keeps them; {settings.task} were asked for."
+        )
+    return notes
 
 
 @dataclass(frozen=True)
@@ -282,7 +313,8 @@ class Session:
     def _make_model(self) -> Model:
         from transduce.labelling.model import Model, prepare
 
-        prepared = self.settings.prepared or prepare(self.table)
+        reading = self.settings.reading(self.table)
+        prepared = self.settings.prepared or prepare(self.table, **reading)
         return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
 
     # ------------------------------------------------------------------------------------------------ looking
@@ -445,7 +477,9 @@ class Session:
         if self.task == "numbers":
             if isinstance(label, bool):
                 raise ValueError(f"label must be a number; got {quoted(label)}.")
-            return as_number(label, self.table.decimal)
+            number = as_number(label, self.table.decimal)
+            self.settings.check_number(number)
+            return number
         alike = [known for known in self.classes if label is not None and str(known) == str(label)]
         if not alike:
             names = ", ".join(map(repr, self.classes))

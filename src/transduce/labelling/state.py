@@ -113,6 +113,7 @@ class PlannedDraws:
     aside: int = (
         0  # rows that had been drawn before and had no label: they count as the worst possible, too
     )
+    labelled: frozenset[int] = frozenset()  # rows that had a label before the first of them
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
@@ -182,6 +183,11 @@ class State:
     def drawn_in(self, block: PlannedDraws | None) -> list[int]:
         """Return the rows drawn so far that belong to a block."""
         return [] if block is None else self.drawn[block.first_draw :][: block.count]
+
+    def labelled_since(self, block: PlannedDraws) -> list[int]:
+        """Return the rows that got a label after a block was begun, and are none of its draws."""
+        known = block.labelled | set(self.drawn_in(block))
+        return [row for row in self.labels if row not in known]
 
     def calibrating(self, block: PlannedDraws, level: float) -> list[int]:
         """Return those of the rows drawn so far that calibrate: without the first, where these are to teach."""
@@ -375,7 +381,13 @@ class State:
         self.pools.append(self.n_pool)
         if self.plan is not None and self.plan.first_draw == len(self.drawn):
             began, aside = self.n_events - 1, len(self.doubtful)
-            self.plan = replace(self.plan, began=began, teaching=self.n_teaching, aside=aside)
+            self.plan = replace(
+                self.plan,
+                began=began,
+                teaching=self.n_teaching,
+                aside=aside,
+                labelled=frozenset(self.labelled),
+            )
             self.n_blocks += 1
         self.drawn.append(row)
         self._leave(row)

@@ -210,13 +210,9 @@ class Preview:
 
     def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
         """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
-        gone = {
-            choices.target,
-            choices.id,
-            *choices.ignore,
-            *map(str, choices.options().design.not_features),
-            *(str(one.name) for one in self.left_out(choices)),
-        }
+        no_features = choices.options().no_features(choices.target)
+        left_out = (str(one.name) for one in self.left_out(choices))
+        gone = {choices.target, choices.id, *map(str, no_features), *left_out}
         frame = without(self.frame.iloc[rows], choices.missing)
         blocks, origins = [np.empty((len(rows), 0))], list[str]()
         for name in self.frame.columns:

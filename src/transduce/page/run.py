@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from transduce.core.safe_files import (
 from transduce.core.types import Array
 from transduce.core.words import options_spelled
 from transduce.filling import FillResult, fill
+from transduce.labelling.certificates import about_labels_since
 from transduce.labelling.journal import Label
 from transduce.model_selection.ask import unused_name
 from transduce.page.workspace import Choices, in_boxes
@@ -44,9 +45,8 @@ from transduce.report import render_html, render_json
 from transduce.report.plain import finite, name_of
 from transduce.report.rows import least_certain_first
 from transduce.tables import files
-from transduce.tables.columns import rounded
 from transduce.tables.files import write
-from transduce.tables.numbers import number_text, read_numbers
+from transduce.tables.numbers import without
 
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
 # What a fill writes into its folder, beside the filled table.
@@ -60,10 +60,17 @@ WRITTEN = (
 )
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by
 USUAL_SHARE = 0.1  # of the rows to trust that may be wrong
+ERRORS = "errors.feather"  # at known values that were hidden in turn
+FEWEST_COMPARED = 10  # known values at which two fills are compared
+LEAST_CHANGE = 0.02  # of an error that is worth a word
 KNOWN = ("unsure", "answered", "off")  # of the known values that were kept aside
 
 
 # -------------------------------------------------------------------------------------------- labels of the page
+
+
+class LostLabelsError(ValueError):
+    """Labels of the labelling page that cannot be read any more."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +79,26 @@ class GivenLabels:
 
     labels: dict[int, Label]
     drawn: list[int] | None
+    since: dict[int, Label] = field(
+        default_factory=dict
+    )  # after these draws: kept, but not learnt from
+    needed: int = 0  # more draws, after which these are learnt from
 
     @classmethod
-    def read(cls, folder: Path) -> GivenLabels | None:
-        """Return what was written to a folder; None if that was deleted."""
-        if not (folder / LABELS).exists():
-            return None
-        found = json.loads((folder / LABELS).read_text("utf-8"))
-        return cls({int(row): label for row, label in found["labels"].items()}, found["drawn"])
+    def read(cls, folder: Path) -> GivenLabels:
+        """Return what was written to a folder; a ValueError says what to do if that was deleted, or is damaged."""
+        try:
+            found = json.loads((folder / LABELS).read_text("utf-8"))
+            labels, since = (
+                {int(row): label for row, label in found.get(name, {}).items()}
+                for name in ("labels", "since")
+            )
+            return cls(labels, found["drawn"], since, int(found.get("needed", 0)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LostLabelsError(
+                "The values that you gave on the labelling page are no longer where this page kept them. They are "
+                "safe in the journal beside the table: choose “Label rows”, and come back."
+            ) from error
 
     def write(self, folder: Path, table: Path) -> None:
         """Write them to a folder, as private as the table."""
@@ -89,18 +108,25 @@ class GivenLabels:
 
     def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
         """Return the table with these labels, and choices that say how they came about."""
-        frame, target = table.frame.copy(deep=False), choices.target
-        column, numbers = frame[target].astype(object), pd.api.types.is_numeric_dtype(frame[target])
-        decimal = read_numbers(
-            column.where(column.map(type).eq(str)), table.cells(target).prefer
-        ).decimal
-        for row, label in self.labels.items():
-            text = isinstance(label, float) and not numbers  # as the others of the column are
-            column.iat[row] = number_text(float(str(label)), decimal) if text else label
-        frame[target] = pd.to_numeric(column) if numbers else column
+        target = str(choices.target)
+        labelled = table.with_labels(target, self.labels)
         if self.drawn is not None:
-            frame[f"{target}_random"] = np.isin(np.arange(len(frame)), self.drawn)
-        return replace(table, frame=frame), self.said(choices)
+            drawn = np.isin(np.arange(len(table.frame)), self.drawn)
+            labelled = replace(labelled, frame=labelled.frame.assign(**{f"{target}_random": drawn}))
+        return labelled, self.said(choices)
+
+    @property
+    def about_since(self) -> str:
+        """What becomes of values that were given after the draws, in a sentence; "" if there are none."""
+        return about_labels_since(len(self.since), self.needed) if self.since else ""
+
+    def keep_since(self, result: FillResult, table: files.Table) -> FillResult:
+        """Return a result in which values that were given after the draws stand as they were given."""
+        if not self.since:
+            return result
+        frame = table.with_labels(result.target, self.since).frame
+        known = without(frame, result.options.missing)
+        return result.keep_labels(known, self.about_since)
 
     def said(self, choices: Choices) -> Choices:
         """Return choices that say how these labels came about."""
@@ -209,6 +235,8 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         changed = choices.options().changed()
         asked = {name: changed.pop(name) for name in ("minimum", "maximum") if name in changed}
         result = fill(table, choices.target, **changed).ask(**asked)
+        if given is not None:
+            result = given.keep_since(result, table)
         part = folder / temporary_name(RESULT)
         part.mkdir()
         leave(
@@ -265,17 +293,19 @@ def leave(
         write_text(part / "numbers.json", render_json(summary))
     with stage("writing"):
         name = files.named_after(table.name, "filled").name
-        write(part / name, table, rounded(result.new, result.target, result.task))
+        write(part / name, table, result.columns_for_file)
         trusted, trust = _trust(result, part)
         answers = _answers(result).assign(**trusted)
         answers.to_feather(part / "answers.feather", compression="uncompressed")
+        _errors_at_labels(result).to_feather(part / ERRORS)
         del summary["rows"]
         brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
         known = result.labels.known
         brief["known"] = (
             [float(min(known)), float(max(known))] if result.task == "regression" else None
         )
-        brief["advised"] = [] if result.advice is None else list(result.advice.rows)
+        advised = [] if result.advice is None else list(result.advice.rows)
+        brief["advised"] = [row for row in advised if result.labels.missing[row]]
         write_text(part / "brief.json", render_json(brief))
 
 
@@ -344,6 +374,11 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
         why = "No known value was kept aside, by which this could be told."
         return {}, {"why_not": why, "can_hold_out": can}
+    if len(result.answer) < len(result.fit.answer):
+        return {}, {
+            "why_not": "This cannot be told as long as values that were given after the random draws are not learnt "
+            "from: which rows got one was no chance."
+        }
     numbers = result.task == "regression"
     picked = model.select(
         **({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5
@@ -384,17 +419,17 @@ def _tolerances(off: Array) -> list[float]:
 
 
 def _changes(before: Path, after: Path) -> None:
-    """Write what changed since the fill before this one."""
+    """Write what changed since the fill before this one, at the rows that both answered."""
     old, new = (json.loads((path / "brief.json").read_text("utf-8")) for path in (before, after))
     if old["target"] != new["target"] or old["task"] != new["task"]:
         return
     both = pd.read_feather(before / "answers.feather").merge(
         pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
     )
-    value_old, value_new, score = both["value_old"], both["value_new"], "accuracy"
+    value_old, value_new = both["value_old"], both["value_new"]
     changed, sizes = value_old != value_new, both.filter(like="size_").mean()
     if new["task"] == "regression":
-        spread, score = float(np.nanstd(value_old.to_numpy(float))) or 1.0, "mean_absolute_error"
+        spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
         changed = (value_old - value_new).abs() > 0.01 * spread
         sizes = both[["width_old", "width_new"]].fillna(np.inf).median()
     lines = {
@@ -403,9 +438,58 @@ def _changes(before: Path, after: Path) -> None:
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
         "size": [finite(size) for size in sizes] or [None, None],
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
-        "quality": [one["quality"] and one["quality"][score] for one in (old, new)],
+        "quality": _compare_errors(before, after) if old["quality"] and new["quality"] else None,
     }
     write_text(after / "changes.json", json.dumps(lines))
+
+
+def _errors_at_labels(result: FillResult) -> pd.DataFrame:
+    """Return how wrong the answer at each known value was while that was hidden, and how much it counts."""
+    folds = result.out_of_fold
+    true, answered = folds["true"], folds["answered"]
+    if result.task == "regression":
+        error = (true.astype(float) - answered.astype(float)).abs()
+    else:
+        error = (true.astype(str) != answered.astype(str)).astype(float)
+    weight = folds["weight"] if "weight" in folds else pd.Series(1.0, index=folds.index)
+    lines = {"row": folds.index, "error": error.to_numpy(float), "weight": weight.to_numpy(float)}
+    return pd.DataFrame(lines).astype({"row": np.int64})
+
+
+def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
+    """Return the mean errors at the same known values before and now, if these are enough."""
+    # Other rows are easier or harder by chance: 302 rows of one fill beside 19 others of the next told of a gain that
+    # was none.
+    if not (before / ERRORS).exists():  # of a fill by an earlier version
+        return None
+    old, new = (pd.read_feather(folder / ERRORS) for folder in (before, after))
+    both = old.merge(new, on="row", suffixes=("_old", "_new")).dropna()
+    found: dict[str, Any] = {"measured": [len(old), len(new)], "rows": len(both), "means": None}
+    if len(both) < FEWEST_COMPARED:
+        return found
+    weight = both["weight_new"] / both["weight_new"].sum()
+    means = [float((weight * both[f"error_{fill}"]).sum()) for fill in ("old", "new")]
+    grown = both["error_new"] - both["error_old"]
+    mean = means[1] - means[0]
+    standard_error = float(np.sqrt((weight**2 * (grown - mean) ** 2).sum()))
+    clear = abs(mean) > 2.0 * standard_error and abs(mean) > LEAST_CHANGE * max(means)
+    return found | {"means": means, "clear": clear, "worse": clear and mean > 0.0}
+
+
+def as_sentence(error: Exception) -> str:
+    """Return what went wrong as a sentence: our own as it is, that of a library with what it is about."""
+    message = str(error).strip()
+    if isinstance(error, MemoryError):
+        return "There is not enough memory."
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"The file {Path(str(error.filename)).name!r} cannot be used: {error.strerror}."
+    if isinstance(error, ValueError | TypeError | OSError) and message.endswith((".", "?", "!")):
+        return message
+    kind = type(error).__name__
+    return (
+        "This could not be done, because of a mistake in the program or something odd in the table "
+        f"({kind}{f': {message}' if message else ''}). Nothing that you said is lost."
+    )
 
 
 def main(folder: Path) -> None:
@@ -431,10 +515,8 @@ def main(folder: Path) -> None:
         restrict_process([job["path"]], folder)
     try:
         work(folder, tell)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        print(
-            json.dumps({"error": str(error) or "There is not enough memory."}), file=out, flush=True
-        )
+    except Exception as error:  # whatever it is, the page says so
+        print(json.dumps({"error": as_sentence(error)}), file=out, flush=True)
     os._exit(0)
 
 

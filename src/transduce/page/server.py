@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.resources import files
@@ -30,7 +30,7 @@ from transduce.labelling.session import Session, SessionSettings
 from transduce.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
 from transduce.page import view as views
 from transduce.page.preview import AnswerRows, Preview, outlook
-from transduce.page.run import RESULT, GivenLabels, Run
+from transduce.page.run import RESULT, GivenLabels, LostLabelsError, Run, as_sentence
 from transduce.page.view import Json
 from transduce.page.workspace import Choices, StaleError, Workspace, in_boxes
 from transduce.tables.files import named_after
@@ -67,6 +67,7 @@ KINDS = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
 }
+SESSION_TASKS = {"auto": "auto", "regression": "numbers", "classification": "classes"}
 Body = dict[str, Json]
 Lock = AbstractContextManager[Any]
 
@@ -321,9 +322,16 @@ class OpenServer:
             own = (choices.target, choices.labels) if choices.labels else None
             key = (path, path.stat().st_mtime_ns, choices.sheet, own)
             if key not in self._previews:
-                given = None if own is None else GivenLabels.read(self.workspace.computed)
-                self._previews = {key: Preview(path, choices, given)}
+                self._previews = {key: Preview(path, choices, self._given())}
             return self._previews[key]
+
+    def _given(self) -> GivenLabels | None:
+        """Return the labels of the labelling page that take part; None if none do, or if they were lost."""
+        if not self.workspace.saved.choices.labels:
+            return None
+        with suppress(LostLabelsError):  # the table can be looked at all the same; a fill refuses
+            return GivenLabels.read(self.workspace.computed)
+        return None
 
     @property
     def answers(self) -> AnswerRows:
@@ -353,9 +361,10 @@ class OpenServer:
         }
         past = time.time() - progress.began if progress.state == "running" else 0.0
         known |= {"run": {**asdict(progress), "seconds": past}}
-        given = GivenLabels.read(space.computed) if saved.choices.labels else None
+        given = self._given()
         way = saved.choices.way if given is None else given.said(saved.choices).way
-        return known | {"way": way, "filled": brief.stat().st_mtime_ns if brief.exists() else None}
+        known |= {"way": way, "since": "" if given is None else given.about_since}
+        return known | {"filled": brief.stat().st_mtime_ns if brief.exists() else None}
 
     # -------------------------------------------------------------------------------------------------- what is done
 
@@ -371,7 +380,9 @@ class OpenServer:
         self.workspace.change(*_version(body), changes)
 
     def _fill(self, body: Body) -> None:
-        self.workspace.seen(*_version(body))
+        saved = self.workspace.seen(*_version(body))
+        if saved.choices.labels:
+            GivenLabels.read(self.workspace.computed)  # refuses if they were lost
         self.preview.target(self.choices)  # refuses what cannot be filled at once
         saved = self.workspace.change(*_version(body), {"step": "answers"})
         self._run.start(self.workspace.path, saved.choices)
@@ -392,13 +403,27 @@ class OpenServer:
                 keep=tuple(choices.keep),
                 case_sensitive=choices.case_sensitive,
             )
-            level, first = choices.confidence, self._advised(choices, table.n_rows)
-            settings = SessionSettings(
-                confidence=level, labels_by_class=choices.way == "class", first=first
-            )
-            session = Session(table, choices.target, settings=replace(settings, wait=False))
+            settings = self._session_settings(choices, table.n_rows)
+            session = Session(table, choices.target, settings=settings)
             self.label.session = session
             session.propose("audit" if body.get("draw") else "learn")
+
+    def _session_settings(self, choices: Choices, n_rows: int) -> SessionSettings:
+        """Return the settings of a labelling session that say what was chosen here."""
+        options = choices.options()
+        names_rows = [] if options.id is None else [options.id]
+        return SessionSettings(
+            confidence=choices.confidence,
+            task=SESSION_TASKS[choices.task],
+            labels_by_class=choices.way == "class",
+            ignore=[*options.no_features(choices.target), *names_rows, *self.preview.table.index],
+            text=options.text,
+            number=options.number,
+            minimum=options.minimum,
+            maximum=options.maximum,
+            first=self._advised(choices, n_rows),
+            wait=False,
+        )
 
     def _advised(self, choices: Choices, n_rows: int) -> list[int]:
         """Return the rows that the last fill would have labelled, if it was of this column."""
@@ -416,13 +441,16 @@ class OpenServer:
 
     def _back(self, body: Body) -> None:
         """Take the labels of the labelling page with which to fill again, and close it."""
-        from transduce.labelling.export import labels_to_fill  # the first row needs none of it
+        from transduce.labelling import export  # the first row needs none of it
 
         with self.label.lock:
             session = self.label.session
             if session is None:  # another tab was quicker
                 return
-            given, version = GivenLabels(*labels_to_fill(session)), session.state.n_events
+            labels, drawn = export.labels_to_fill(session)
+            needed = session.state.block_size(session.settings.confidence)
+            given = GivenLabels(labels, drawn, export.labels_since_block(session), needed)
+            version = session.state.n_events
             given.write(self.workspace.computed, self.workspace.path)
             self._end_labelling()
         saved = self.workspace.saved
@@ -434,7 +462,7 @@ class OpenServer:
         try:
             name = await self.workspace.keep(request.query_params.get("name", ""), request.stream())
         except (ValueError, OSError) as error:
-            return _json({"error": str(error)}, 400)
+            return _json({"error": as_sentence(error)}, 400)
         return _json({"name": name})
 
     def _file(self, request: Request) -> Response:
@@ -451,8 +479,8 @@ class OpenServer:
         if wanted == "trusted":
             try:
                 file = self.answers.with_trusted(request.query_params)
-            except (ValueError, KeyError, OSError) as error:
-                return PlainTextResponse(str(error), 400)
+            except Exception as error:  # whatever it is, the page says so
+                return PlainTextResponse(as_sentence(error), 400)
         called = named_after(self.workspace.path, wanted, ending).name
         return FileResponse(file, filename=called, media_type="application/octet-stream")
 
@@ -469,9 +497,13 @@ def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
             return _json(answer())
     except EndedError as error:
         return _json({"ended": str(error)})
-    except (ValueError, TypeError, KeyError, OverflowError, OSError, MemoryError) as error:
-        said = str(error) or "There is not enough memory."
-        return _json({"error": said}, 409 if isinstance(error, StaleError) else 400)
+    except Exception as error:  # whatever it is, the page says so and goes on
+        return _json({"error": as_sentence(error)}, 409 if isinstance(error, StaleError) else 400)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """Return what went wrong where no handler said so itself."""
+    return _json({"error": as_sentence(error)}, 500)
 
 
 def _json(answer: Any, status: int = 200) -> Response:
@@ -567,7 +599,9 @@ def make_server(
     """Return a web server for a session, or a folder of tables, on this socket, and the address, which works once."""
     port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
     routes = (Server(served) if isinstance(served, Session) else OpenServer(served)).routes()
-    guarded = Guard(Starlette(routes=routes), port=port, token=token)
+    handlers: dict[Any, Any] = {Exception: _failed}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    guarded = Guard(app, port=port, token=token)
     silent: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
     plain: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
     config = uvicorn.Config(guarded, timeout_graceful_shutdown=1, **silent, **plain)

@@ -55,6 +55,7 @@ def view(session: Session) -> dict[str, Json]:
             "decisions": len(state.decisions),
         },
         "can_undo": bool(state.undoable),
+        "since": _labels_since(session),
         "certificate": certificates(session, session.certificate()),
         "certain": certain,
         "uncertain": uncertain,
@@ -63,6 +64,15 @@ def view(session: Session) -> dict[str, Json]:
         "thinking": session.model is not None and session.model.second.busy,
         "preparing": preparing(session),
     }
+
+
+def _labels_since(session: Session) -> str:
+    """Return what becomes of labels after a complete block of random draws, where there is one; else ""."""
+    state = session.state
+    if state.block is None or not words.intervals(state).ready:
+        return ""
+    needed = state.block_size(session.settings.confidence)
+    return words.about_labels_since(len(state.labelled_since(state.block)), needed)
 
 
 def about(session: Session) -> dict[str, Json]:

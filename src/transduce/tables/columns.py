@@ -384,7 +384,7 @@ def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
     pairs = Counter(
         (label, cell.strip())
         for label, cell in zip(classes.tolist(), cells.tolist(), strict=True)
-        if label is not None and isinstance(cell, str)
+        if label is not None and isinstance(cell, str) and cell.strip()
     )
     usual = dict(pair for pair, _ in reversed(pairs.most_common()))
     other = any(str(label) != cell for label, cell in usual.items())

@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -101,6 +101,9 @@ class Table:
     source: Any  # what was read, as it was given; new columns are written beside it
     name: str  # where it came from
     sheet: str | None = None  # of a workbook, as the user named it
+    labelled: Mapping[Any, frozenset[int]] = field(
+        default_factory=dict
+    )  # rows of a column whose cell is a label that was given since, not what the file has there
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -108,13 +111,35 @@ class Table:
         return stored_index(self.source.schema) if self.kind in ("parquet", "feather") else ()
 
     def cells(self, column: Any) -> ColumnCells:
-        """Return how the cells of a column were read, where the file was text."""
-        if not isinstance(self.source, Delimited) or column not in self.frame.columns:
+        """Return how the cells of a column were read, where the file was text; a column may have joined since."""
+        if not isinstance(self.source, Delimited) or column not in self.source.cells:
             return ColumnCells()
-        place = list(self.frame.columns).index(column)
-        return replace(
-            self.source.cells[column], texts=lambda: fields_of(self.source, [place])[place]
-        )
+        place = list(self.source.cells).index(column)
+        labelled = self.labelled.get(column, frozenset())
+
+        def texts() -> list[str]:
+            written = fields_of(self.source, [place])[place]
+            return ["" if row in labelled else text for row, text in enumerate(written)]
+
+        return replace(self.source.cells[column], texts=texts)
+
+    def with_labels(self, column: Any, labels: Mapping[int, Any]) -> Table:
+        """Return the table with labels in cells of a column; text where the others are text, or a label is."""
+        cells = self.frame[column].astype(object)
+        numeric = pd.api.types.is_numeric_dtype(self.frame[column])
+        if numeric and any(isinstance(label, str) for label in labels.values()):
+            numeric = False
+            cells = cells.map(number_text, na_action="ignore")
+        texts = cells.where(cells.map(type).eq(str))
+        decimal = read_numbers(texts, self.cells(column).prefer).decimal
+        for row, label in labels.items():
+            is_amount = isinstance(label, float | int) and not isinstance(label, bool)
+            in_text = not numeric and is_amount and texts.notna().any()
+            cells.iat[row] = number_text(float(label), decimal) if in_text else label
+        filled_in = self.frame.copy(deep=False)
+        filled_in[column] = pd.to_numeric(cells) if numeric else cells
+        rows = self.labelled.get(column, frozenset()) | frozenset(labels)
+        return replace(self, frame=filled_in, labelled={**self.labelled, column: rows})
 
     def check_column(self, name: Any) -> None:
         """Raise a ValueError if a column is in another sheet, has no name, or holds formulas without a stored value."""

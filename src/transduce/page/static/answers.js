@@ -48,7 +48,7 @@ function drawRun(page) {
   const words = {
     failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
     interrupted: ["The program ended while it filled", "Nothing is lost but the time it took."],
-  }[run.state] ?? (other ? ["The table has changed", "These answers are of the table as it was."] : choices.labels > brief.choices.labels ? ["There are new known values", "Fill again to see what they change."] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
+  }[run.state] ?? (other ? ["The table has changed", "These answers are of the table as it was."] : choices.labels > brief.choices.labels ? ["There are new known values", `Fill again to see what they change. ${page.state.since}`] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
   redraw($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
 }
 
@@ -67,6 +67,7 @@ export async function drawAnswers(page) {
     try {
       brief = await read("/open/answers");
     } catch (error) {
+      shown = null; // so that it is asked for again
       page.failed(error);
       return;
     }
@@ -102,23 +103,31 @@ function drawBrief(page) {
   drawTrust(page);
 }
 
-// Whether the answers at hidden values are worse than those of the fill before; what hardly changed is neither.
-function worse() {
-  const [before, now] = brief.changes?.quality ?? [null, null];
-  return before !== null && now !== null && (brief.task === "regression" ? now > 1.02 * before : now < before - 0.01);
+// Whether the answers at the same hidden values are clearly worse than those of the fill before.
+const worse = () => Boolean(brief.changes?.quality?.worse);
+
+// How good the answers were and are, at the same known values; those of other rows are not compared.
+function qualityWords(quality) {
+  if (!quality) return "";
+  if (!quality.means) return `How good the answers are was measured at ${count(quality.measured[0])} known values before, and at ${count(quality.measured[1])} now that are mostly others: the two cannot be compared.`;
+  const good = (error) => (brief.task === "regression" ? `off by ${rough(error)} on average` : `${percent(1 - error)} right`);
+  const [before, now] = quality.means.map(good);
+  const verdict = quality.worse ? " That is worse. The new known values may be of harder rows, or some of them wrong." : quality.clear ? "" : " That is no clear difference.";
+  return `At the same ${count(quality.rows)} known values, each hidden in turn: ${before} before, ${now} now.${verdict}`;
 }
+
+const moreKnown = (labels) => (labels === 0 ? "" : labels > 0 ? `${count(labels)} more known value${labels === 1 ? "" : "s"}.` : `${count(-labels)} fewer known value${labels === -1 ? "" : "s"}.`);
 
 function drawChanges() {
   const { changes } = brief;
   $("changes").hidden = !changes;
   if (!changes) return;
-  const [before, after] = changes.size, [old, now] = changes.guarantee.map(words), [was, is] = changes.quality;
+  const [before, after] = changes.size, [old, now] = changes.guarantee.map(words);
   const narrower = before && after ? 1 - after / before : 0;
   const size = Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
-  const good = (value) => (brief.task === "regression" ? `off by ${rough(value)}` : `${percent(value)} right`);
-  const lines = [[changes.labels ? `${count(changes.labels)} more known values.` : ""], [`${count(changes.changed)} of ${count(changes.rows)} answers changed.`], [before && after ? size : "", narrower < -0.005 ? "worse" : ""],
+  const lines = [[moreKnown(changes.labels)], [`${count(changes.changed)} of the ${count(changes.rows)} answers of both fills changed.`], [before && after ? size : "", narrower < -0.005 ? "worse" : ""],
     [old === now ? `The guarantee is as before: ${now}.` : `The guarantee was “${old}” and is now “${now}”.`],
-    [was !== null && is !== null ? `At known values that were hidden: ${good(was)} on average before, ${good(is)} now.${worse() ? " That is worse. The new known values may be of harder rows, or some of them wrong." : ""}` : "", worse() ? "worse" : ""]];
+    [qualityWords(changes.quality), worse() ? "worse" : ""]];
   $("changes").classList.toggle("worse", worse());
   fill($("changes-body"), make("ul", { class: "notes" }, ...lines.filter(([text]) => text).map(([text, look = ""]) => make("li", { text, class: look }))));
 }
@@ -154,7 +163,7 @@ function drawTrust(page) {
     const field = make("input", { id, list: `${id}-offered`, value, inputmode: "decimal", size: 9, autocomplete: "off", maxlength: 20, onchange: () => {
       const found = typed(field.value);
       field.setAttribute("aria-invalid", String(!fits(found)));
-      if (fits(found)) { take(found); again(); } else $("trust-said").textContent = `“${field.value}” is not an amount: write a number such as ${number(offered[0] ?? 10)}.`;
+      if (fits(found)) { take(found); again(); } else $("trust-said").textContent = `“${field.value}” is not an amount, and is not used: write a number such as ${number(offered[0] ?? 10)}. The rows are still those of before.`;
     } });
     return [field, make("datalist", { id: `${id}-offered` }, ...offered.map((one) => make("option", { value: number(one) })))];
   }

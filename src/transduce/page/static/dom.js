@@ -53,6 +53,21 @@ export function resolved(name) {
   return found;
 }
 
+// A field whose value is refused says so, beside it and to screen readers, until it is mended; "" takes it back.
+export function refuse(field, message) {
+  if (message) field.setAttribute("aria-invalid", "true");
+  else field.removeAttribute("aria-invalid");
+  const id = `${field.id}-refused`;
+  const box = $(id) ?? make("span", { id, class: "refused", role: "alert" });
+  if (message && !box.isConnected) field.after(box);
+  if (!message) box.remove();
+  box.textContent = message;
+  if (message) field.setAttribute("aria-describedby", id);
+  else field.removeAttribute("aria-describedby");
+}
+
+export const refused = (field) => field.getAttribute("aria-invalid") === "true";
+
 // What happened, in a line that goes by itself; what went wrong stays until it is closed.
 export function toast(text, kind = "error", seconds = 6) {
   const same = [...$("toasts").children].find((one) => one.firstChild.textContent === text);

@@ -45,13 +45,18 @@ export function seconds(time) {
 
 export const day = (time) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(new Date(time * 1000));
 
-// A number that somebody types as the browser's language writes it; NaN for anything else.
+// A number that somebody types as the browser's language writes it, or with the other decimal sign where that can mean
+// nothing else; NaN for anything else.
 export function typed(text) {
   const sign = (type) => new Intl.NumberFormat(undefined, { useGrouping: true }).formatToParts(1234567.5).find((part) => part.type === type)?.value ?? "";
   const plain = text.trim().replace(/[\u2212\u2013]/g, "-").replace(/\s/g, " "), group = sign("group").replace(/\s/g, " ");
   const escaped = (one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const [between, point] = [escaped(group || ","), escaped(sign("decimal"))];
-  if (!new RegExp(`^-?(?=\\D?\\d)(\\d*|\\d{1,3}(${between}\\d{2,3})*${between}\\d{3})(${point}\\d+)?(e[-+]?\\d+)?$`, "i").test(plain)) return NaN;
+  const whole = new RegExp(`^-?0*${between}`).test(plain); // 0,500 is no five hundred: no group of digits is a zero
+  if (whole || !new RegExp(`^-?(?=\\D?\\d)(\\d*|\\d{1,3}(${between}\\d{2,3})*${between}\\d{3})(${point}\\d+)?(e[-+]?\\d+)?$`, "i").test(plain)) {
+    const other = sign("decimal") === "." ? "," : ".";
+    return new RegExp(`^-?\\d*${escaped(other)}\\d+$`).test(plain) ? Number(plain.replace(other, ".")) : NaN;
+  }
   return Number(plain.replaceAll(group || ",", "").replace(sign("decimal"), "."));
 }
 

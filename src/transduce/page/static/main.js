@@ -67,7 +67,9 @@ function drawModes(view) {
     button.hidden = mode === "find" && model.about.task === "numbers";
     button.disabled = mode === "find" && Boolean(noFind(view));
   }
-  $("mode-note").textContent = view.preparing.words ? noFind(view) : model.about.task === "classes" ? noFind(view) : "";
+  const waits = view.preparing.words || model.about.task === "classes" ? noFind(view) : "";
+  const since = model.about.home ? view.since : ""; // a fill takes the labels up to the draws; what comes then is told before
+  $("mode-note").textContent = [waits, since].filter(Boolean).join(" ");
   $("want-box").hidden = model.about.task === "numbers";
   const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
   fill($("want"), ...none, ...view.classes.map(({ name }, code) => make("option", { value: code, text: name, selected: code === view.wanted })));
@@ -128,6 +130,7 @@ async function request(action, body) {
     rest();
     return true;
   } catch (error) {
+    $("saved").textContent = "not saved";
     failed(error);
     if (error instanceof Stale) await renew();
     return false;
@@ -163,6 +166,7 @@ async function number(sure = null) {
   const typed = $("number").value.trim(), shown = card();
   if (!shown || typed === "") return toast("Type a number.", "note", 3);
   const done = await act("answer", { row: shown.row, label: sure ?? typed });
+  $("number").setAttribute("aria-invalid", String(done === false)); // what is refused stays there to be mended
   if (done.ask) return ask(typed, done.ask);
   if (done) $("number").focus();
   return null;

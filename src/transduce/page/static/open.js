@@ -7,12 +7,13 @@ import { drawTable, drawTables, tableBegin } from "/page/table.js";
 import { drawWays, waysBegin } from "/page/ways.js";
 
 const THEMES = { auto: "As the system", light: "Light", dark: "Dark" };
-const page = { state: null, step: "table", change, act, go, failed, say };
+const page = { state: null, step: "table", refusal: "", change, act, settled, go, failed, say };
 const drawing = { table: drawTable, labels: drawWays, answers: drawAnswers };
 let timer = null;
 let lost = false;
 let acts = 0; // a look that began before an act, or ends before it does, tells of the past
 let acting = 0;
+let queue = Promise.resolve(); // each act knows what the one before it has changed
 
 function failed(error) {
   if (error instanceof Gone && lost) return;
@@ -52,7 +53,18 @@ function show(state) {
   draw();
 }
 
-async function act(path, body = {}) {
+function act(path, body = {}) {
+  const done = queue.then(() => request(path, body));
+  queue = done;
+  return done;
+}
+
+// When all that was clicked on and typed is on disk, or refused.
+function settled() {
+  return queue;
+}
+
+async function request(path, body) {
   const { state } = page;
   acts += 1;
   acting += 1;
@@ -60,6 +72,7 @@ async function act(path, body = {}) {
     show(await post(`/open/${path}`, { table: state.table ?? "", revision: state.revision ?? 0, ...body }));
     return true;
   } catch (error) {
+    page.refusal = error.message; // for the field that was refused
     failed(error);
     if (!(error instanceof Stale)) return false;
   } finally {

@@ -73,9 +73,11 @@ export async function drawTable(page) {
     } catch (error) {
       seen = null; // so that it is asked for again
       $("table-lead").textContent = error.message;
+      $("table-lead").classList.add("bad");
       return;
     }
   }
+  $("table-lead").classList.remove("bad");
   if (found?.table === state.table) drawPreview(page);
 }
 
@@ -163,18 +165,20 @@ function drawColumn(page, name) {
     const others = choices[list].filter((one) => one !== value);
     const rival = { text: "number", number: "text" }[list]; // a column is read in one way
     const changes = { [list]: others.length < choices[list].length ? others : [...others, value], ...(rival ? { [rival]: choices[rival].filter((one) => one !== value) } : {}) };
-    if (await page.change(changes)) await again(page, name);
+    const done = await page.change(changes);
+    await (done ? again(page, name) : drawColumn(page, name)); // a box that was refused is not ticked
+    return done;
   };
   $("column-title").textContent = name;
   const aim = choices.target === name, told = aim && { classification: "It is read as classes.", regression: "It is read as numbers." }[choices.task];
   const read_as = make("p", { text: `${told || (has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment)}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.n_blank ? ", or read as such" : ""}.` : "No cell is empty."}` });
   const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
   const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." }),
-    ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { if (await page.change({ task: choices.task === task ? "auto" : task })) await again(page, name); }))] : [
+    ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { await (await page.change({ task: choices.task === task ? "auto" : task }) ? again(page, name) : drawColumn(page, name)); }))] : [
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
     option("Read it word by word, as text", has("text"), () => toggle("text", name)),
     ...(column.in_text ? [option("Read it as a number, the one in each cell; cells without one are empty then", has("number"), () => toggle("number", name))] : []),
-    option("It names the rows", choices.id === name, async () => { if (await page.change({ id: choices.id === name ? null : name })) await again(page, name); }),
+    option("It names the rows", choices.id === name, async () => { await (await page.change({ id: choices.id === name ? null : name }) ? again(page, name) : drawColumn(page, name)); }),
   ];
   const keep = (value) => (column.marks.includes(value) || choices.keep.includes(value)
     ? make("button", { type: "button", class: "plain", "aria-pressed": String(choices.keep.includes(value)), onclick: () => toggle("keep", value), text: choices.keep.includes(value) ? "is a number ✓" : "is a number" }) : null);
@@ -182,8 +186,9 @@ function drawColumn(page, name) {
     make("button", { type: "button", class: "plain", "aria-pressed": String(choices.missing.includes(value)), onclick: () => toggle("missing", value), text: choices.missing.includes(value) ? "is empty ✓" : "means empty" })));
   if (column.kind === "category" || choices.case_sensitive) switches.push(option("Capitals make a difference, in every column", choices.case_sensitive, async () => { if (await page.change({ case_sensitive: !choices.case_sensitive })) await again(page, name); }));
   const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });
+  const takeMissing = async () => { if (other.value.trim() && !(await toggle("missing", other.value.trim()))) toast(`“${other.value.trim()}” is not used. ${page.refusal}`); };
   const form = make("form", { class: "inline-form" }, make("label", { for: "missing-value", text: "Another value that means an empty cell" }), other, make("button", { type: "submit", text: "Add" }));
-  form.addEventListener("submit", (event) => { event.preventDefault(); if (other.value.trim()) toggle("missing", other.value.trim()); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); takeMissing(); });
   redraw($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches,
     make("h3", { text: "Values in it" }), make("p", { class: "fine", text: "A value that means empty means so in every column." }), make("ul", { class: "values" }, ...values), form);
 }
@@ -222,6 +227,6 @@ export function tableBegin(page) {
     if (event.dataTransfer.files[0]) drop(page, event.dataTransfer.files[0]);
   });
   $("to-labels").addEventListener("click", () => page.go("labels"));
-  $("sheet").addEventListener("change", () => page.change({ sheet: $("sheet").value, target: null }));
+  $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, target: null }))) drawTable(page); });
   arrows($("targets"));
 }

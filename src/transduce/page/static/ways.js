@@ -1,7 +1,7 @@
 // The second step: how the known values came about, on which every guarantee rests. Each answer has a picture.
 
 import { read } from "/page/api.js";
-import { $, drawing, fill, make, toast } from "/page/dom.js";
+import { $, drawing, fill, make, refuse, refused } from "/page/dom.js";
 import { number, typed, words as plain } from "/page/locale.js";
 import { arrows, redraw } from "/page/table.js";
 
@@ -15,6 +15,7 @@ const WAYS = {
   unknown: ["I don't know", "Or something else decided. Then what holds can only be estimated."],
 };
 const FITS = { drawn: ["category", "number"], groups: ["category", "identifier", "number"], date: ["date", "number"], known: ["number"] };
+const LIMITS = ["minimum", "maximum"];
 const [ACROSS, DOWN] = [9, 4];
 const LOTS = [1, 5, 8, 12, 15, 20, 22, 27, 30, 34];
 let asked = null;
@@ -54,13 +55,16 @@ export async function drawWays(page) {
       if (page.state.table !== table) return;
       kinds = { key, columns };
     } catch (error) {
-      page.failed(error);
+      $("labels-lead").textContent = error.message; // in its place, and to stay: nothing else is drawn here
+      $("labels-lead").classList.add("bad");
+      fill($("ways"));
       return;
     }
   }
+  $("labels-lead").classList.remove("bad");
   const { state } = page, { choices } = state;
   $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
-  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." })] : [];
+  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." }), ...(state.since ? [make("p", { class: "note", id: "since", text: plain(state.since) })] : [])] : [];
   redraw($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
     const chosen = state.way === way;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: Boolean(choices.labels) && !chosen, tabindex: chosen || (!state.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
@@ -68,11 +72,19 @@ export async function drawWays(page) {
     return make("div", { class: "way-box" }, button, chosen && column && !choices.labels ? columnOf(page, way, column) : null);
   }));
   $("confidence").value = String(choices.confidence);
-  $("fill").disabled = !ready(state);
   $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
-  for (const end of ["minimum", "maximum"]) if (document.activeElement !== $(end)) $(end).value = choices[end] === null ? "" : number(choices[end]);
+  const of = JSON.stringify([table, choices.target]);
+  if ($("limits").dataset.of !== of) LIMITS.forEach((end) => refuse($(end), "")); // what was refused was of another column
+  $("limits").dataset.of = of;
+  for (const end of LIMITS) if (document.activeElement !== $(end) && !refused($(end))) $(end).value = choices[end] === null ? "" : number(choices[end]);
+  drawFill(state);
   $("to-fill").hidden = false;
   drawOutlook(page);
+}
+
+// What is refused must be mended before a fill, which would not use it.
+function drawFill(state) {
+  $("fill").disabled = !ready(state) || (!$("limits").hidden && LIMITS.some((end) => refused($(end))));
 }
 
 // Whether it was said how the values came about, and by which column.
@@ -82,7 +94,8 @@ function columnOf(page, way, words) {
   const { choices } = page.state;
   const fits = ({ kind }) => (FITS[way].includes(kind) ? FITS[way].indexOf(kind) : FITS[way].length);
   const some = kinds.columns.filter(({ name, kind }) => name !== choices.target && kind !== "empty").sort((one, other) => fits(one) - fits(other));
-  const select = make("select", { "aria-label": words, onchange: () => page.change({ column: select.value || null }) },
+  const take = async () => { if (!(await page.change({ column: select.value || null }))) select.value = choices.column ?? ""; };
+  const select = make("select", { "aria-label": words, onchange: take },
     make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices.column })));
   return make("label", { class: "of-column" }, make("span", { class: "fine", text: words }), select);
 }
@@ -136,11 +149,22 @@ export async function label(page, draw) {
 
 export function waysBegin(page) {
   arrows($("ways"));
-  $("confidence").addEventListener("change", () => page.change({ confidence: Number($("confidence").value) }));
-  for (const end of ["minimum", "maximum"]) $(end).addEventListener("change", () => {
-    const value = $(end).value.trim() === "" ? null : typed($(end).value);
-    if (Number.isNaN(value)) toast(`“${$(end).value}” is not a number.`);
-    else page.change({ [end]: value });
+  $("confidence").addEventListener("change", async () => { if (!(await page.change({ confidence: Number($("confidence").value) }))) $("confidence").value = String(page.state.choices.confidence); });
+  for (const end of LIMITS) $(end).addEventListener("change", () => takeLimit(page, end));
+  $("fill").addEventListener("click", async () => {
+    await page.settled(); // a number that was typed just before
+    if (!$("fill").disabled && await page.act("fill")) page.go("answers");
   });
-  $("fill").addEventListener("click", async () => { if (await page.act("fill")) page.go("answers"); });
+}
+
+async function takeLimit(page, end) {
+  const text = $(end).value.trim(), value = text === "" ? null : typed(text);
+  if (Number.isNaN(value)) {
+    refuse($(end), `“${text}” is not a number, and is not used: write one such as ${number(0.5)}.`);
+  } else {
+    refuse($(end), await page.change({ [end]: value }) ? "" : `${page.refusal} It is not used.`);
+    const other = LIMITS.find((one) => one !== end);
+    if (!refused($(end)) && refused($(other))) await takeLimit(page, other); // it may have been refused because of this one
+  }
+  drawFill(page.state);
 }
