@@ -2,9 +2,9 @@
 # versions in requirements/. Recipes use relative paths only, so the project may
 # live in a folder whose name has spaces.
 
-# The locked versions are known to install on Python 3.11 to 3.13; a newer one is tried if there is nothing else.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && exit; done; \
+# The locked versions have wheels for Python 3.11 to 3.14; a newer one is tried if there is nothing else.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo $$p && exit; done; \
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 VENV := .venv
 MINIMUM := .venv-minimum

@@ -67,6 +67,33 @@ def pytest_collection_modifyitems(items):
     items[:] = others[:half] + compile_most + others[half:]
 
 
+# What a required job must test, by the words of the reason with which tests of it are skipped.
+SKIPS_OF = {"browser": "NOT TESTED", "torch": "torch is not installed"}
+MUST_TEST = [name for name in os.environ.get("TRANSDUCE_MUST_TEST", "").split(",") if name]
+
+
+def _fail_a_forbidden_skip(report):
+    """Turn a skip into a failure, if a required job was to test just that."""
+    if not report.skipped:
+        return
+    for name in MUST_TEST:
+        if SKIPS_OF[name] in str(report.longrepr):
+            report.outcome = "failed"
+            report.longrepr = f"TRANSDUCE_MUST_TEST asks for {name}, but: {report.longrepr}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    outcome = yield
+    _fail_a_forbidden_skip(outcome.get_result())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report():
+    outcome = yield
+    _fail_a_forbidden_skip(outcome.get_result())
+
+
 @pytest.fixture(autouse=True, scope="module")
 def few_draws(request):
     """A fifth to two fifths of the trees and permutations; tests/slow has them all."""

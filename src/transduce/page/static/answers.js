@@ -92,7 +92,7 @@ function drawBrief(page) {
   $("slips").hidden = !brief.quality?.slips;
   $("slips").textContent = words(brief.quality?.slips);
   fill($("said-notes"), ...brief.notes.map((text) => make("li", { text: words(text) })));
-  drawDownloads(page);
+  drawDownloads();
   drawQuality();
   drawMap();
   $("next").textContent = `What you label teaches the fill; rows drawn at random make its guarantee exact. ${words(brief.next)}`;
@@ -123,7 +123,7 @@ function drawChanges() {
   fill($("changes-body"), make("ul", { class: "notes" }, ...lines.filter(([text]) => text).map(([text, look = ""]) => make("li", { text, class: look }))));
 }
 
-function drawDownloads(page) {
+function drawDownloads() {
   const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
   fill($("downloads"), ...[["filled", "The filled table"], ["report", "The report, to pass on"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
     make("li", {}, make("details", {}, make("summary", { text: "What the new columns of the table say" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
