@@ -19,6 +19,7 @@ import ast
 import builtins
 import copy
 import hashlib
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
@@ -302,6 +303,8 @@ def install(modules: list[str]) -> list[Mutant]:
         mutants += transformer.mutants
     builtins.__mutant__ = is_on
     sys.meta_path.insert(0, Finder())
+    for module in modules:  # before pytest comes, which would load a file that it was given itself
+        importlib.import_module(f"transduce.{module}")
     return mutants
 
 
@@ -489,7 +492,9 @@ def report(runner: Runner, path: Path | None) -> int:
     for mutant, outcome in unexplained:
         print(f"{outcome}: line {mutant.line} {mutant.name}")
     if path is not None:
-        outcomes = [vars(mutant) | {"outcome": runner.outcome[mutant.number]} for mutant in runner.mutants]
+        outcomes = [
+            vars(mutant) | {"outcome": runner.outcome[mutant.number]} for mutant in runner.mutants
+        ]
         path.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
     return int(bool(unexplained))
 

@@ -25,7 +25,11 @@ def test_of_a_card():
 
 @pytest.mark.parametrize(
     ("must_test", "outcome"),
-    [("", "3 skipped"), ("torch", "1 failed, 2 skipped"), ("browser,torch", "1 failed, 1 skipped, 1 error")],
+    [
+        ("", "3 skipped"),
+        ("torch", "1 failed, 2 skipped"),
+        ("browser,torch", "1 failed, 1 skipped, 1 error"),
+    ],
 )
 def test_a_required_job_does_not_skip(tmp_path, must_test, outcome):
     test_file = tmp_path / "test_skipped.py"

@@ -60,6 +60,7 @@ class Miscoverage:
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
         """Return the distribution at a level, strictly between 0 and 1."""
+        check_whole("n_calibration", n_calibration, least=0)
         rank = calibration_rank(check_share("confidence", confidence), n_calibration)
         return cls(n_unlabelled, n_calibration, rank)
 
@@ -137,6 +138,16 @@ class ClassMiscoverage:
     n_labelled: Sequence[int]
     n_calibration: Sequence[int]
     ranks: Sequence[int]
+
+    def __post_init__(self) -> None:
+        check_whole("n_unlabelled", self.n_unlabelled, least=0)
+        lengths = {
+            len(self.n_calibration),
+            len(self.ranks),
+            len(self.n_labelled) or len(self.ranks),
+        }
+        if len(lengths) > 1 or not len(self.ranks):
+            raise ValueError("Give a number of calibration labels and a rank for every class.")
 
     def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
         """Return the distribution for a class, by its position, if `n_unlabelled` of the unlabelled rows are of it."""
@@ -240,6 +251,10 @@ class CategoryMiscoverage:
     """
 
     parts: tuple[Miscoverage, ...]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(part, Miscoverage) for part in self.parts):
+            raise TypeError("Give a Miscoverage for every category.")
 
     @property
     def n_unlabelled(self) -> int:

@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from scipy.special import softmax
 from sklearn.utils import check_random_state
 
+from transduce.core import checks
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -70,6 +71,9 @@ class ClassShares:
 
     def reweigh(self, probabilities: Array) -> Array:
         """Return probabilities (m, n_classes) as they are at these shares: ``P(c | x) shares / labels``, scaled."""
+        probabilities = checks.as_floats("probabilities", probabilities)
+        if not np.isfinite(probabilities).all():
+            raise ValueError("probabilities must be finite: leave out rows that have none.")
         known = self.labels > 0.0
         ratio = np.divide(self.shares, self.labels, out=np.zeros(len(known)), where=known)
         weighted = to_power(probabilities, self.power) * ratio

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.core import arrays
+from transduce.core import arrays, checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -42,7 +41,7 @@ class Regions:
 
     def __init__(self, pieces: Any, offsets: Any = None) -> None:
         if not arrays.is_foreign(pieces):
-            pieces = np.array(pieces, dtype=float).reshape(-1, 2)
+            pieces = checks.as_floats("pieces", pieces).reshape(-1, 2)
         n, ends = pieces.shape[0], arrays.to_numpy(pieces)
         if not (ends[:, 0] <= ends[:, 1]).all():
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
@@ -78,6 +77,8 @@ class Regions:
     def concatenate(cls, parts: Iterable[Regions]) -> Regions:
         """Return the rows of several `Regions`, one after another."""
         parts = list(parts) or [cls.from_pieces([])]
+        if not all(isinstance(part, Regions) for part in parts):
+            raise TypeError("Give Regions to put one after another.")
         counts = np.concatenate([part.n_pieces for part in parts])
         pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
@@ -124,7 +125,7 @@ class Regions:
 
     def contains(self, y: Any) -> Mask:
         """Return whether each row's region holds a label, or its own label (n,); a missing one (NaN) is in none."""
-        labels = np.asarray(arrays.to_numpy(y), dtype=float)
+        labels = checks.as_floats("labels", arrays.to_numpy(y))
         if labels.ndim and labels.shape != (len(self),):
             said = f"Give one label, or one for each of the {len(self)} rows"
             raise ValueError(f"{said}; got shape {labels.shape}.")
@@ -151,6 +152,8 @@ class Regions:
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""
+        lower = float(checks.as_floats("lower", lower))
+        upper = float(checks.as_floats("upper", upper))
         row, ends = self._by_piece()
         kept = (ends[:, 1] >= lower) & (ends[:, 0] <= upper)
         lost = (self.n_pieces > 0) & (np.bincount(row[kept], minlength=len(self)) == 0)
@@ -184,9 +187,9 @@ class Regions:
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
         row, ends = self._by_piece()
-        lengths = np.bincount(row, ends[:, 1] - ends[:, 0], len(self)).astype(
-            float
-        )  # of no piece integers
+        alone = ends[:, 0] == ends[:, 1]  # a point, even one at infinity, has no length
+        length = np.subtract(ends[:, 1], ends[:, 0], out=np.zeros(len(ends)), where=~alone)
+        lengths = np.bincount(row, length, len(self)).astype(float)  # of no piece integers
         return arrays.beside(lengths, self.pieces)
 
     def __repr__(self) -> str:
@@ -291,7 +294,7 @@ class Answer:
         if (below is None) == (share is None):
             raise ValueError("Give either below or share.")
         limit = share if below is None else below
-        if not isinstance(limit, numbers.Real) or not 0.0 <= float(limit) <= 1.0:
+        if not checks.is_number(limit) or not 0.0 <= float(limit) <= 1.0:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         confidence = arrays.to_numpy(self.confidence)
         if share is not None:

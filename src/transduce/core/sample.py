@@ -59,6 +59,9 @@ class PartlyLabelled:
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`, or `index`.
         """
         values = label_array(y, columns=columns)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if not X.shape:
+            raise ValueError(f"X must hold one line for each row; got {type(X).__name__}.")
         if len(values) != X.shape[0]:
             said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
             raise ValueError(

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -48,6 +48,10 @@ def read_rows(
         return validate_data(
             estimator, X, reset=reset, dtype=float, accept_sparse="csr" if sparse else False
         )
+    except OverflowError as error:
+        raise ValueError(
+            "X holds a whole number that is too large for double precision: make it smaller."
+        ) from error
     except (TypeError, ValueError) as error:
         reason = _explain(X, getattr(estimator, "kernel", None) == "precomputed")
         if reason:
@@ -228,6 +232,10 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
         raise ValueError("Complex data not supported: labels must be real numbers.")
     try:
         numbers_ = labels.astype(float)
+    except OverflowError:
+        raise ValueError(
+            "The labels are too large for double precision: divide them by a constant first."
+        ) from None
     except (TypeError, ValueError):
         text = next((label for label in labels.ravel() if _is_text([label])), labels.ravel()[0])
         what = f"Regression needs labels that are numbers, but y holds {text!r}"
@@ -313,6 +321,7 @@ class Transducer(BaseEstimator):
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return the rows and labels that can be scored."""
         labels = label_array(y, columns=True)
+        check_consistent_length(X, labels)
         missing = missing_mask(labels, self._missing_label())
         known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
         return _safe_indexing(X, known), labels[known]
@@ -324,7 +333,15 @@ class Transducer(BaseEstimator):
         rows, labels = self._with_label(X, y)
         answers = self.predict(rows)
         if self.answer_.classes is None:
-            return float(r2_score(labels.astype(float), answers, sample_weight=sample_weight))
+            if len(labels) < 2:
+                raise ValueError("R² compares errors with the spread of labels: give at least two.")
+            try:
+                numbers = labels.astype(float)
+            except OverflowError:
+                raise ValueError(
+                    "The labels are too large for double precision: divide them by a constant first."
+                ) from None
+            return float(r2_score(numbers, answers, sample_weight=sample_weight))
         return float(
             accuracy_score(np.array(labels.tolist()), answers, sample_weight=sample_weight)
         )

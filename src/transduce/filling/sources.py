@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core import checks
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Mask
@@ -323,6 +324,9 @@ class LocalRunner:
     """
 
     n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_jobs(self.n_jobs)
 
     @property
     def n_here(self) -> int:

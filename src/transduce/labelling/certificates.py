@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
+from transduce.core import checks
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
 BETS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8])  # by which a hit multiplies the martingale
 WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.08, 0.07, 0.05])
+MOST_ROWS = 2**53  # of a table; beyond that neighbouring whole numbers are one double
 MOST_POINTS = 40  # of a curve
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
@@ -51,6 +53,12 @@ class Draws:
     unlabelled: AnyArray
     known: AnyArray
     hits: Mask
+
+    def __post_init__(self) -> None:
+        if not len(self.unlabelled) == len(self.known) == len(self.hits):
+            raise ValueError(
+                "Give the number of rows, of known hits, and hit or not for every draw."
+            )
 
     @classmethod
     def of(cls, rows: list[tuple[int, int, bool]]) -> Draws:
@@ -88,6 +96,12 @@ class Audit:
     found: int
     doubtful: int
     pool: int
+
+    def __post_init__(self) -> None:
+        for name in ("found", "doubtful", "pool"):
+            checks.check_whole(name, getattr(self, name), least=0)
+        if self.most > MOST_ROWS:
+            raise ValueError(f"A table has at most {MOST_ROWS:,} rows; got {self.most:,}.")
 
     @property
     def most(self) -> int:
@@ -241,6 +255,9 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     >>> certify_recall(Audit(Draws.of([]), 95, 0, 1000), recall=0.95, certainty=0.95).draws_needed
     422
     """
+    checks.check_share("certainty", certainty)
+    if recall != 1:
+        checks.check_share("recall (or 1)", recall)
     level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
@@ -304,6 +321,9 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     >>> certify_answers(Audit(Draws.of([]), 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
     900
     """
+    checks.check_share("certainty", certainty)
+    if share != 0:
+        checks.check_share("share (or 0)", share)
     level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
+from transduce.core.file_sets import all_or_none
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
 from transduce.core.safe_files import check_free, write_text
 from transduce.core.types import Mask
@@ -45,26 +46,27 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     table = session.table
     source = table.source or files.Table(table.frame, "csv", None, "table")
     answers = told_answers(session)
-    write(labelled, source, label_columns(session, answers), force=force)
+    labels = label_columns(session, answers)
     result: FillResult | None = None
     try:
         result = fill_labels(session, answers)
-        verdict, grounds, said = (
-            result.guarantee.statement,
-            result.guarantee.grounds,
-            str(result.guarantee),
-        )
+        verdict = result.guarantee.statement
+        grounds = result.guarantee.grounds
+        said = str(result.guarantee)
     except ValueError as error:
-        verdict, grounds = "The table could not be filled.", str(error)
+        verdict = "The table could not be filled."
+        grounds = str(error)
         said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
-    write_text(certificate, text, force=force)
+    # If one of them cannot be written, the files of an earlier export stay together as they are.
+    with all_or_none([labelled, certificate, filled, report], force=force) as places:
+        write(places[0], source, labels)
+        write_text(places[1], text)
+        if result is not None:
+            write(places[2], source, result.new)
+            result.report(places[3])
     done = Exported(labelled, certificate, None, None, said, verdict, grounds)
-    if result is not None:
-        result.report(report, force=force)
-        write(filled, source, result.new, force=force)
-        done = replace(done, filled=filled, report=report)
-    return done
+    return done if result is None else replace(done, filled=filled, report=report)
 
 
 def told_answers(session: Session) -> Answers:

@@ -88,15 +88,18 @@ class Journal:
         if path is None:
             return
         self._new = not path.exists()
-        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
         try:
+            self._file = open(path, "a+b", buffering=0)  # noqa: SIM115, it stays open as long as the session
             how = "close the other page or notebook first"
             take(self._file, f"{path.name} is in use by another process: {how}.")
             self._read()
             if self._new:
                 _sync_folder(path.parent)
-        except BaseException:
+        except BaseException as error:
             self.abandon()
+            if isinstance(error, OSError) and error.errno is not None:
+                reason = str(error.strerror).lower()
+                raise type(error)(f"The journal {path} cannot be opened: {reason}.") from error
             raise
 
     def _read(self) -> None:
@@ -172,15 +175,19 @@ class Journal:
             if self._file.write(content) != len(content):
                 raise OSError(errno.ENOSPC, "the disk took a part of the line only")
             os.fsync(self._file.fileno())
-        except OSError as error:
-            try:
-                self._file.truncate(start)  # so that no half line stays before the next one
-            except OSError:
-                self.close()  # and if that cannot be done, no next one
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                full = "The disk is full: this was not saved and does not count. Make room, then do it again."
-                raise OSError(full) from error
-            raise
+        except BaseException as error:  # also if it is interrupted, or there is no memory
+            self._take_back(start)
+            if not isinstance(error, OSError):
+                raise
+            raise OSError(_not_saved(error)) from error
+
+    def _take_back(self, start: int) -> None:
+        """Cut off what was written of a line, so that no half of it stays before the next one."""
+        assert self._file is not None
+        try:
+            self._file.truncate(start)
+        except OSError:
+            self.close()  # if that cannot be done, there is no next line
 
     def _check_place(self) -> None:
         """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
@@ -204,6 +211,16 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _not_saved(error: OSError) -> str:
+    """Return what went wrong and what to do, as sentences."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            "The disk is full: this was not saved and does not count. Make room, then do it again."
+        )
+    reason = str(error.strerror or error).lower()
+    return f"The journal cannot be written ({reason}): this was not saved and does not count."
 
 
 def _sync_folder(folder: Path) -> None:

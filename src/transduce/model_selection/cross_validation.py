@@ -32,6 +32,8 @@ def read_folds(
 ) -> list[Fold]:
     """Return which of the labelled rows are visible and hidden in each fold, by position among them; groups (n,)."""
     n = len(problem.labels)
+    if groups is not None:
+        _check_groups(groups, problem.n_rows)
     if n < 2:
         raise ValueError("Only one sample has a label: hiding it leaves none. Label another one.")
     if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
@@ -56,6 +58,13 @@ def read_folds(
     return folds
 
 
+def _check_groups(groups: Any, n: int) -> None:
+    """Raise a ValueError unless there is one group for each of `n` rows."""
+    shape = np.shape(groups)
+    if len(shape) != 1 or shape[0] != n:
+        raise ValueError(f"groups must name the group of each of the {n} rows; got shape {shape}.")
+
+
 def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) -> list[Fold]:
     """Return so many folds: every class spread evenly, or whole groups together."""
     n = len(problem.labels)
@@ -68,7 +77,12 @@ def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) 
 
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
     """Return folds that never split a group (l,): pairs of visible and hidden positions, of about equal size."""
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    try:
+        codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    except TypeError:
+        raise ValueError(
+            "groups must name the group of every row, all of them by text or all by numbers."
+        ) from None
     sizes = np.bincount(codes)
     if len(sizes) < 2:
         raise ValueError(

@@ -25,6 +25,7 @@ from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
 from transduce.core.computing import show_progress, stage
+from transduce.core.file_sets import reason
 from transduce.core.safe_files import write_text
 from transduce.core.types import Array
 from transduce.core.words import options_spelled
@@ -192,19 +193,43 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         asked = {name: changed.pop(name) for name in ("minimum", "maximum") if name in changed}
         result = fill(table, choices.target, **changed).ask(**asked)
         part = folder / f"part-{os.getpid()}"
-        part.mkdir()
-        leave(
-            result,
-            table,
-            part,
-            {"choices": job["choices"], "read_at": path.stat().st_mtime_ns},
-            again,
-        )
-        if (folder / RESULT).exists():
-            _changes(folder / RESULT, part)
-            (folder / RESULT).rename(folder / f"old-{os.getpid()}")
-        part.rename(folder / RESULT)
-        shutil.rmtree(folder / f"old-{os.getpid()}", ignore_errors=True)
+        about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
+        try:
+            part.mkdir()
+            leave(result, table, part, about, again)
+            if (folder / RESULT).exists():
+                _changes(folder / RESULT, part)
+            take_place(part, folder)
+        except OSError as error:
+            if error.errno is None:  # it is a sentence already
+                raise
+            raise OSError(f"The result cannot be written: {reason(error)}.") from error
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def take_place(part: Path, folder: Path) -> None:
+    """Let a new result stand in the place of the one before; if that fails, the one before stays."""
+    result = folder / RESULT
+    old = folder / f"old-{os.getpid()}"
+    try:
+        if result.exists():
+            result.rename(old)
+        part.rename(result)
+    except BaseException:
+        if old.exists() and not result.exists():
+            old.rename(result)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what processes that were killed left; a result that was put aside comes back if none took its place."""
+    for old in sorted(folder.glob("old-*")):
+        if not (folder / RESULT).exists():
+            old.rename(folder / RESULT)
+    for left in [*folder.glob("part-*"), *folder.glob("old-*")]:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choices: Choices) -> str:
@@ -393,8 +418,7 @@ def main(folder: Path) -> None:
             print(json.dumps({"stage": name, "share": share}), file=out, flush=True)
 
     threading.Thread(target=end_with_the_program, daemon=True).start()
-    for left in [*folder.glob("part-*"), *folder.glob("old-*")]:
-        shutil.rmtree(left, ignore_errors=True)
+    remove_torn(folder)
     try:
         work(folder, tell)
     except (ValueError, TypeError, OSError, MemoryError) as error:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
@@ -57,6 +57,15 @@ _NAME = re.compile(r'(\bid="|href="#|url\(#)')  # where a tag names a part, or r
 _LONG = re.compile(r"(\.\d\d)\d+")
 
 
+def check_summary(summary: Any, *parts: str) -> None:
+    """Raise a TypeError if this is no summary, a ValueError if it lacks one of these parts."""
+    if not isinstance(summary, Mapping):
+        raise TypeError(f"Pass what summarize returns, a dict; got {type(summary).__name__}.")
+    for part in parts:
+        if part not in summary:
+            raise ValueError(f"The summary has no {part!r}: pass what summarize returned, whole.")
+
+
 def render_json(summary: dict[str, Any]) -> str:
     """Return a summary as JSON, one line for each of its parts.
 
@@ -77,6 +86,7 @@ def render_json(summary: dict[str, Any]) -> str:
     "counts": {"rows": 3}
     }
     """
+    check_summary(summary)
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     lines = (f"{json.dumps(key)}: {write(value)}" for key, value in summary.items())
     return "{\n" + ",\n".join(lines) + "\n}"
@@ -105,6 +115,7 @@ def render_html(summary: dict[str, Any]) -> str:
     >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column")))[:15]
     '<!DOCTYPE html>'
     """
+    check_summary(summary, "task", "rows", "answers")
     folder = files("transduce.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

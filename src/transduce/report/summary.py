@@ -75,6 +75,8 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     >>> summary["target"], summary["task"], len(summary["rows"])
     ('price', 'regression', 20)
     """
+    if not hasattr(filled, "answer") or not hasattr(filled, "labels"):
+        raise TypeError(f"Pass a filled table, as fill returns it; got {type(filled).__name__}.")
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = Facts(
         filled=filled,

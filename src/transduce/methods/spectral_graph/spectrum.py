@@ -202,6 +202,10 @@ def check_graph(A: Any) -> sp.csr_array:
     """Return an adjacency matrix in compressed sparse rows and double precision, its diagonal 0."""
     try:
         A = sp.csr_array(A, dtype=np.float64, copy=True)
+    except OverflowError as error:
+        raise ValueError(
+            "A graph holds a whole number that is too large for double precision: make it smaller."
+        ) from error
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"A graph is a square matrix of weights, dense or sparse; got {type(A).__name__}."
