@@ -42,7 +42,7 @@ MODULES = {
     "conformal.miscoverage": [
         "tests/conformal/test_miscoverage.py",
         "tests/conformal/test_wrong_answers.py",
-        "tests/conformal/test_mutants.py",
+        "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_groups.py",
         "tests/conformal/test_random_labels.py",
         "tests/filling/test_two_laws.py",
@@ -51,7 +51,7 @@ MODULES = {
     "conformal.selection": [
         "tests/conformal/test_selection.py",
         "tests/conformal/test_transducer.py",
-        "tests/conformal/test_mutants.py",
+        "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_random_labels.py",
         "src/transduce/conformal/selection.py",
     ],
@@ -60,7 +60,7 @@ MODULES = {
         "tests/conformal/test_estimated_odds.py",
         "tests/conformal/test_groups.py",
         "tests/conformal/test_guarantee.py",
-        "tests/conformal/test_mutants.py",
+        "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_outside.py",
         "tests/conformal/test_random_labels.py",
         "tests/conformal/test_second_fit.py",
