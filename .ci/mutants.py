@@ -49,6 +49,7 @@ MODULES = {
         "src/transduce/conformal/miscoverage.py",
     ],
     "conformal.selection": [
+        "tests/conformal/test_calibrated.py",
         "tests/conformal/test_selection.py",
         "tests/conformal/test_transducer.py",
         "tests/conformal/test_exact_counts.py",
@@ -56,6 +57,7 @@ MODULES = {
         "src/transduce/conformal/selection.py",
     ],
     "conformal.calibrated": [
+        "tests/conformal/test_calibrated.py",
         "tests/conformal/test_by_class.py",
         "tests/conformal/test_estimated_odds.py",
         "tests/conformal/test_groups.py",
@@ -77,8 +79,8 @@ MODULES = {
         "tests/conformal/test_weights.py",
     ],
     "labelling.certificates": [
+        "tests/labelling/test_certified.py",
         "tests/labelling/test_certificates.py",
-        "tests/labelling/test_session.py",
         "src/transduce/labelling/certificates.py",
     ],
 }

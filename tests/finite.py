@@ -267,7 +267,7 @@ def odd_frames(good: pd.DataFrame) -> list[Odd]:
         "constant": good.assign(**{numeric: 1.0}),
         "dates": good.assign(**{numeric: pd.date_range("2020", periods=n)}),
         "periods": good.assign(**{numeric: pd.period_range("2020", periods=n, freq="D")}),
-        "categories": good.assign(**{numeric: pd.Categorical(["ü", "b"] * (n // 2))}),
+        "categories": good.assign(**{numeric: pd.Categorical(np.resize(["ü", "b"], n))}),
     }
     return [Odd(name, value) for name, value in odd.items()]
 
@@ -319,23 +319,18 @@ def broken_promises(name: str, call: Call, few: int | None = None) -> list[str]:
     message = broken_promise(call.function, call.arguments, Odd("good", None))
     if message and call.refused is False:
         broken.append(f"with good arguments: {message}")
-    for argument in call.replaced:
-        odd_ones = odd_values(call.arguments[argument])
-        for odd in odd_ones if few is None else some_of(odd_ones, few, argument):
-            if left_open(name, call, argument, odd):
-                continue
-            arguments = {**call.arguments, argument: odd.value}
-            message = broken_promise(call.function, arguments, odd)
-            if message:
-                broken.append(f"{argument} = {odd.name}: {message}")
+    cases = [
+        (argument, odd)
+        for argument in call.replaced
+        for odd in odd_values(call.arguments[argument])
+        if not left_open(name, argument, odd)
+    ]
+    step = 1 if few is None else max(len(cases) // few, 1)
+    for argument, odd in cases[step // 2 :: step]:
+        message = broken_promise(call.function, {**call.arguments, argument: odd.value}, odd)
+        if message:
+            broken.append(f"{argument} = {odd.name}: {message}")
     return broken
-
-
-def some_of(odd_ones: list[Odd], few: int, argument: str) -> list[Odd]:
-    """Return a few of the odd values, others for other arguments."""
-    step = max(len(odd_ones) // few, 1)
-    start = sum(map(ord, argument)) % step
-    return odd_ones[start::step][:few]
 
 
 # Broken promises that are being mended elsewhere: of which names, at which arguments and odd values, and why.
@@ -347,7 +342,12 @@ LEFT_OPEN = [
         r"^2147483648$|^4294967296$|^9223372036854775808$|10\*\*400",
         "counts of 2**63 hang or overflow",
     ),
-    (r"GPRegressor", r"n_restarts", r"^2147483648$|^4294967296$", "counts: no memory for so many"),
+    (
+        r"GPRegressor|BayesianTransducer",
+        r"n_restarts|n_balls",
+        r"^2147483648$|^4294967296$|^9223372036854775808$|10\*\*400",
+        "counts of 2**63 hang, or there is no memory for so many",
+    ),
     (r"GPRegressor", r"^y$", r"one value", "constant labels: NaN standard errors"),
     (r"Spectrum$", r"content", r".", "Spectrum.load of a damaged file"),
     (r".", r"^y$|y_new", r"times 1e200|times 1e307", "labels near 1e200: scores and JSON"),
@@ -359,7 +359,7 @@ LEFT_OPEN = [
 ]
 
 
-def left_open(name: str, call: Call, argument: str, odd: Odd) -> str:
+def left_open(name: str, argument: str, odd: Odd) -> str:
     """Return why a promise is known to be broken; "" if it is not."""
     for names, arguments, values, reason in LEFT_OPEN:
         found = re.search(names, name) and re.search(arguments, argument)
@@ -678,7 +678,9 @@ def of_filling() -> dict[str, list[Call]]:
         ],
         "transduce.filling.LocalRunner": [
             Call(
-                lambda n_jobs: list(filling.LocalRunner(n_jobs).map(pow, 2, [1, 2])), {"n_jobs": 1}
+                lambda n_jobs: list(filling.LocalRunner(n_jobs).map(pow, 2, [1, 2])),
+                {"n_jobs": 1},
+                slow=True,
             )
         ],
         "transduce.filling.cluster_runner": [
@@ -1162,22 +1164,23 @@ def of_displays() -> dict[str, list[Call]]:
             Call(
                 closing(lambda envelope: display.EnvelopeDisplay.from_envelope(envelope)),
                 {"envelope": None},
+                refused=True,
                 slow=True,
             )
         ],
         "transduce.display.RelevanceDisplay": [
-            Call(closing(display.RelevanceDisplay.from_estimator), estimator, slow=True)
+            Call(closing(display.RelevanceDisplay.from_estimator), estimator, refused=True)
         ],
         "transduce.display.BandDisplay": [
             Call(
                 closing(display.BandDisplay.from_estimator),
                 estimator | {"X": NEW},
                 odd=("estimator",),
-                slow=True,
+                refused=True,
             )
         ],
         "transduce.display.GraphMapDisplay": [
-            Call(closing(display.GraphMapDisplay.from_estimator), estimator, slow=True)
+            Call(closing(display.GraphMapDisplay.from_estimator), estimator, refused=True)
         ],
     }
 
@@ -1236,6 +1239,8 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.spectral_graph.Spectrum": [
             Call(load, {"content": "PK"}, "load"),
         ],
-        "transduce.device.to_device": [Call(to_device, {"X": X, "device": "cpu"}, odd=("device",))],
+        "transduce.device.to_device": [
+            Call(to_device, {"X": X, "device": "cpu"}, odd=("device",), slow=True)
+        ],
         "transduce.device.dispatching": [Call(dispatch, {})],
     }

@@ -13,7 +13,7 @@ from tests import finite
 from transduce.cli.app import app
 
 ENTRIES = finite.entries()
-FEW = 3  # odd values for each argument of a slow call
+FEW = 4  # odd values of a slow call
 
 
 CALLS = [

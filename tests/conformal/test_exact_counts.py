@@ -77,7 +77,9 @@ def test_the_smallest_level_for_a_share(certainty):
                 confidence_for(share, certainty, **sizes)
 
 
-@pytest.mark.parametrize(("certainty", "needed"), [(0.5, 1), (0.6, 2), (0.75, 3), (0.8, 4), (0.83, 5)])
+@pytest.mark.parametrize(
+    ("certainty", "needed"), [(0.5, 1), (0.6, 2), (0.75, 3), (0.8, 4), (0.83, 5)]
+)
 def test_how_many_calibration_labels_it_takes(certainty, needed):
     """That one row is inside has the probability c / (c + 1) at most."""
     with pytest.raises(ValueError, match=f"it takes {needed} calibration labels"):
@@ -149,11 +151,12 @@ def test_of_many_ranks_a_few_are_looked_at(monkeypatch):
 
 
 def test_two_urns_of_different_size_and_weight():
-    for one in ((1, 6, 3), (0, 3, 8), (2, 9, 2)):
-        for other in ((1, 5, 25), (3, 4, 6), (0, 8, 1)):
-            for certainty in (0.7, 0.9):
-                expected = brute.two_urns_bound(one, other, certainty)
-                assert two_urns_bound(Urn(*one), Urn(*other), certainty) == expected
+    for one, other, certainty in (
+        ((1, 6, 2), (1, 4, 12), 0.7),
+        ((1, 4, 12), (0, 8, 1), 0.9),
+    ):
+        expected = brute.two_urns_bound(one, other, certainty)
+        assert two_urns_bound(Urn(*one), Urn(*other), certainty) == expected
 
 
 def test_the_quantile_of_a_sum_of_two_exponential_variables():

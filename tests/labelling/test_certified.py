@@ -316,7 +316,10 @@ def test_what_is_said_of_intervals():
     assert spoilt.startswith("Rows were labelled on purpose between the draws")
     assert spoilt.endswith("Until then the 4 before calibrate.")
     few = about_intervals(Intervals(5, 5, 3, missing=2))
-    assert few == "2 draws that you skipped count as badly answered, which is too many: judge 2 of them."
+    assert (
+        few
+        == "2 draws that you skipped count as badly answered, which is too many: judge 2 of them."
+    )
     assert about_intervals(Intervals(5, 5, 3, missing=3)).endswith("begin a new block.")
     waiting = about_intervals(Intervals(5, 3, 2, waiting=True))
     assert waiting == (
@@ -328,9 +331,7 @@ def test_what_is_said_of_intervals():
 def test_what_is_said_of_rows_left():
     def words(left, n_misses=0, mode="find"):
         return about_left(
-            SimpleNamespace(
-                left_to_find=lambda: left, n_misses=n_misses, mode=mode, wanted="yes"
-            )
+            SimpleNamespace(left_to_find=lambda: left, n_misses=n_misses, mode=mode, wanted="yes")
         )
 
     assert words(None) == ("", "")

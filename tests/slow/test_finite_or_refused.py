@@ -46,7 +46,7 @@ def test_any_numbers(name, call, argument, data):
     n_rows = data.draw(st.sampled_from([len(good), len(good), len(good), 1, len(good) + 1]))
     values = data.draw(hnp.arrays(float, (n_rows, *good.shape[1:]), elements=NUMBERS))
     odd = finite.Odd(f"{values.tolist()}", values)
-    if finite.left_open(name, call, argument, odd):
+    if finite.left_open(name, argument, odd):
         return
     broken = finite.broken_promise(call.function, {**call.arguments, argument: values}, odd)
     assert not broken, broken

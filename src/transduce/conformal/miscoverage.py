@@ -14,7 +14,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import beta, betabinom, binom, hypergeom
 from sklearn.utils import check_random_state
 
-from transduce.core.checks import check_share, check_whole
+from transduce.core.checks import as_floats, check_share, check_whole
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array
 
@@ -84,7 +84,7 @@ class Miscoverage:
 
     def cdf(self, count: Any) -> Any:
         """Return the probability that at most so many rows are outside; `count` is a number or an array."""
-        counts = np.clip(np.floor(np.asarray(count, dtype=float)), -1, self.n_unlabelled).astype(
+        counts = np.clip(np.floor(as_floats("count", count)), -1, self.n_unlabelled).astype(
             np.int64
         )
         # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.

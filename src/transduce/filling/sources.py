@@ -374,6 +374,9 @@ class DaskRunner:
 Runner = LocalRunner | DaskRunner  # each with `n_here`, and with `map`
 
 
+LONGEST_WAIT = 86_400.0  # seconds for a scheduler to answer: a day
+
+
 @contextmanager
 def cluster_runner(
     address: str, *, n_workers: int | None = None, timeout: float = 10.0
@@ -401,6 +404,7 @@ def cluster_runner(
     >>> with cluster_runner("local", n_workers=2) as runner:  # doctest: +SKIP
     ...     fill_folder("data/*.parquet", "price", "filled", runner=runner)
     """
+    checks.check_positive("timeout", timeout, most=LONGEST_WAIT)
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:

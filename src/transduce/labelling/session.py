@@ -454,7 +454,7 @@ class Session:
 
     def add_class(self, name: str) -> None:
         """Add a class by its name."""
-        name = name.strip()
+        name = str(as_class(name)).strip()
         if self.task == "numbers" or not name or name in map(str, self.state.classes):
             raise ValueError(f"{name!r} cannot be added as a class.")
         self._record(Event("class", label=name))

@@ -72,6 +72,10 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
         raise ValueError("K and y must be finite: leave out rows without a label.")
     spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
     residuals, denominators = spectrum.residuals(checks.check_positive("ridge", ridge))
+    if not np.isfinite(spectrum.squares).all() or not np.isfinite(residuals).all():
+        raise ValueError(
+            "The numbers of K are too large for their squares: divide K by a constant."
+        )
     if not spectrum.is_square:
         denominators = np.where(denominators > SMALLEST_DENOMINATOR, denominators, np.nan)
     if not np.isfinite(residuals).all():
