@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from transduce.core.checks import as_floats
 from transduce.core.sample import missing_mask
 from transduce.core.types import AnyArray, Array
 
@@ -26,7 +27,7 @@ def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
             "y_true and y_pred hold labels of different kinds, text and not: make them alike."
         )
     try:
-        sureness = np.asarray(column_or_1d(confidence), dtype=float)
+        sureness = as_floats("confidence", column_or_1d(confidence))
     except ValueError:
         raise ValueError("confidence must be numbers, one for every row.") from None
     if np.isnan(sureness).any():
@@ -110,7 +111,7 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])  # of the first two, one is positive
     0.5
     """
-    truth, score = np.asarray(y_true), np.asarray(score, dtype=float)
+    truth, score = np.asarray(y_true), as_floats("score", score)
     if truth.ndim != 1 or score.shape != truth.shape:
         raise ValueError(
             f"Give one score for each label; got shapes {truth.shape} and {score.shape}."

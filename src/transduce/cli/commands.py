@@ -420,9 +420,11 @@ def draw_comparison(
     ax.errorbar(scored[score], scored["method"], xerr=scored["±"], fmt="o", color=INSIDE, capsize=3)
     ax.invert_yaxis()
     ax.set_xlabel(f"{score} (mean and standard deviation over the folds)")
-    with whole_file(path, force=force, like=like) as file:
-        figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
-    plt.close(figure)
+    try:
+        with whole_file(path, force=force, like=like) as file:
+            figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
+    finally:
+        plt.close(figure)
 
 
 def write_example(path: Path, *, force: bool) -> None:

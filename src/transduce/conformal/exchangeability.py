@@ -199,7 +199,12 @@ def exchangeability_test(
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "residuals": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
-    cells = np.zeros(len(rows), dtype=int) if within is None else np.asarray(within)[rows]
+    cells = np.zeros(len(rows), dtype=int)
+    if within is not None:
+        if np.shape(within) != np.shape(labelled):
+            n = len(labelled)
+            raise ValueError(f"within must name the category of each of the {n} rows.")
+        cells = np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     ranks = _ranks(features)
     scores = _scores(ranks, members, random)

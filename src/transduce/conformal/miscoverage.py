@@ -69,6 +69,7 @@ class Miscoverage:
     @classmethod
     def at(cls, confidence: float, *, n_unlabelled: int, n_calibration: int) -> Miscoverage:
         """Return the distribution at a level, strictly between 0 and 1."""
+        check_whole("n_calibration", n_calibration, least=0)
         rank = calibration_rank(check_share("confidence", confidence), n_calibration)
         return cls(n_unlabelled, n_calibration, rank)
 
@@ -162,6 +163,8 @@ class ClassMiscoverage:
             raise ValueError(
                 "n_labelled, n_calibration and ranks must have a number for each class, or n_labelled none."
             )
+        if not len(self.ranks):
+            raise ValueError("Give a number of calibration labels and a rank for every class.")
         for n_labelled in self.n_labelled:
             check_whole("Each of n_labelled", n_labelled, least=0, most=MOST_ROWS)
         for number in range(len(self.ranks)):
@@ -273,6 +276,10 @@ class CategoryMiscoverage:
     """
 
     parts: tuple[Miscoverage, ...]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(part, Miscoverage) for part in self.parts):
+            raise TypeError("Give a Miscoverage for every category.")
 
     @property
     def n_unlabelled(self) -> int:

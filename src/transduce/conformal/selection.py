@@ -103,7 +103,7 @@ def select_rows(
     p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
     judged = np.append(calibration[known], unlabelled[empty])
     met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
-    p_values[given] = selection_p_values(unlabelled[given], judged, met)
+    p_values[given] = selection_p_values(_ordered(unlabelled[given]), _ordered(judged), met)
     picked[given] = pick(p_values[given], bound)
     values = named(
         table.unlabelled, table.classes
@@ -173,9 +173,14 @@ class Judged:
         own, known = (np.abs(self.answers), np.abs(answers)) if relative else (1.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = selection_p_values(
-                -self.unsure / own, -unsure / known, off <= tolerance * known
+                _ordered(-self.unsure / own), _ordered(-unsure / known), off <= tolerance * known
             )
         return np.where(np.isfinite(self.unsure), p_values, 1.0)
+
+
+def _ordered(looks: Array) -> Array:
+    """Return how much rows look like wanted ones, the least where that is 0 / 0: it would count as the most."""
+    return np.where(np.isnan(looks), -np.inf, looks)
 
 
 def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
@@ -213,6 +218,19 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     >>> selection_p_values(np.array([0.7, 0.2]), hidden, good)
     array([0.2, 0.4])
     """
+    unlabelled = checks.as_floats("unlabelled", unlabelled)
+    hidden = checks.as_floats("hidden", hidden)
+    good = np.asarray(good)
+    if good.dtype.kind not in "biuf" or not np.isin(good, (0, 1)).all():
+        raise ValueError("good must be true or false for each calibration row.")
+    good = good.astype(bool)
+    if unlabelled.ndim != 1 or hidden.ndim != 1 or hidden.shape != good.shape:
+        shapes = f"got shapes {unlabelled.shape}, {hidden.shape} and {good.shape}"
+        raise ValueError(
+            f"Give a number for every row, and good for every calibration row; {shapes}."
+        )
+    if np.isnan(unlabelled).any() or np.isnan(hidden).any():
+        raise ValueError("A row without a number cannot be compared: give it the lowest, -inf.")
     bad = np.sort(hidden[~good])
     worse = len(bad) - np.searchsorted(bad, unlabelled, side="left")
     return (1.0 + worse.astype(float)) / (len(hidden) + 1.0)

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.optimize import nnls
 from scipy.special import softmax
 
+from transduce.core import checks
 from transduce.core.checks import check_random_state
 from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array, Mask
@@ -73,6 +74,9 @@ class ClassShares:
 
     def reweigh(self, probabilities: Array) -> Array:
         """Return probabilities (m, n_classes) as they are at these shares: ``P(c | x) shares / labels``, scaled."""
+        probabilities = checks.as_floats("probabilities", probabilities)
+        if not np.isfinite(probabilities).all():
+            raise ValueError("probabilities must be finite: leave out rows that have none.")
         known = self.labels > 0.0
         ratio = np.divide(self.shares, self.labels, out=np.zeros(len(known)), where=known)
         weighted = to_power(probabilities, self.power) * ratio

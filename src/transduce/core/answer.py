@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -42,7 +41,7 @@ class Regions:
 
     def __init__(self, pieces: Any, offsets: Any = None) -> None:
         if not arrays.is_foreign(pieces):
-            pieces = np.array(pieces, dtype=float).reshape(-1, 2)
+            pieces = checks.as_floats("pieces", pieces).reshape(-1, 2)
         n, ends = pieces.shape[0], arrays.to_numpy(pieces)
         if not (ends[:, 0] <= ends[:, 1]).all():
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
@@ -127,7 +126,7 @@ class Regions:
 
     def contains(self, y: Any) -> Mask:
         """Return whether each row's region holds a label, or its own label (n,); a missing one (NaN) is in none."""
-        labels = np.asarray(arrays.to_numpy(y), dtype=float)
+        labels = checks.as_floats("labels", arrays.to_numpy(y))
         if labels.ndim and labels.shape != (len(self),):
             said = f"Give one label, or one for each of the {len(self)} rows"
             raise ValueError(f"{said}; got shape {labels.shape}.")
@@ -154,6 +153,8 @@ class Regions:
 
     def within(self, lower: float, upper: float) -> Regions:
         """Return the parts of every region between two numbers; the nearer one where nothing is left."""
+        lower = float(checks.as_floats("lower", lower))
+        upper = float(checks.as_floats("upper", upper))
         row, ends = self._by_piece()
         kept = (ends[:, 1] >= lower) & (ends[:, 0] <= upper)
         lost = (self.n_pieces > 0) & (np.bincount(row[kept], minlength=len(self)) == 0)
@@ -187,9 +188,9 @@ class Regions:
     def measure(self) -> Array:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
         row, ends = self._by_piece()
-        lengths = np.bincount(row, ends[:, 1] - ends[:, 0], len(self)).astype(
-            float
-        )  # of no piece integers
+        alone = ends[:, 0] == ends[:, 1]  # a point, even one at infinity, has no length
+        length = np.subtract(ends[:, 1], ends[:, 0], out=np.zeros(len(ends)), where=~alone)
+        lengths = np.bincount(row, length, len(self)).astype(float)  # of no piece integers
         return arrays.beside(lengths, self.pieces)
 
     def __repr__(self) -> str:
@@ -305,7 +306,7 @@ class Answer:
         if (below is None) == (share is None):
             raise ValueError("Give either below or share.")
         limit = share if below is None else below
-        if not isinstance(limit, numbers.Real) or not 0.0 <= float(limit) <= 1.0:
+        if not checks.is_number(limit) or not 0.0 <= float(limit) <= 1.0:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         confidence = arrays.to_numpy(self.confidence)
         if share is not None:

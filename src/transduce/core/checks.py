@@ -27,9 +27,18 @@ def check_path(name: str, value: Any) -> None:
     check_type(name, value, (str, os.PathLike), "the path of a file or folder, as text or a Path")
 
 
+MOST_JOBS = 100_000  # more than any machine has cores; joblib would count in vain
+
+
 def is_number(value: Any) -> bool:
     """Return whether a setting is a real number, True and False not among them."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+    return True
 
 
 def as_float(value: Any) -> float:
@@ -104,7 +113,7 @@ def check_whole(name: str, value: Any, *, least: int, most: int = LARGEST_WHOLE)
 def check_jobs(value: Any) -> None:
     """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if value is not None and (not whole or int(value) == 0):
+    if value is not None and (not whole or not 0 < abs(int(value)) <= MOST_JOBS):
         raise ValueError(
             f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {quoted(value)}."
         )
@@ -128,6 +137,21 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(
             f"{name} must be one of {', '.join(map(repr, choices))}; got {quoted(value)}."
         )
+
+
+def as_floats(name: str, values: Any) -> Array:
+    """Return numbers as an array of floats, or raise a ValueError that says what they must be."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise ValueError(f"{name} must be real numbers, not complex ones.")
+        return array.astype(float)
+    except OverflowError:
+        raise ValueError(
+            f"{name} holds a whole number that is too large for double precision: make it smaller."
+        ) from None
+    except TypeError:
+        raise ValueError(f"{name} must be numbers.") from None
 
 
 def check_list(name: str, value: Any) -> None:

@@ -64,6 +64,9 @@ class PartlyLabelled:
                 f"X must be an array with one line for each row; got {quoted(X)}."
             )
         values = label_array(y, columns=columns)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if not X.shape:
+            raise ValueError(f"X must hold one line for each row; got {type(X).__name__}.")
         if len(values) != X.shape[0]:
             said = f"X has {X.shape[0]} rows but y has {len(values)} labels"
             raise ValueError(

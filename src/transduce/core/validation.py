@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -504,6 +504,7 @@ class Transducer(BaseEstimator):
     def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return the rows and labels that can be scored."""
         labels = label_array(y, columns=True)
+        check_consistent_length(X, labels)
         missing = missing_mask(labels, self._missing_label())
         known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
         return _safe_indexing(X, known), labels[known]
@@ -515,6 +516,8 @@ class Transducer(BaseEstimator):
         rows, labels = self._with_label(X, y)
         answers = self.predict(rows)
         if self.answer_.classes is None:
+            if len(labels) < 2:
+                raise ValueError("R² compares errors with the spread of labels: give at least two.")
             labels, answers = labels.astype(float), arrays.to_numpy(answers)
             unit = square_unit(labels, answers)
             return float(r2_score(labels / unit, answers / unit, sample_weight=sample_weight))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core import checks
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
@@ -363,6 +364,9 @@ class LocalRunner:
 
     n_jobs: int | None = None
 
+    def __post_init__(self) -> None:
+        checks.check_jobs(self.n_jobs)
+
     @property
     def n_here(self) -> int:
         """How many processes share the memory of this machine."""
@@ -412,6 +416,9 @@ def _is_here(host: str) -> bool:
 Runner = LocalRunner | DaskRunner  # each with `n_here`, and with `map`
 
 
+LONGEST_WAIT = 86_400.0  # seconds for a scheduler to answer: a day
+
+
 @contextmanager
 def cluster_runner(
     address: str, *, n_workers: int | None = None, timeout: float = 10.0
@@ -439,6 +446,7 @@ def cluster_runner(
     >>> with cluster_runner("local", n_workers=2) as runner:  # doctest: +SKIP
     ...     fill_folder("data/*.parquet", "price", "filled", runner=runner)
     """
+    checks.check_positive("timeout", timeout, most=LONGEST_WAIT)
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:

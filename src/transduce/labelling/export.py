@@ -49,13 +49,12 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     result: FillResult | None = None
     try:
         result = fill_labels(session, answers)
-        verdict, grounds, said = (
-            result.guarantee.statement,
-            result.guarantee.grounds,
-            str(result.guarantee),
-        )
+        verdict = result.guarantee.statement
+        grounds = result.guarantee.grounds
+        said = str(result.guarantee)
     except ValueError as error:
-        verdict, grounds = "The table could not be filled.", str(error)
+        verdict = "The table could not be filled."
+        grounds = str(error)
         said = f"The table could not be filled: {error}"
     text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
     done = Exported(labelled, certificate, None, None, said, verdict, grounds)

@@ -87,15 +87,18 @@ class Journal:
         self._file: IO[bytes] | None = None
         if path is None:
             return
-        self._file, self._new = open_to_append(path, like)
         try:
+            self._file, self._new = open_to_append(path, like)
             how = "close the other page or notebook first"
             take(self._file, f"{path.name} is in use by another process: {how}.")
             self._read()
             if self._new:
                 synchronise_folder(path.parent)
-        except BaseException:
+        except BaseException as error:
             self.abandon()
+            if isinstance(error, OSError) and error.errno is not None:
+                reason = str(error.strerror).lower()
+                raise type(error)(f"The journal {path} cannot be opened: {reason}.") from error
             raise
 
     def _read(self) -> None:
@@ -182,19 +185,19 @@ class Journal:
             if self._file.write(content) != len(content):
                 raise OSError(errno.ENOSPC, "the disk took a part of the line only")
             os.fsync(self._file.fileno())
-        except OSError as error:
-            try:
-                self._file.truncate(start)  # so that no half line stays before the next one
-            except OSError:
-                self.close()  # and if that cannot be done, no next one
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                full = "The disk is full: this was not saved and does not count. Make room, then do it again."
-                raise OSError(full) from error
-            reason = str(error.strerror or error).lower()
-            raise OSError(
-                f"{self.path} cannot be written ({reason}): this was not saved and does not count. Look after the "
-                "disk, then do it again."
-            ) from error
+        except BaseException as error:  # also if it is interrupted, or there is no memory
+            self._take_back(start)
+            if not isinstance(error, OSError):
+                raise
+            raise OSError(_not_saved(self.path, error)) from error
+
+    def _take_back(self, start: int) -> None:
+        """Cut off what was written of a line, so that no half of it stays before the next one."""
+        assert self._file is not None
+        try:
+            self._file.truncate(start)
+        except OSError:
+            self.close()  # if that cannot be done, there is no next line
 
     def _check_place(self) -> None:
         """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
@@ -225,6 +228,19 @@ class Journal:
 def _check_sum(line: dict[str, object]) -> int:
     """Return a number that changes if any entry of a line does."""
     return zlib.crc32(json.dumps(line, ensure_ascii=False, allow_nan=False).encode())
+
+
+def _not_saved(path: Path | None, error: OSError) -> str:
+    """Return what went wrong and what to do, as sentences."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            "The disk is full: this was not saved and does not count. Make room, then do it again."
+        )
+    reason = str(error.strerror or error).lower()
+    return (
+        f"{path} cannot be written ({reason}): this was not saved and does not count. Look after the "
+        "disk, then do it again."
+    )
 
 
 PACKED_TYPES = ("<i2", "<f8")  # of frozen classes and numbers

@@ -5,6 +5,7 @@ The program ends the process when it ends itself. Everything is written to a fol
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -49,6 +50,7 @@ from transduce.tables.files import write
 from transduce.tables.numbers import without
 
 RESULT, JOB, LABELS = "result", "job.json", "labels.json"
+BEFORE = "result-before"  # a result that makes room for a new one
 # What a fill writes into its folder, beside the filled table.
 WRITTEN = (
     "report.html",
@@ -238,26 +240,49 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
         if given is not None:
             result = given.keep_since(result, table)
         part = folder / temporary_name(RESULT)
-        part.mkdir()
-        leave(
-            result,
-            table,
-            part,
-            {"choices": job["choices"], "read_at": path.stat().st_mtime_ns},
-            again,
-        )
-        if (folder / RESULT).exists():
-            _changes(folder / RESULT, part)
-            (folder / RESULT).rename(folder / temporary_name(RESULT))
-        part.rename(folder / RESULT)
-        remove_old_results(folder)
+        about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
+        try:
+            part.mkdir()
+            leave(result, table, part, about, again)
+            if (folder / RESULT).exists():
+                _changes(folder / RESULT, part)
+            take_place(part, folder)
+        except OSError as error:
+            if error.errno is None:  # it is a sentence already
+                raise
+            reason = "the disk is full"
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                reason = str(error.strerror).lower()
+            raise OSError(f"The result cannot be written: {reason}.") from error
+        finally:
+            remove_old_results(folder)
+
+
+def take_place(part: Path, folder: Path) -> None:
+    """Let a new result stand in the place of the one before; if that fails, the one before stays."""
+    result = folder / RESULT
+    before = folder / temporary_name(BEFORE)
+    try:
+        if result.exists():
+            result.rename(before)
+        part.rename(result)
+    except BaseException:
+        if before.exists() and not result.exists():
+            before.rename(result)
+        raise
 
 
 def remove_old_results(folder: Path) -> None:
-    """Remove what earlier fills left, and nothing that somebody else has put into the folder."""
+    """Remove what earlier fills left, and nothing that somebody else has put into the folder.
+
+    A result that was put aside comes back if none took its place, as after a kill.
+    """
     filled = files.named_after(folder.name, "filled").name
-    for old in folder.iterdir():
+    for old in sorted(folder.iterdir()):
         if not is_temporary(old.name) or not old.is_dir() or old.is_symlink():
+            continue
+        if old.name.startswith(f".{BEFORE}.") and not (folder / RESULT).exists():
+            old.rename(folder / RESULT)
             continue
         remove_torn(old)
         for name in (*WRITTEN, filled):

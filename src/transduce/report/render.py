@@ -58,9 +58,12 @@ _NAME = re.compile(r'(\bid="|href="#|url\(#)')  # where a tag names a part, or r
 _LONG = re.compile(r"(\.\d\d)\d+")
 
 
-def check_summary(summary: Any) -> None:
-    """Raise an error unless this is a summary, a dict."""
+def check_summary(summary: Any, *parts: str) -> None:
+    """Raise an error unless this is a summary, a dict, that has these parts."""
     check_type("summary", summary, dict, "a dict as summarize returns it")
+    for part in parts:
+        if part not in summary:
+            raise ValueError(f"The summary has no {part!r}: pass what summarize returned, whole.")
 
 
 def render_json(summary: dict[str, Any]) -> str:
@@ -112,9 +115,7 @@ def render_html(summary: dict[str, Any]) -> str:
     >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column")))[:15]
     '<!DOCTYPE html>'
     """
-    check_summary(summary)
-    if "task" not in summary:
-        raise ValueError("summary has no task: give a whole summary, as summarize returns it.")
+    check_summary(summary, "task", "rows", "answers")
     folder = files("transduce.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

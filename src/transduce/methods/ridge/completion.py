@@ -62,7 +62,8 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
     >>> leave_one_out(np.ones((3, 1)), np.array([1.0, 2.0, 6.0]), ridge=1e-12).round(6)
     array([-3. , -1.5,  4.5])
     """
-    K, y = np.asarray(K, dtype=float), np.asarray(y, dtype=float)
+    K = checks.as_floats("K", K)
+    y = checks.as_floats("y", y)
     if K.ndim != 2 or y.ndim not in (1, 2) or len(K) != len(y) or K.size == 0:
         raise ValueError(
             f"K must have one line for each label; got shapes {K.shape} and {y.shape}."
@@ -71,8 +72,16 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
         raise ValueError("K and y must be finite: leave out rows without a label.")
     spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
     residuals, denominators = spectrum.residuals(checks.check_positive("ridge", ridge))
+    if not np.isfinite(spectrum.squares).all() or not np.isfinite(residuals).all():
+        raise ValueError(
+            "The numbers of K are too large for their squares: divide K by a constant."
+        )
     if not spectrum.is_square:
         denominators = np.where(denominators > SMALLEST_DENOMINATOR, denominators, np.nan)
+    if not np.isfinite(residuals).all():
+        raise ValueError(
+            "The numbers of K are too large for their squares: divide K by a constant."
+        )
     return (residuals / denominators[:, None]).reshape(y.shape)
 
 

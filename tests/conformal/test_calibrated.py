@@ -1,0 +1,428 @@
+"""The calibrated table by itself: a few rows written down by hand, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transduce import Guarantee, Regions
+from transduce.conformal.calibrated import (
+    CalibratedTable,
+    holding_values,
+    largest_share,
+    table_outside,
+)
+from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
+from transduce.conformal.miscoverage import ClassMiscoverage, urn_bound, urn_interval
+from transduce.conformal.scores import Scoring
+from transduce.conformal.selection import Judged, pick, read_goal, select_rows, selection_p_values
+from transduce.core import guarantee as words
+from transduce.core.answer import Answer
+from transduce.model_selection.ask import Reply
+
+NO_YES = np.array(["no", "yes"])
+
+
+def reply(values, *, lost=(), **parts):
+    """Return answers; rows in `lost` have none."""
+    status = np.array(["answered"] * len(values), dtype="<U9")
+    status[list(lost)] = "unreached"
+    return Reply(np.asarray(values), status, **parts)
+
+
+def numbers(known, labels, unlabelled, **changes):
+    """Return a table of numbers, all rows of equal weight."""
+    usual = {
+        "calibration": reply(np.asarray(known, dtype=float)),
+        "unlabelled": reply(np.asarray(unlabelled, dtype=float)),
+        "labels": np.asarray(labels, dtype=float),
+        "classes": None,
+        "sizes": (20,),
+        "by_class": False,
+        "tolerance": None,
+        "scoring": Scoring("absolute", 1.0, 0.0, ()),
+        "ties": (np.zeros(len(known)), np.zeros(len(unlabelled))),
+        "weights": Weights.equal(len(known), len(unlabelled)),
+    }
+    return CalibratedTable(**usual | changes)
+
+
+def classes(known, labels, unlabelled, **changes):
+    """Return a table of two classes, scored by whether the answer is right."""
+    usual = {
+        "calibration": reply(np.asarray(known)),
+        "unlabelled": reply(np.asarray(unlabelled)),
+        "labels": np.asarray(labels),
+        "classes": NO_YES,
+        "sizes": (12, 8),
+        "scoring": Scoring("zero_one", 1.0, 0.0, (True, True)),
+    }
+    changes = usual | changes
+    table = numbers(known, labels, unlabelled)
+    return replace(table, **changes)
+
+
+# ------------------------------------------------------------------------------------------ weights
+
+
+def test_how_many_labels_weights_are_worth():
+    table = numbers([0.0] * 3, [0.0] * 3, [0.0])
+    weighed = replace(table, weights=Weights(np.array([1.0, 2.0, 3.0]), np.ones(1)))
+    assert weighed.effective == pytest.approx(36 / 14)
+    assert replace(table, weights=Weights(np.zeros(3), np.ones(1))).effective == 0.0
+
+
+@pytest.mark.parametrize(("number", "enough"), [(19, False), (20, True), (21, True)])
+def test_estimated_weights_take_twice_the_labels(number, enough):
+    rows = [0.0] * number
+    table = numbers(rows, rows, [0.0], weights=Weights.equal(number, 1, kind=ESTIMATED))
+    assert table.supports(0.9) == enough
+    assert numbers(rows, rows, [0.0]).supports(0.9)
+
+
+def test_weights_of_means_go_by_the_sizes_of_categories():
+    cells = np.array([0, 0, 1]), np.array([0, 1, 1, 1])
+    table = numbers([0.0] * 3, [0.0] * 3, [0.0] * 4)
+    weights = replace(table.weights, cells=cells, calibration=np.array([1.0, 2.0, 1.0]))
+    np.testing.assert_allclose(replace(table, weights=weights)._weights_of_means(), [0.5, 1.0, 3.0])
+    np.testing.assert_array_equal(table._weights_of_means(), np.ones(3))
+
+
+def test_at_how_many_rows_given_shares_rule_nothing_out():
+    """Four labels of each class: the smallest p-value is 1 / 5, which rules out at 80 % and not beyond."""
+    labels = [0] * 4 + [1] * 4
+    weights = replace(Weights.equal(8, 3), kind=CLASSES, shares=np.array([0.5, 0.5]))
+    table = classes(labels, labels, [0, 1, 1], weights=weights)
+    assert table.n_unbounded(0.8) == 0
+    assert table.n_unbounded(0.81) == 3
+    assert table.n_unbounded(0.7) == 0
+    lost = replace(table, unlabelled=reply([0, 1, 1], lost=[2]))
+    assert lost.n_unbounded(0.81) == 2
+
+
+# ------------------------------------------------------------------------------------------ laws
+
+
+def test_labels_that_were_chosen_by_class_say_nothing_of_how_many_rows_are_of_which():
+    labels = [0] * 5 + [1] * 4
+    by_chance = classes(labels, labels, [0, 1], by_class=True)
+    law = by_chance.law(0.75)
+    assert isinstance(law, ClassMiscoverage)
+    assert law.n_labelled == (12, 8)
+    assert law.n_calibration == (5, 4)
+    chosen = replace(by_chance, weights=replace(by_chance.weights, kind=CLASSES))
+    assert chosen.law(0.75).n_labelled == ()
+    assert chosen._p_unseen().tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(by_chance._p_unseen(), [0.1, 0.1])
+
+
+def test_a_class_with_exactly_enough_labels_is_not_short():
+    labels = [0] * 5 + [1] * 3
+    table = classes(labels, labels, [0, 1], by_class=True)
+    assert table.shortfall(0.75) is None
+    assert "'yes'" in table.shortfall(0.8)
+    assert "2" not in (table.shortfall(0.8).partition("yes")[0])
+
+
+# ------------------------------------------------------------------------------------------ means
+
+
+def test_shares_of_classes_with_exact_intervals():
+    labels = [0, 0, 0, 1, 1, 0]
+    table = classes([0, 0, 1, 1, 1, 0], labels, [0, 1, 1, 0, 0])
+    found = table.mean(0.8, np.array([0, 1]))
+    ends = [urn_interval(n, 6, 5, 0.8) for n in (4, 2)]
+    np.testing.assert_allclose(found["lower"], [low / 5 for low, _ in ends])
+    np.testing.assert_allclose(found["upper"], [high / 5 for _, high in ends])
+    # The predictions say 3 of 5; at calibration rows they say 3 of 6 where 4 are.
+    plain = 3 / 5 + (4 - 3) / 6
+    expected = np.clip(plain, *[end / 5 for end in ends[0]])
+    assert found["estimate"].iloc[0] == pytest.approx(expected)
+
+
+def test_intervals_of_shares_need_rows_that_are_alike():
+    labels = [0, 0, 0, 1, 1, 0]
+    table = classes(labels, labels, [0, 1, 1, 0, 0])
+    cells = np.zeros(6, dtype=int), np.zeros(5, dtype=int)
+    for changes in (
+        {"kind": GROUPS},
+        {"cells": cells},
+        {"calibration": np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0])},
+    ):
+        other = replace(table, weights=replace(table.weights, **changes))
+        assert other.mean(0.8, np.array([0, 1]))["lower"].isna().all(), changes
+    drawn = replace(table.weights, empty=np.array([True, False, False, False, False]))
+    ends = [urn_interval(n, 6, 5, 0.8, 1) for n in (4, 2)]
+    found = replace(table, weights=drawn).mean(0.8, np.array([0, 1]))
+    np.testing.assert_allclose(found["lower"], [low / 5 for low, _ in ends])
+    np.testing.assert_allclose(found["upper"], [high / 5 for _, high in ends])
+
+
+def test_the_mean_of_numbers_has_no_interval_and_fills_gaps_by_the_labels():
+    table = numbers([1.0, 2.0], [1.5, 2.5], [4.0, 0.0])
+    lost = replace(table, unlabelled=reply(np.array([4.0, 0.0]), lost=[1]))
+    found = lost.mean(0.8, np.array([2.0, 4.0]))
+    assert "lower" not in found
+    assert found["estimate"].iloc[0] == pytest.approx((4.0 + 3.0) / 2 + 0.5)
+
+
+# ------------------------------------------------------------------------------------------ wrong answers
+
+
+def test_wrong_answers_of_each_class():
+    known = [0, 0, 0, 1, 1, 1, 1, 1]
+    labels = [0, 0, 0, 1, 1, 1, 1, 0]
+    answers = [0, 0, 1, 1, 1, 1]
+    table = classes(known, labels, answers)
+    found = dict(table.wrong_by_class(None, 0.5))
+    assert set(found) <= {"no", "yes"}
+    assert found["yes"].at_most == urn_bound(1, 5, 4, 0.5)
+    assert found["yes"].of == 4
+    # Where a second fit answers otherwise, nothing is known.
+    second = reply([0, 1, 1, 1, 1, 0])
+    changed = dict(table.wrong_by_class(second, 0.5))
+    assert changed["yes"].of == 4
+    assert changed["yes"].at_most == min(urn_bound(1, 5, 4, 0.5), 3) + 1
+    # A class that is answered nowhere, or that judges nothing, has no bound.
+    assert "no" not in dict(classes(known, labels, [1] * 6).wrong_by_class(None, 0.5))
+    assert "yes" not in dict(classes([0] * 8, labels, answers).wrong_by_class(None, 0.5))
+
+
+def test_rows_drawn_without_a_label_count_as_wrong():
+    known = [0, 0, 0, 1, 1, 1, 1, 1]
+    table = classes(known, known, [0, 0, 1, 1, 1, 1, 1])
+    empty = np.array([False] * 6 + [True])
+    drawn = replace(table, weights=replace(table.weights, empty=empty))
+    assert drawn.n_empty == 1
+    found = dict(drawn.wrong_by_class(None, 0.3))
+    assert found["yes"].at_most == urn_bound(1, 6, 4, 0.3)
+    answers = drawn.wrong_answers(None)
+    assert (answers.urn.n_marked, answers.urn.n_calibration, answers.urn.n_unlabelled) == (1, 9, 6)
+    one = answers.of_one_answer  # 8 of 20 labels are not of the more frequent class
+    assert (one.n_marked, one.n_calibration) == (9, 21)
+
+
+def test_an_answer_that_is_off_by_the_tolerance_is_right():
+    table = numbers([1.0, 1.0, 1.0], [1.5, 1.75, 1.0], [2.0, 3.0], tolerance=0.5)
+    wrong, changed = table._wrong_and_changed(None)
+    assert wrong.tolist() == [False, True, False]
+    assert changed.tolist() == [False, False]
+    # With a second fit a quarter of the tolerance is left for it.
+    second = reply(np.array([2.125, 3.25]))
+    wrong, changed = table._wrong_and_changed(second)
+    assert wrong.tolist() == [True, True, False]
+    assert changed.tolist() == [False, True]
+    exact = replace(table, tolerance=0.0625 * 8)
+    assert exact.wrong_answers(None).urn.n_marked == 1
+
+
+# ------------------------------------------------------------------------------------------ classes without a label
+
+
+def test_classes_that_no_visible_row_has():
+    labels = [0] * 6 + [1] * 2
+    seen_one = Scoring("zero_one", 1.0, 0.0, (True, False))
+    table = classes([0] * 8, labels, [0, 0], scoring=seen_one)
+    assert table.n_unseen == 2
+    assert numbers([1.0], [1.0], [1.0]).n_unseen == 0
+    # Two of eight scores are infinite: at 70 % the third largest decides, at 80 % the first.
+    assert not table._any_class_possible(0.6)
+    assert table._any_class_possible(0.8)
+    assert not table._any_class_possible(0.95)
+    chosen = replace(table, weights=replace(table.weights, kind=CLASSES))
+    assert not chosen._any_class_possible(0.8)
+    assert not numbers([1.0] * 8, [1.0] * 8, [1.0])._any_class_possible(0.8)
+    cells = np.zeros(8, dtype=int), np.zeros(2, dtype=int)
+    within = replace(table, weights=replace(table.weights, cells=cells, categories=("a",)))
+    assert within._any_class_possible(0.8)
+    assert not within._any_class_possible(0.6)
+
+
+def test_rows_drawn_without_a_label_are_not_of_an_unseen_class():
+    labels = [0] * 6 + [1] * 2
+    table = classes([0] * 8, labels, [0, 0], scoring=Scoring("zero_one", 1.0, 0.0, (True, False)))
+    drawn = replace(table, weights=replace(table.weights, n_empty=2))
+    # Of ten scores two count as worst: at 80 % the second of eleven ranks is one of these.
+    assert not drawn._any_class_possible(0.8)
+    assert drawn._any_class_possible(0.7)
+
+
+# ------------------------------------------------------------------------------------------ words
+
+
+def test_why_labels_are_too_few():
+    table = numbers([0.0] * 4, [0.0] * 4, [0.0])
+    assert table._too_few(0.9) == "4 calibration labels support at most 4/5 = 0.8: 90 % takes 9"
+    lost = replace(table, calibration=reply(np.zeros(4), lost=[1]))
+    assert lost._too_few(0.9).startswith("3 calibration labels at rows with an answer support")
+    one = numbers([0.0], [0.0], [0.0])
+    assert one._too_few(0.9).startswith("1 calibration label supports at most 1/2")
+    drawn = replace(table, weights=replace(table.weights, n_empty=5))
+    assert drawn._too_few(0.9).endswith("90 % takes 9 labels of such rows, so label 5 more of them")
+    fewer = replace(table, weights=replace(table.weights, n_empty=4))
+    assert fewer._too_few(0.9).endswith("so draw and label more rows")
+
+
+def test_what_estimated_odds_rest_on():
+    rows = [0.0] * 40
+    told = numbers(rows, rows, [0.0], weights=Weights.equal(40, 1, kind=ESTIMATED))
+    assert "all labels weigh the same" not in " ".join(told.guarantee(0.8, 0.9).reasons)
+    same = numbers(rows, rows, [0.0], weights=Weights.equal(40, 1, assumption=words.ESTIMATE))
+    assert "all labels weigh the same" in " ".join(same.guarantee(0.8, 0.9).reasons)
+    assert same.guarantee(0.8, 0.9).kind == "approximate"
+    assert numbers(rows, rows, [0.0]).guarantee(0.8, 0.9).kind == "exact"
+
+
+def test_the_largest_groups():
+    assert largest_share([1, 1, 1, 1], 0.5) == pytest.approx(0.5)
+    assert largest_share([5, 1, 1, 1], 0.25) == pytest.approx(5 / 8)
+    assert largest_share([5, 1, 1, 1], 0.5) == pytest.approx(6 / 8)
+
+
+# ------------------------------------------------------------------------------------------ values in their sets
+
+
+def test_a_value_is_in_its_set_and_unusual_where_no_class_was_possible():
+    sets = np.array([[False, False], [True, False], [False, False], [True, True]])
+    status = np.array(["answered", "answered", "tied", "answered"])
+    answer = Answer(
+        np.arange(4),
+        np.array(["no", "yes", "yes", "no"]),
+        status,
+        Guarantee("none"),
+        label_sets=sets,
+        classes=NO_YES,
+    )
+    held = holding_values(answer)
+    assert held.label_sets.tolist() == [[True, False], [True, True], [False, True], [True, True]]
+    assert held.status.tolist() == ["unusual", "answered", "tied", "answered"]
+    assert not sets[0].any()  # what was given is as it was
+
+
+def test_a_value_is_in_its_interval_unless_there_is_none():
+    regions = Regions.from_intervals([[0, 1], [2, 3]])
+    answer = Answer(
+        np.arange(2),
+        np.array([5.0, 9.0]),
+        np.array(["answered", "unreached"]),
+        Guarantee("none"),
+        regions=regions,
+    )
+    assert holding_values(answer).regions == Regions.from_intervals([[0, 5], [2, 3]])
+
+
+def test_rows_that_no_fit_saw_tie_with_equal_ones():
+    """A row as strange as all calibration rows has the p-value 1, whatever it is."""
+    calibration = reply(np.zeros(4))
+    scoring = Scoring("absolute", 1.0, 0.0, ())
+    table = table_outside(calibration, scoring, np.zeros(3), np.ones(4), None, Weights.equal(4, 0))
+    assert table.sizes == (7,)
+    row = replace(
+        table,
+        unlabelled=reply(np.zeros(1)),
+        ties=(table.ties[0], np.zeros(1)),
+        weights=replace(table.weights, unlabelled=np.ones(1)),
+    )
+    (_, _, ranks), *_ = row.rankings
+    assert ranks.p_values(np.ones(1)).tolist() == [1.0]
+    assert ranks.p_values(np.full(1, 2.0)).tolist() == [0.2]
+
+
+# ------------------------------------------------------------------------------------------ picking rows
+
+
+def goal_of(table, **what):
+    usual = {"above": None, "below": None, "tolerance": None, "label": None, "correct": False}
+    return read_goal(table, **usual | what)
+
+
+def test_rows_are_looked_at_by_their_distance_in_units_of_their_spread():
+    spreads = np.array([1.0, 4.0])
+    table = numbers(
+        [1.0, 5.0],
+        [2.0, 3.0],
+        [3.0, 3.0],
+        scoring=Scoring("scaled", 1.0, 0.0, ()),
+        calibration=reply(np.array([1.0, 5.0]), spreads=spreads),
+    )
+    table = replace(table, unlabelled=reply(np.array([3.0, 3.0]), spreads=spreads))
+    mistake, (unlabelled, calibration), good = goal_of(table, above=2.0)
+    assert mistake == "label is not above 2"
+    np.testing.assert_allclose(unlabelled, [1.0, 0.25])
+    np.testing.assert_allclose(calibration, [-1.0, 0.75])
+    assert good.tolist() == [False, True]  # 2 is not above 2
+    _, _, within = goal_of(table, tolerance=1.0)
+    assert within.tolist() == [True, False]  # off by 1 and by 2
+    assert goal_of(table, below=3.0)[2].tolist() == [True, False]
+
+
+def test_rows_without_an_answer_or_a_label_are_not_picked():
+    known = [1] * 8
+    table = classes(known, known, [1, 1, 1, 1])
+    answer = Answer(np.arange(4), NO_YES[[1] * 4], np.array(["answered"] * 4), Guarantee("none"))
+    all_alike = select_rows(table, answer, goal_of(table, correct=True), 0.2)
+    np.testing.assert_allclose(all_alike.p_values, 1 / 9)
+    assert len(all_alike) == 4
+    assert all_alike.guarantee.kind == "exact"
+    lost = replace(table, unlabelled=reply([1, 1, 1, 1], lost=[0]))
+    found = select_rows(lost, answer, goal_of(lost, correct=True), 0.2)
+    assert found.p_values[0] == 1.0
+    assert found.rows.tolist() == [1, 2, 3]
+    drawn = replace(table.weights, empty=np.array([True, False, False, False]))
+    empty = replace(table, weights=drawn)
+    found = select_rows(empty, answer, goal_of(empty, correct=True), 0.3)
+    # The row drawn without a label counts as a mistake that looks as good as the others.
+    np.testing.assert_allclose(found.p_values, [1.0, 0.2, 0.2, 0.2])
+    judged = found.judged.p_values(0.5)
+    np.testing.assert_allclose(judged, [1.0, 0.2, 0.2, 0.2])
+
+
+def test_what_is_guaranteed_of_rows_picked():
+    known = [1]
+    one = classes(known, known, [1])
+    answer = Answer(np.arange(1), NO_YES[[1]], np.array(["answered"]), Guarantee("none"))
+    assert select_rows(one, answer, goal_of(one, correct=True), 0.5).guarantee.kind == "exact"
+    none = replace(one, calibration=reply([1], lost=[0]))
+    assert select_rows(none, answer, goal_of(none, correct=True), 0.5).guarantee.kind == "none"
+    estimated = replace(one, weights=replace(one.weights, assumption=words.ESTIMATE))
+    found = select_rows(estimated, answer, goal_of(estimated, correct=True), 0.5)
+    assert found.guarantee.kind == "approximate"
+
+
+def test_an_answer_off_by_exactly_the_tolerance_is_trusted():
+    judged = Judged(
+        np.array([1.0, np.inf]),
+        np.array([4.0, 4.0]),
+        (np.array([1.0, 1.0]), np.array([2.0, 4.0]), np.array([0.5, 1.0])),
+    )
+    assert judged.p_values(0.5).tolist() == [2 / 3, 1.0]
+    assert judged.p_values(1.0).tolist() == [1 / 3, 1.0]
+    assert judged.p_values(0.25, relative=True).tolist() == [1 / 3, 1.0]
+    assert judged.p_values(0.2, relative=True).tolist() == [2 / 3, 1.0]
+
+
+def test_an_answer_of_zero_is_no_part_of_itself_that_can_be_trusted():
+    """Relative to 0 nothing is small: 0 / 0 must not count as the surest of all."""
+    judged = Judged(
+        np.array([0.0, 1.0]),
+        np.array([0.0, 10.0]),
+        (np.array([1.0, 1.0]), np.array([2.0, 4.0]), np.array([9.0, 9.0])),
+    )
+    np.testing.assert_allclose(judged.p_values(0.1, relative=True), [1.0, 1 / 3])
+
+
+def test_looks_must_be_comparable():
+    looks, good = np.array([0.1, 0.2]), np.array([True, False])
+    for unlabelled, hidden, wanted in (
+        (np.array([np.nan]), looks, good),
+        (looks, np.array([np.nan, 1.0]), good),
+        (looks, looks[:1], good),
+        (looks, looks, np.array([0.5, 1.0])),
+        (looks[:, None], looks, good),
+    ):
+        with pytest.raises(ValueError, match=r"number|good"):
+            selection_p_values(unlabelled, hidden, wanted)
+    assert selection_p_values([0.3], [0.1, 0.2], [True, False]).tolist() == [1 / 3]
+    assert pick(np.empty(0), 0.1).shape == (0,)
