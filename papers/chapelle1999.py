@@ -20,8 +20,8 @@ training sets. Splits are those that come with the data. The training file of po
 random, and the first 2,000 rows of its test file are the unlabelled rows. The test file is known to be harder, so
 "postal, one file" takes 2,000 other rows of the training file instead.
 
-Centres are at all rows, as in the paper. On banana, with 5,300 rows, they are at 1,000 rows drawn at random; the full
-mode also runs five splits with centres at all rows ("banana, all centres").
+Centres are at all rows, as in the paper. On banana, with 5,300 rows, ``centres=1000`` puts them at the 400 labelled
+rows; the full mode also runs five splits with centres at all rows ("banana, all centres").
 """
 
 from __future__ import annotations

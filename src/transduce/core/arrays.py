@@ -187,10 +187,17 @@ def lexsort(columns: Any) -> Any:
 
 def unique_rows(X: Any) -> Any:
     """Return the distinct rows in ascending order."""
+    return counted_rows(X)[0]
+
+
+def counted_rows(X: Any) -> tuple[Any, Any]:
+    """Return the distinct rows in ascending order, and how often each occurs, a numpy array."""
     xp = namespace(X)
     ordered = xp.take(X, lexsort(X), axis=0)
     new = xp.any(ordered[1:, :] != ordered[:-1, :], axis=1)
-    return pick(ordered, np.concatenate([[True], to_numpy(new)]))
+    first = np.flatnonzero(np.concatenate([[True], to_numpy(new)]))
+    counts = np.diff(np.append(first, X.shape[0]))
+    return pick(ordered, first), counts
 
 
 def largest(array: Any) -> float:

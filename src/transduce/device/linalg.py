@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from transduce.core.types import Array
 
 BLOCK = 320  # rows of the thinnest strip of a matrix that is multiplied by itself
 LEAF = 2000  # rows of a triangle that is inverted as it is
+SMALLEST_SINGULAR = 1e-9  # of the largest: smaller singular values say nothing
 EPSILON = float(np.finfo(float).eps)
 IMPROPER = (
     "The kernel matrix plus ridge={:g} is not positive definite: the kernel is not valid for "
@@ -53,6 +54,50 @@ def eigh(A: Any) -> tuple[Any, Any]:
     if arrays.is_foreign(A):
         return arrays.namespace(A).linalg.eigh(A)
     return scipy.linalg.eigh(A, driver="evd", check_finite=False)
+
+
+def triangle(A: Any) -> Any:
+    """Return ``R`` of the thin factorisation ``A = Q R`` of a matrix (n, p), shape (min(n, p), p)."""
+    library = arrays.library_of(A)
+    if library == "numpy":
+        return np.linalg.qr(A, mode="r")
+    if library == "torch":
+        import torch
+
+        return torch.linalg.qr(A, mode="r")[1]
+    return arrays.namespace(A).linalg.qr(A)[1]
+
+
+def triangle_of_blocks(blocks: Iterable[Any]) -> Any:
+    """Return the triangle of a matrix that comes in blocks of rows, at least one; its rows are never all there."""
+    upper = None
+    for block in blocks:
+        above = block if upper is None else arrays.namespace(block).concat([upper, block], axis=0)
+        upper = triangle(above)
+    return upper
+
+
+def left_singular(A: Any) -> tuple[Any, Any]:
+    """Return left singular vectors (n, k) and singular values (k,) of a matrix (n, p), k at most min(n, p).
+
+    Of a matrix with more rows than columns, those are left out whose value is rounding noise beside the largest.
+    """
+    xp = arrays.namespace(A)
+    if A.shape[0] <= A.shape[1]:
+        vectors, values, _ = xp.linalg.svd(A, full_matrices=False)
+        return vectors, values
+    # From the right ones of the triangle, in half of the time of those of Q. An entry is off by some epsilon times its
+    # row's length over the singular value, which is little even for the smallest that is kept.
+    values, right = right_singular(triangle(A))
+    kept = int(arrays.to_numpy(values > SMALLEST_SINGULAR * values[0]).sum())
+    values = values[:kept]
+    return A @ (right[:, :kept] / values), values
+
+
+def right_singular(A: Any) -> tuple[Any, Any]:
+    """Return singular values (k,) and right singular vectors (p, k) of a matrix (n, p), k = min(n, p)."""
+    _, values, right = arrays.namespace(A).linalg.svd(A, full_matrices=False)
+    return values, right.T
 
 
 def guarded_cholesky(A: Any) -> tuple[Any, float]:

@@ -115,6 +115,14 @@ class OutOfFold:
         return rows, total / np.bincount(at).reshape(-1, *[1] * (entries.ndim - 1))
 
 
+MOST_TURNS = 50  # of weights and the variance of the blend's errors
+NEARLY_SAME = 1.001  # times the variance before: weights stay as they are
+# Of the variance of equal weights: a blend whose errors have less is trusted. On 21 real tables with 15 to 100 labels
+# none has, so that answers stay; to trust any smaller variance makes them half a per cent better, but 1.4 % worse and
+# standard errors too small where rows lie far out (30 labels of a linear function with heavy tails).
+MUCH_SMALLER = 0.25
+
+
 def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
     """Return the weights (k,), none negative, with sum 1, for which the error of the blend, of (r, k), is least."""
     # On the simplex ``w - 1/k = (I - 11'/k) w``, so that the penalty is k more rows of errors. Non-negative least
@@ -136,13 +144,33 @@ def shrunk_weights(errors: Array, n_labels: int) -> Array:
     """Return weights (k,) that minimise the blend's error out of fold, of (r, k), nearer to equal with fewer labels."""
     # Before any label is seen, weights may be anything with sum 1, all equally likely: each then has mean 1/k and
     # variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with these moments, and errors of the blend of variance
-    # s, that of the equal blend, make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to
-    # factors.
+    # s, make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to factors.
     k = errors.shape[1]
     if k == 1:
         return np.ones(1)
     spread = (k - 1) / (k**2 * (k + 1))
-    return simplex_weights(errors, float(np.sum(errors.mean(axis=1) ** 2)) / n_labels / spread)
+    equal = float(np.sum(errors.mean(axis=1) ** 2)) / n_labels
+    weights = simplex_weights(errors)
+    variance = 0.0
+    for _ in range(MOST_TURNS):
+        before = variance
+        variance = max(before, equal * _variance_left(errors, weights, n_labels, equal))
+        if variance <= NEARLY_SAME * before:
+            break
+        weights = simplex_weights(errors, variance / spread)
+    return weights
+
+
+def _variance_left(errors: Array, weights: Array, n_labels: int, equal: float) -> float:
+    """Return the variance of a blend's errors as a share of that of equal weights, as far as it can be trusted."""
+    # Weights were chosen by these errors, and few labels may make them small by chance. So as a rule the variance is
+    # that of equal weights. Only where errors are less than half as large is it less, and soon much less: some members
+    # are right where the others are far off, and get nearly all of the weight, however few labels show it.
+    free = max(n_labels - errors.shape[1] + 1, 1)
+    own = float(np.sum((errors @ weights) ** 2)) / free
+    if own >= MUCH_SMALLER * equal:
+        return 1.0
+    return (own / (MUCH_SMALLER * equal)) ** 2
 
 
 def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:

@@ -1,14 +1,37 @@
-"""Linear regression and the scale of features, for tables with far rows and labels of any size."""
+"""Linear regression for the blend: an exact relation where there is one, else ridge with a penalty by leave-one-out."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.linear_model import RidgeCV
+from scipy.optimize import linprog
+from scipy.special import gammaln
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from transduce.core.scaling import FARTHEST, moments_without_far_rows, square_unit
+from transduce.core.scaling import FARTHEST, moments_without_far_rows
+from transduce.core.types import AnyArray, Array
+
+PENALTIES = 30  # that are tried
+LARGEST_PENALTY = 1e5
+SMALL_PENALTIES = 12  # that are tried besides, a thousandth of the smallest and more
+# A penalty below the smallest must at least take leave-one-out error to this share: with few labels a smaller gain
+# comes about by chance.
+MUCH_BETTER = 0.6
+FEW_LABELS = 30  # below, labels are hidden one by one
+EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
+# An exact relation is believed if chance would bring it about once in so many tables, or more rarely.
+ONCE_IN = 1e5
+ROWS_TRIED = 50  # labels beyond the number of features that show whether there is an exact relation
+MOST_TERMS = 12  # of an exact relation among more features than labels
+# Beyond these sizes relations among more features than labels are looked for one feature at a time only.
+MOST_LABELS = 60
+MOST_FEATURES = 400
+SMALLEST_SHARE = 1e-9  # of the largest coefficient; smaller ones are none
 
 
 class FeatureScaler(StandardScaler):
@@ -29,14 +52,258 @@ class FeatureScaler(StandardScaler):
         return np.clip(scaled, -FARTHEST, FARTHEST)
 
 
-class PenalisedRegression(RidgeCV):
-    """scikit-learn's RidgeCV, which compares penalties by squared errors, also for labels too large to square."""
+class LinearRegressor(RegressorMixin, BaseEstimator):
+    """Ridge regression, and an exact linear relation where the labels show one.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Choose the penalty and fit rows (n, d) to numbers (n,)."""
-        labels = np.asarray(y, dtype=float)
-        unit = square_unit(labels)
-        super().fit(X, labels / unit, sample_weight, **params)
-        self.coef_ = self.coef_ * unit
-        self.intercept_ = self.intercept_ * unit
+    A total of columns, or a conversion of units, is found to rounding, also among more features than labels. Other
+    labels are answered by ridge regression on features that are cut off, with the penalty that has the smallest
+    leave-one-out error; one below `smallest_penalty` only if it is much better.
+    """
+
+    def __init__(
+        self,
+        *,
+        smallest_penalty: float = 1e-3,
+        standardize: bool = True,
+        farthest: float = np.inf,
+    ) -> None:
+        self.smallest_penalty = smallest_penalty
+        self.standardize = standardize
+        self.farthest = farthest
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows (l, d) and labels (l,)."""
+        X, y = validate_data(self, X, y, y_numeric=True)
+        self._rows, self._labels = X, np.asarray(y, dtype=float)
+        self.relation_ = find_relation(X, self._labels)
+        self._line = self._fit_line(np.arange(len(X)))
+        self.coef_, self.intercept_ = self._line.coefficients, self._line.intercept
         return self
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions (m,) at rows (m, d)."""
+        check_is_fitted(self)
+        return self._line.at(validate_data(self, X, reset=False))
+
+    def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
+        """Return predictions at labelled rows whose labels are hidden, each from a fit to the visible ones.
+
+        Below 30 labels all but the row itself are visible. Which features an exact relation has is known from all
+        labels: that all of them agree by chance is as good as impossible.
+        """
+        check_is_fitted(self)
+        n_labels = len(self._labels)
+        if n_labels >= FEW_LABELS:
+            return [self._fit_line(visible).at(self._rows[hidden]) for visible, hidden in folds]
+        # Of few labels a fold is so large a part that a fit without it says little of the fit to all of them.
+        others = ~np.eye(n_labels, dtype=bool)
+        hidden_rows = np.unique(np.concatenate([hidden for _, hidden in folds])).astype(int)
+        answers = np.full(n_labels, np.nan)
+        for row in hidden_rows:
+            line = self._fit_line(np.flatnonzero(others[row]))
+            answers[row] = line.at(self._rows[[row]])[0]
+        return [answers[hidden] for _, hidden in folds]
+
+    def _fit_line(self, visible: AnyArray) -> Line:
+        """Return the linear function that is fitted to some of the labelled rows."""
+        X, y = self._rows[visible], self._labels[visible]
+        if self.relation_ is not None:
+            return least_squares(X, y, self.relation_)
+        return ridge_line(X, y, self.smallest_penalty, self.farthest, standardize=self.standardize)
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A linear function of features that are shifted, scaled and cut off first."""
+
+    coefficients: Array
+    intercept: float
+    centre: Array
+    scale: Array
+    farthest: float
+
+    def at(self, X: Array) -> Array:
+        """Return its values at rows (m, d)."""
+        # Sums that do not depend on how many rows are asked at once.
+        scaled = np.clip((X - self.centre) / self.scale, -self.farthest, self.farthest)
+        return np.einsum("ij,j->i", scaled, self.coefficients) + self.intercept
+
+
+class Spectrum(NamedTuple):
+    """Rows in coordinates in which every penalty is a matter of shrinking."""
+
+    vectors: Array  # (l, r)
+    squares: Array  # (r,)
+    right: Array  # (r, d)
+    projected: Array  # (r,)
+    labels: Array  # (l,) less their mean
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Spectrum:
+        """Decompose rows and labels, both of mean 0."""
+        vectors, values, right = np.linalg.svd(X, full_matrices=False)
+        return cls(vectors, values**2, right, vectors.T @ y, y)
+
+    def errors(self, penalties: Array) -> Array:
+        """Return the mean squared leave-one-out residual for every penalty, the mean being fitted too."""
+        shrink = self.squares[:, None] / (self.squares[:, None] + penalties)
+        residuals = self.labels[:, None] - self.vectors @ (shrink * self.projected[:, None])
+        left = 1.0 - 1.0 / len(self.labels) - self.vectors**2 @ shrink
+        too_small = left <= 1e-10
+        with np.errstate(over="ignore"):
+            squares = (residuals / np.where(too_small, np.inf, left)) ** 2
+        return np.where(too_small.any(axis=0), np.inf, np.mean(squares, axis=0))
+
+    def coefficients(self, penalty: float) -> Array:
+        """Return the coefficients of ridge regression."""
+        return self.right.T @ (self.squares**0.5 / (self.squares + penalty) * self.projected)
+
+
+def ridge_line(
+    X: Array, y: Array, smallest_penalty: float, farthest: float, *, standardize: bool
+) -> Line:
+    """Return ridge regression with the penalty that has the smallest leave-one-out error."""
+    centre, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if standardize:
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre, scale = moments_without_far_rows(X, X.mean(axis=0), X.std(axis=0))
+        scale = np.where(scale > 10 * np.finfo(float).eps * (1.0 + np.abs(centre)), scale, 1.0)
+    Z = np.clip((X - centre) / scale, -farthest, farthest)
+    z_mean, y_mean = Z.mean(axis=0), y.mean()
+    size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
+    spectrum = Spectrum.of(Z - z_mean, (y - y_mean) / size)
+    penalty = choose_penalty(spectrum, smallest_penalty)
+    coefficients = size * spectrum.coefficients(penalty)
+    return Line(coefficients, float(y_mean - z_mean @ coefficients), centre, scale, farthest)
+
+
+def choose_penalty(spectrum: Spectrum, smallest: float) -> float:
+    """Return the penalty with the smallest leave-one-out error; one below the smallest only if it is much better."""
+    penalties = np.geomspace(smallest, LARGEST_PENALTY, PENALTIES)
+    errors = spectrum.errors(penalties)
+    best = int(np.argmin(errors))
+    smaller = smallest * np.geomspace(1e-3, 0.5, SMALL_PENALTIES)
+    smaller_errors = spectrum.errors(smaller)
+    best_smaller = int(np.argmin(smaller_errors))
+    if smaller_errors[best_smaller] < MUCH_BETTER * errors[best]:
+        return float(smaller[best_smaller])
+    return float(penalties[best])
+
+
+# ------------------------------------------------------------------------------------------------ exact relations
+
+
+def least_squares(X: Array, y: Array, features: AnyArray) -> Line:
+    """Return the line through the labels on some features, by least squares, with no penalty."""
+    centre, y_mean = X.mean(axis=0), y.mean()
+    # What does not vary is no more than rounding of its mean, which scaling would make a feature.
+    features = features[_vary(X[:, features])]
+    Z = X[:, features] - centre[features]
+    scale = np.abs(Z).max(axis=0, initial=0.0)
+    slopes = np.linalg.lstsq(Z / scale, y - y_mean, rcond=None)[0] / scale
+    coefficients = np.zeros(X.shape[1])
+    coefficients[features] = slopes
+    return Line(coefficients, float(y_mean), centre, np.ones(X.shape[1]), np.inf)
+
+
+def _vary(X: Array) -> AnyArray:
+    """Return which columns do not have the same value in every row."""
+    return np.any(X[1:] != X[:1], axis=0)
+
+
+def find_relation(X: Array, y: Array) -> AnyArray | None:
+    """Return the features of a linear relation that gives all labels to rounding; None if there is none to believe."""
+    spread = float(np.abs(y - y.mean()).max(initial=0.0))
+    varied = np.flatnonzero(_vary(X))
+    if spread == 0.0 or not np.isfinite(spread) or not len(varied):
+        return None
+    if len(y) >= len(varied) + 3:
+        if not _is_exact(X, y, varied):
+            return None  # and so no fewer features are
+        features = _needed(X, y, varied)
+        if _is_no_chance(y, len(features), len(features)):
+            return features
+    for features in _few_features(X, y, varied):
+        if _is_exact(X, y, features) and _is_no_chance(y, len(features), len(varied)):
+            return features
+    return None
+
+
+def _needed(X: Array, y: Array, features: AnyArray) -> AnyArray:
+    """Return the features of an exact relation without those whose coefficient is rounding, if it stays exact."""
+    spread = X[:, features].std(axis=0)
+    parts = np.abs(least_squares(X, y, features).coefficients[features]) * spread
+    fewer = features[parts > SMALLEST_SHARE * parts.max()]
+    return fewer if _is_exact(X, y, fewer) else features
+
+
+def _few_features(X: Array, y: Array, varied: AnyArray) -> Iterator[AnyArray]:
+    """Yield small sets of features that may give all labels; as many as there are labels give any."""
+    Z = X[:, varied] - X[:, varied].mean(axis=0)
+    Z = Z / np.linalg.norm(Z, axis=0)
+    target = y - y.mean()
+    most = min(MOST_TERMS, int(0.8 * len(y)) - 2)
+    for search in (_one_by_one, _fewest):
+        chosen = search(Z, target, most)
+        if chosen is not None:
+            yield varied[chosen]
+
+
+def _one_by_one(Z: Array, target: Array, most: int) -> AnyArray | None:
+    """Return features that leave no residual, each added because it tells most of what is left; None if too many."""
+    chosen: list[int] = []
+    residual = target
+    size = np.linalg.norm(target)
+    while len(chosen) < most:
+        tells = np.abs(Z.T @ residual)
+        tells[chosen] = -1.0
+        chosen.append(int(np.argmax(tells)))
+        slopes = np.linalg.lstsq(Z[:, chosen], target, rcond=None)[0]
+        residual = target - Z[:, chosen] @ slopes
+        if np.linalg.norm(residual) <= EXACT * size:
+            return np.array(sorted(chosen))
+    return None
+
+
+def _fewest(Z: Array, target: Array, most: int) -> AnyArray | None:
+    """Return the features of the exact solution whose coefficients have the smallest sum; None if too many."""
+    n_labels, n_features = Z.shape
+    if n_labels > MOST_LABELS or n_features > MOST_FEATURES or most < 1:
+        return None
+    solution = linprog(
+        np.ones(2 * n_features),
+        A_eq=np.hstack([Z, -Z]),
+        b_eq=target / np.linalg.norm(target),
+        method="highs",
+    )
+    if not solution.success:
+        return None
+    sizes = np.abs(solution.x[:n_features] - solution.x[n_features:])
+    chosen = np.flatnonzero(sizes > SMALLEST_SHARE * sizes.max())
+    return chosen if len(chosen) <= most else None
+
+
+def _is_exact(X: Array, y: Array, features: AnyArray) -> bool:
+    """Return whether a line on these features gives all labels to rounding; most tables need a few of them to tell."""
+    tolerance = EXACT * float(np.std(y))
+    some = len(features) + ROWS_TRIED
+    if len(y) > 2 * some:
+        places = np.linspace(0, len(y) - 1, some).round().astype(int)
+        line = least_squares(X[places], y[places], features)
+        if np.abs(line.at(X[places]) - y[places]).max() > tolerance:
+            return False
+    line = least_squares(X, y, features)
+    return bool(np.abs(line.at(X) - y).max() <= tolerance)
+
+
+def _is_no_chance(y: Array, n_terms: int, n_features: int) -> bool:
+    """Return whether chance alone would hardly ever make a line on some features agree with all labels."""
+    # Beyond those that fix the coefficients, each label agrees by chance about once in as many values as labels can
+    # have, and every set of as many features has its chance.
+    values = np.unique(y)
+    possible = 2.0
+    if len(values) > 2:
+        possible = max(possible, float(np.ptp(values) / np.diff(values).min()))
+    free = len(y) - n_terms - 1
+    sets = gammaln(n_features + 1) - gammaln(n_terms + 1) - gammaln(n_features - n_terms + 1)
+    return bool(free * np.log(min(possible, 1.0 / EXACT)) - sets >= np.log(ONCE_IN))

@@ -164,13 +164,13 @@ def _confidence_machine(case: Case) -> Any:
 
 
 def _ridge(case: Case) -> Any:
-    import numpy as np
-
-    from transduce.model_selection.linear import PenalisedRegression
+    from transduce.model_selection.linear import LinearRegressor
 
     # With few labels leave-one-out is no ground for a small penalty.
     smallest = SMALLEST_PENALTY / case.n_labels if case.n_labels else 1e-3
-    return _scaled(case, _clip(), PenalisedRegression(np.geomspace(smallest, 1e5, 30)))
+    return LinearRegressor(
+        smallest_penalty=smallest, standardize=case.standardize, farthest=FARTHEST
+    )
 
 
 def _logistic_regression(case: Case) -> Any:

@@ -132,6 +132,7 @@ class Valley:
     def __init__(self, width, at_width, at_ridge, unit=100.0):
         self.depth = 1.0 + np.log2(width / at_width) ** 2
         self.at_ridge = at_ridge
+        self.least = 0.0
         self.squares = np.array([unit])
 
     def errors(self, ridges):

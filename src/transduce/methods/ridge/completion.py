@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -34,6 +34,12 @@ SMALLEST_DENOMINATOR = 1e-10
 SMALLEST_RIDGE = 1e-12
 # Such a share of the largest square is rounding noise where squares come from products.
 SMALLEST_SQUARE = 1e-13
+# From such a share of the largest square on, a ridge makes up for the digits that squaring costs: eight are left.
+SQUARING = 1e-7
+# A row with a smaller denominator is hardly told by the others, and its square would drown all other rows: where the
+# ridge was chosen for the labelled rows alone, such a row counts as if it had this one. With 1e-8 conjugate gradients
+# end, with 1e-9 no more.
+LEAST_COUNTED = 1e-7
 
 
 def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
@@ -92,34 +98,40 @@ class RidgeSpectrum(NamedTuple):
     squares: Array  # (r,) squared singular values
     labels: Array  # (l, c)
     projected: Array  # (r, c) ``U' labels``
-    right: Array  # (r, p) right singular vectors
+
+    design: Array | None = None  # (l, p) where it was squared, to decompose it again without
 
     @classmethod
-    def of_design(cls, K: Array, labels: Array, *, rough: bool = False) -> RidgeSpectrum:
-        """Decompose a design matrix of shape (l, p); roughly, for ridges of 1e-10 of the largest square or more."""
-        xp = arrays.namespace(K)
-        if (
-            rough and K.shape[0] > K.shape[1]
-        ):  # squaring costs digits, and takes less than half of the time
-            squares, right = xp.linalg.eigh(K.T @ K)
-            first = int(arrays.to_numpy(squares <= SMALLEST_SQUARE * squares[-1]).sum())
-            squares, right = squares[first:], right[:, first:]
-            vectors = (K @ right) / xp.sqrt(squares)
-            return cls(vectors, squares, labels, vectors.T @ labels, right.T)
-        vectors, values, right = xp.linalg.svd(K, full_matrices=False)
-        return cls(vectors, values**2, labels, vectors.T @ labels, right)
+    def of_design(cls, K: Array, labels: Array) -> RidgeSpectrum:
+        """Decompose a design matrix of shape (l, p), without squaring it: a square costs half of the digits."""
+        vectors, values = linalg.left_singular(K)
+        return cls(vectors, values**2, labels, vectors.T @ labels)
+
+    @classmethod
+    def of_square(cls, K: Array, labels: Array) -> RidgeSpectrum:
+        """Decompose a design matrix with many rows by its square, in half of the time, for ridges from `least` on."""
+        if K.shape[0] <= K.shape[1]:
+            return cls.of_design(K, labels)
+        squares, right = linalg.eigh(K.T @ K)
+        kept = arrays.to_numpy(squares > SMALLEST_SQUARE * squares[-1])
+        squares, right = arrays.pick(squares, kept), arrays.pick_columns(right, kept)
+        vectors = K @ (right / arrays.namespace(K).sqrt(squares))
+        return cls(vectors, squares, labels, vectors.T @ labels, K)
+
+    @property
+    def least(self) -> float:
+        """The smallest ridge that it can be asked for without a loss of digits."""
+        return 0.0 if self.design is None else SQUARING * arrays.largest(self.squares)
+
+    def precise(self) -> RidgeSpectrum:
+        """Return the same, for every ridge."""
+        return self if self.design is None else RidgeSpectrum.of_design(self.design, self.labels)
 
     @classmethod
     def of_kernel(cls, K: Array, labels: Array) -> RidgeSpectrum:
         """Decompose a symmetric kernel matrix of shape (l, l), which is cheaper."""
         values, vectors = arrays.namespace(K).linalg.eigh(K)
-        return cls(vectors, values**2, labels, vectors.T @ labels, vectors.T)
-
-    def coefficients(self, ridge: float) -> Array:
-        """Return the coefficients of ridge regression on a design matrix, shape (p, c)."""
-        return self.right.T @ (
-            (self.squares**0.5 / (self.squares + ridge))[:, None] * self.projected
-        )
+        return cls(vectors, values**2, labels, vectors.T @ labels)
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y``, shape (l, c), and the denominators ``diag(C)``, shape (l,)."""
@@ -189,37 +201,56 @@ class _Search:
             self.ridges = (arrays.largest(spectrum.squares) or 1.0) * 10.0 ** np.arange(
                 -11, 0.75, 0.5
             )
-        errors = self._record(spectrum, width, self.ridges)
-        if not self.fixed:
-            errors = self._widen(spectrum, width, errors)
-            around = self.ridges[int(np.argmin(errors))]
-            self._record(spectrum, width, around * 10.0 ** np.linspace(-0.4, 0.4, 9))
-        log.info("leave-one-out: width %s, smallest error %.4g", width, errors.min())
-        return min(error for at, _, error in self.lines if at == width)
+        lines = self._try_ridges(spectrum, width)
+        best_ridge = min(lines, key=lambda line: line[2])[1]
+        if best_ridge < spectrum.least:
+            lines = self._try_ridges(spectrum.precise(), width)
+        self.lines += lines
+        smallest = min(error for *_, error in lines)
+        log.info("leave-one-out: width %s, smallest error %.4g", width, smallest)
+        return smallest
 
-    def _widen(self, spectrum: RidgeSpectrum, width: float | None, errors: Array) -> Array:
+    def _try_ridges(
+        self, spectrum: RidgeSpectrum, width: float | None
+    ) -> list[tuple[float | None, float, float]]:
+        """Return width, ridge and error of all ridges, and of finer ones around the best."""
+        tried = [self.ridges]
+        found = [self._errors(spectrum, self.ridges)]
+        if not self.fixed:
+            self._widen(spectrum, tried, found)
+            around = np.concatenate(tried)[int(np.argmin(np.concatenate(found)))]
+            finer = around * 10.0 ** np.linspace(-0.4, 0.4, 9)
+            tried.append(finer)
+            found.append(self._errors(spectrum, finer))
+        ridges, errors = np.concatenate(tried).tolist(), np.concatenate(found).tolist()
+        return [(width, ridge, error) for ridge, error in zip(ridges, errors, strict=True)]
+
+    def _widen(self, spectrum: RidgeSpectrum, tried: list[Array], found: list[Array]) -> None:
         """Add a decade of ridges at an end for as long as the optimum sits there, six times at most."""
+        errors = found[0]
         for _ in range(6):
             at = int(np.argmin(errors))
             if 0 < at < len(errors) - 1:
                 break
-            more = (
-                self.ridges[[0]] / [10, 10**0.5] if at == 0 else self.ridges[[-1]] * [10**0.5, 10]
-            )
-            further = self._record(spectrum, width, more)
-            order = 1 if at == 0 else -1  # the new ones come first, or last
+            at_low_end = at == 0
+            if at_low_end:
+                more = self.ridges[[0]] / [10, 10**0.5]
+            else:
+                more = self.ridges[[-1]] * [10**0.5, 10]
+            further = self._errors(spectrum, more)
+            tried.append(more)
+            found.append(further)
+            order = 1 if at_low_end else -1  # the new ones come first, or last
             self.ridges = np.concatenate([more, self.ridges][::order])
             errors = np.concatenate([further, errors][::order])
-        return errors
 
-    def _record(self, spectrum: RidgeSpectrum, width: float | None, ridges: Array) -> Array:
+    def _errors(self, spectrum: RidgeSpectrum, ridges: Array) -> Array:
+        """Return the error of every ridge; infinite where a ridge that may be chosen is too small to be."""
         errors = spectrum.errors(ridges)
-        if not self.fixed:
-            errors = np.where(
-                ridges < SMALLEST_RIDGE * arrays.largest(spectrum.squares), np.inf, errors
-            )
-        self.lines += [(width, float(r), float(e)) for r, e in zip(ridges, errors, strict=True)]
-        return errors
+        if self.fixed:
+            return errors
+        too_small = ridges < SMALLEST_RIDGE * arrays.largest(spectrum.squares)
+        return np.where(too_small, np.inf, errors)
 
 
 def search(
@@ -252,10 +283,6 @@ def search(
         )
     path = pd.DataFrame(trial.lines, columns=["width", "ridge", "error"])
     return RidgeChoice(best_width, best_ridge, error, path)
-
-
-# Smallest over largest eigenvalue of K'K + ridge I: below this fewer than eight digits of the answer would be right.
-LARGEST_LOSS = 1e-9
 
 
 class Completion(NamedTuple):
@@ -355,7 +382,9 @@ class DesignMatrix:
         n = rows.shape[0]
         if max_bytes > 0.0:
             max_bytes = memory.work_bytes(rows, max_bytes)
-        design = cls(compute, rows, None, p, int(np.clip(max_bytes // (32 * p), 256, 16384)))
+        # Blocks of fewer rows than columns would make the triangle of all rows dear.
+        block = int(np.clip(max_bytes // (32 * p), max(256, 2 * p), 16384))
+        design = cls(compute, rows, None, p, block)
         if 8.0 * n * p > max_bytes:
             log.info("design matrix of %d rows: computed in blocks each time it is used", n)
             return design
@@ -386,28 +415,30 @@ class DesignMatrix:
 
         return self._sum(squares)
 
-    def squared(self, ridge: float) -> Array:
-        """Return ``K'K + ridge I``, shape (p, p)."""
-        return arrays.shifted(
-            self.gram(arrays.zeros((self.rows.shape[0],), self.rows) + 1.0), ridge
-        )
+    def right_spectrum(self, ridge: float) -> tuple[Array, Array]:
+        """Return squared singular values (k,) and right singular vectors (p, k), good enough for a ridge.
 
-    def factor(self, ridge: float) -> Array:
-        """Return the Cholesky factor of ``K'K + ridge I``, shape (p, p); refuse if squaring costs too many digits."""
-        A = self.squared(ridge)
-        values = arrays.namespace(A).linalg.eigvalsh(A)
-        if not float(values[0]) > LARGEST_LOSS * float(values[-1]):
-            raise SmallRidgeError(
-                "The basis functions are too alike for so small a ridge in double precision: use a larger ridge, "
-                "ridge='loo', or fewer centres."
-            )
-        return guarded_cholesky(A)[0]
-
-    def coefficients(self, y: Array, ridge: float) -> Array:
-        """Return the coefficients of ridge regression on labels (n, c), shape (p, c), to some eight digits."""
-        return linalg.cholesky_solve(
-            guarded_cholesky(self.squared(ridge))[0], self.transposed_times(y)
+        Of the square ``K'K`` where that costs no digits that matter, else of the triangle ``R`` of ``K = Q R``, which
+        comes block by block of rows; ``Q`` is not formed.
+        """
+        n = self.rows.shape[0]
+        if n > self.p:
+            ones = arrays.zeros((n,), self.rows) + 1.0
+            squares, right = linalg.eigh(self.gram(ones))
+            if ridge > SQUARING * arrays.largest(squares):
+                xp = arrays.namespace(squares)
+                return xp.where(squares > 0.0, squares, xp.zeros_like(squares)), right
+        values, right = linalg.right_singular(
+            linalg.triangle_of_blocks(lines for _, lines in self.blocks())
         )
+        return values**2, right
+
+    def turned(self, matrix: Array) -> DesignMatrix:
+        """Return the design matrix ``K matrix``, for a matrix of shape (p, k)."""
+        k = int(matrix.shape[1])
+        if self.stored is not None:
+            return replace(self, stored=self.stored @ matrix, p=k)
+        return replace(self, compute=lambda rows: self.compute(rows) @ matrix, p=k)
 
     def times(self, coefficients: Array) -> Array:
         """Return ``K coefficients``, shape (n, c)."""
@@ -419,52 +450,75 @@ class DesignMatrix:
         """Return ``K' vectors``, shape (p, c)."""
         return self._sum(lambda part, lines: lines.T @ vectors[part, :])
 
-    def row_norms(self, factor: Array) -> Array:
-        """Return ``|L^-1 k_t|^2`` for every line ``k_t``, shape (n,)."""
-        norms = [
-            arrays.column_squares(linalg.triangular_solve(factor, lines.T))
-            for _, lines in self.blocks()
-        ]
-        return arrays.namespace(self.rows).concat(norms)
+    def row_squares(self) -> Array:
+        """Return the sum of squares of every line, shape (n,)."""
+        squares = [arrays.row_products(lines, lines) for _, lines in self.blocks()]
+        return arrays.namespace(self.rows).concat(squares)
 
 
 @dataclass(frozen=True)
 class DesignSystem:
-    """``E`` for any design matrix; nothing ``n x n`` is formed."""
+    """``E`` for any design matrix; nothing ``n x n`` is formed, and nothing is squared."""
 
-    # ``C`` is the identity less a matrix of rank p, so ``E_a'E_a + tether I`` is a diagonal plus rank 2p, and
-    # Woodbury's identity inverts it with four weighted Gram matrices, ``O(n p^2)``. That inverse preconditions
-    # conjugate gradients, which then need an iteration or none to reach `tolerance` against the operator itself.
+    # With the singular values ``s`` and right singular vectors ``W`` of the triangle of ``K``, and
+    # ``M = W diag(s^2 + ridge)^-1/2``, the hat matrix is ``H = B B'`` with ``B = K M``. Rounding moves an entry of B by
+    # some ``epsilon |k_t| / sqrt(ridge)``, so that a ridge of 1e-12 of the largest square still leaves ten digits; of
+    # ``K'K + ridge I``, which would have to be inverted, it leaves none.
+    # ``C = I - B B'`` is the identity less a matrix of rank p, so ``E_a'E_a + tether I`` is a diagonal plus rank 2p,
+    # and Woodbury's identity inverts it with four weighted Gram matrices of B, ``O(n p^2)``. That inverse
+    # preconditions conjugate gradients, which then need an iteration or none to reach `tolerance` against the
+    # operator itself.
 
-    design: DesignMatrix
-    factor: Array
-    denominators: Array
+    design: DesignMatrix  # K, (n, p)
+    whitener: Array  # M, (p, k) with k at most p
+    smallest: float  # lower bound of diag(C)
     tolerance: float = 1e-10
 
     @classmethod
-    def build(cls, design: DesignMatrix, ridge: float) -> DesignSystem:
-        """Factorise ``K'K + ridge I`` and compute ``diag(C)``, or raise an error where it is no more than rounding."""
-        factor = design.factor(ridge)
-        denominators = 1.0 - design.row_norms(factor)
-        if float(arrays.namespace(denominators).min(denominators)) <= SMALLEST_DENOMINATOR:
+    def build(cls, design: DesignMatrix, ridge: float, *, least: float = 0.0) -> DesignSystem:
+        """Factorise the design matrix; no entry of ``diag(C)`` is to count as less than `least`."""
+        squares, right = design.right_spectrum(ridge)
+        whitener = right / arrays.namespace(squares).sqrt(squares + ridge)
+        # No eigenvalue of C is smaller than this, and so no entry of its diagonal.
+        smallest = ridge / (arrays.largest(squares) + ridge)
+        return cls(design, whitener, max(least, smallest))
+
+    @cached_property
+    def half(self) -> DesignMatrix:
+        """``B = K M``, shape (n, k)."""
+        return self.design.turned(self.whitener)
+
+    @cached_property
+    def denominators(self) -> Array:
+        """``diag(C)``, shape (n,)."""
+        xp = arrays.namespace(self.whitener)
+        diagonal = 1.0 - self.half.row_squares()
+        return xp.where(diagonal > self.smallest, diagonal, xp.full_like(diagonal, self.smallest))
+
+    def check_left_out(self) -> None:
+        """Raise an error where a row cannot be left out in double precision."""
+        smallest = float(arrays.namespace(self.denominators).min(self.denominators))
+        if smallest <= SMALLEST_DENOMINATOR:
             raise SmallRidgeError(
                 "Some rows cannot be left out in double precision, because ridge is too small for these rows: "
                 "use a larger ridge, or ridge='loo'."
             )
-        return cls(design, factor, denominators)
 
     def coefficients(self, z: Array) -> Array:
-        """Return ``(K'K + ridge I)^-1 K' z``, shape (p, c)."""
-        return linalg.cholesky_solve(self.factor, self.design.transposed_times(z))
+        """Return ``(K'K + ridge I)^-1 K' z = M M' K' z``, shape (p, c)."""
+        return self.whitener @ (self.whitener.T @ self.design.transposed_times(z))
+
+    def _residuals(self, z: Array) -> Array:
+        """Return ``C z``, shape (n, c)."""
+        return z - self.half.times(self.half.transposed_times(z))
 
     def loo(self, z: Array) -> Array:
         """Return ``E z``, shape (n, c)."""
-        return (z - self.design.times(self.coefficients(z))) / self.denominators[:, None]
+        return self._residuals(z) / self.denominators[:, None]
 
     def adjoint(self, z: Array) -> Array:
         """Return ``E' z``, shape (n, c); C is symmetric."""
-        scaled = z / self.denominators[:, None]
-        return scaled - self.design.times(self.coefficients(scaled))
+        return self._residuals(z / self.denominators[:, None])
 
     def solve(self, unlabelled: Mask, right: Array, tether: float) -> tuple[Array, dict[str, Any]]:
         """Solve ``(E_a'E_a + tether I) x = right`` for every column, by preconditioned conjugate gradients."""
@@ -502,35 +556,31 @@ class DesignSystem:
 
     def _woodbury(self, unlabelled: Mask, tether: float) -> Any:
         """Return the inverse of ``E_a'E_a + tether I`` as a function."""
-        # With ``Q = K L^-T``, ``w = diag(C)^-2`` and ``R = Q' w Q``,
-        # ``E_a'E_a = w - Q_a Q_a'w - w Q_a Q_a' + Q_a R Q_a'``, so the matrix is ``delta + U S U'`` with
-        # ``delta = w + tether``, ``U = [Q_a, w Q_a]`` and ``S^-1 = [[0, -I], [-I, -R]]``.
+        # With ``w = diag(C)^-2`` and ``R = B' w B``,
+        # ``E_a'E_a = w - B_a B_a'w - w B_a B_a' + B_a R B_a'``, so the matrix is ``delta + U S U'`` with
+        # ``delta = w + tether``, ``U = [B_a, w B_a]`` and ``S^-1 = [[0, -I], [-I, -R]]``.
         w = self.denominators**-2
-        xp, mask = arrays.namespace(w), arrays.beside(unlabelled, w)
+        xp = arrays.namespace(w)
+        mask = arrays.beside(unlabelled, w)
         delta = xp.where(mask, w + tether, xp.ones_like(w))
-        inside, p = xp.where(mask, 1.0 / delta, xp.zeros_like(w)), self.design.p
-        grams = [self._whitened(weights) for weights in (inside, w * inside, w * w * inside, w)]
+        inside = xp.where(mask, 1.0 / delta, xp.zeros_like(w))
+        p = self.half.p
+        plain, once, twice = (
+            self.half.gram(weights) for weights in (inside, w * inside, w * w * inside)
+        )
         one = xp.eye(p, dtype=w.dtype, **arrays.on_device(w))
-        upper, lower = [grams[0], grams[1] - one], [grams[1] - one, grams[2] - grams[3]]
-        middle = xp.concat([xp.concat(upper, axis=1), xp.concat(lower, axis=1)], axis=0)
-        solve = linalg.solver(middle)
-        own = arrays.pick(delta, unlabelled)[:, None]
+        upper = xp.concat([plain, once - one], axis=1)
+        lower = xp.concat([once - one, twice - self.half.gram(w)], axis=1)
+        solve = linalg.solver(xp.concat([upper, lower], axis=0))
+        delta_a = arrays.pick(delta, unlabelled)[:, None]
 
         def inverse(x: Array) -> Array:
             scaled = arrays.replaced(
-                arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / own
+                arrays.zeros((len(unlabelled), x.shape[1]), x), unlabelled, x / delta_a
             )
-            solved = solve(xp.concat([self._project(scaled), self._project(scaled * w[:, None])]))
-            upper = linalg.triangular_solve(self.factor, solved[:p, :], transposed=True)
-            lower = linalg.triangular_solve(self.factor, solved[p:, :], transposed=True)
-            change = self.design.times(upper) + w[:, None] * self.design.times(lower)
-            return x / own - arrays.pick(change, unlabelled) / own
+            projected = [self.half.transposed_times(part) for part in (scaled, scaled * w[:, None])]
+            solved = solve(xp.concat(projected))
+            change = self.half.times(solved[:p, :]) + w[:, None] * self.half.times(solved[p:, :])
+            return x / delta_a - arrays.pick(change, unlabelled) / delta_a
 
         return inverse
-
-    def _project(self, x: Array) -> Array:
-        return linalg.triangular_solve(self.factor, self.design.transposed_times(x))
-
-    def _whitened(self, weights: Array) -> Array:
-        half = linalg.triangular_solve(self.factor, self.design.gram(weights))
-        return linalg.triangular_solve(self.factor, half.T)

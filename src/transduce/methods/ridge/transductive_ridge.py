@@ -31,13 +31,13 @@ from transduce.device.kernels import (
     uses_width,
 )
 from transduce.methods.ridge.completion import (
+    LEAST_COUNTED,
     Completion,
     DenseSystem,
     DesignMatrix,
     DesignSystem,
     RidgeChoice,
     RidgeSpectrum,
-    SmallRidgeError,
     complete,
     search,
 )
@@ -155,7 +155,8 @@ class RidgeEstimator(Transducer):
 
 def announce_memory(settings: RidgeEstimator, n: int, X: Any = None) -> None:
     """Warn before gigabytes are taken."""
-    if settings.centres is not None or settings.kernel == "linear":
+    has_few_centres = settings.centres is not None and settings.centres < n
+    if has_few_centres or settings.kernel == "linear":
         return
     what = f"Ridge regression with centres at all {n:,} rows"
     memory.announce(5 * 8.0 * n**2, settings._max_bytes, X, what, "centres=500 needs far less.")
@@ -166,28 +167,59 @@ def announce_memory(settings: RidgeEstimator, n: int, X: Any = None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """From the user's rows to lines of the design matrix: scale, then kernel values with the centres, if any."""
+    """From the user's rows to lines of the design matrix: scale, then kernel values with the centres, if any.
+
+    The transductive step has these centres. The inductive step has centres at the labelled rows if `at_labelled`, as
+    in the paper, and else these. `counts` say how often the row of a centre occurs, where each distinct row is one
+    centre; then all steps give what centres at all rows give.
+    """
 
     scaling: Scaling | None
     rotation: Array | None
     kernel: Kernel
     centres: Array | None
     at_all_rows: bool
+    at_labelled: bool
+    counts: Array | None = None
 
     @classmethod
     def fit_apply(cls, X: Array, labelled: Mask, settings: RidgeEstimator) -> tuple[Basis, Array]:
         """Scale all rows and decide where the basis functions sit; return the scaled rows too."""
-        scaling, rotation, centres = None, None, None
+        scaling, rotation = None, None
         if settings.standardize and settings.kernel != "precomputed":
             scaling, X = Scaling.fit_apply(X)
         if settings.kernel == "linear" and X.shape[1] > X.shape[0]:
             # More features than rows: nothing is lost in the coordinates of the space that the rows span.
             rotation = arrays.namespace(X).linalg.svd(X, full_matrices=False)[2].T
             X = X @ rotation
-        if settings.kernel not in OWN_BASIS:
-            centres = _place_centres(X, labelled, settings)
-        all_rows = settings.centres is None and settings.kernel != "linear"
-        return cls(scaling, rotation, Kernel(settings.kernel), centres, all_rows), X
+        return cls._placed(X, labelled, settings, scaling, rotation), X
+
+    @classmethod
+    def _placed(
+        cls,
+        rows: Array,
+        labelled: Mask,
+        settings: RidgeEstimator,
+        scaling: Scaling | None,
+        rotation: Array | None,
+    ) -> Basis:
+        """Place the centres: at all rows, at all distinct rows, at the labelled rows, or at some of both kinds."""
+        kernel = Kernel(settings.kernel)
+        wanted = settings.centres
+        if settings.kernel == "linear":
+            return cls(scaling, rotation, kernel, None, at_all_rows=False, at_labelled=False)
+        if settings.kernel == "precomputed":
+            return cls(scaling, rotation, kernel, None, at_all_rows=True, at_labelled=True)
+        if wanted is None or wanted >= rows.shape[0]:
+            return cls(scaling, rotation, kernel, rows, at_all_rows=True, at_labelled=True)
+        # Sorted, so that the choice depends on the rows but not on their order.
+        distinct, counts = arrays.counted_rows(rows)
+        if wanted >= distinct.shape[0]:
+            counts = arrays.beside(counts, rows, "float64")
+            return cls(scaling, rotation, kernel, distinct, False, True, counts)
+        centres = _some_rows(rows, distinct, labelled, settings)
+        at_labelled = int(labelled.sum()) <= wanted
+        return cls(scaling, rotation, kernel, centres, False, at_labelled)
 
     def scale(self, X: Array) -> Array:
         """Return rows scaled as those of `fit` were."""
@@ -200,7 +232,13 @@ class Basis:
 
     def lines(self, rows: Array) -> Array:
         """Return the design matrix of scaled rows."""
-        return rows if self.centres is None else self.kernel.checked_matrix(rows, self.centres)
+        if self.centres is None:
+            return rows
+        values = self.kernel.checked_matrix(rows, self.centres)
+        if self.counts is None:
+            return values
+        # Equal columns, k of them, are as good as one times the root of k: the penalty divides among them.
+        return values * arrays.namespace(values).sqrt(self.counts)
 
     def design(self, rows: Array, *, max_bytes: float = 0.0) -> DesignMatrix:
         """Return the same in blocks."""
@@ -218,24 +256,30 @@ class Basis:
         own = arrays.pick(rows, some)
         return arrays.pick_columns(own, some) if self.at_all_rows and self.centres is None else own
 
-    def spectrum(
-        self, rows_l: Array, y_l: Array, near: Any = None, *, rough: bool = False
-    ) -> RidgeSpectrum:
+    @property
+    def has_kernel_matrix(self) -> bool:
+        """Whether the design matrix of the inductive step is the kernel matrix of the labelled rows."""
+        return self.at_labelled and self.counts is None
+
+    def of_labelled(self, rows_l: Array) -> Basis:
+        """Return the basis of the inductive step, where it has no kernel matrix."""
+        if not self.at_labelled:
+            return self
+        distinct, counts = arrays.counted_rows(rows_l)
+        return replace(self, centres=distinct, counts=arrays.beside(counts, rows_l, "float64"))
+
+    def spectrum(self, rows_l: Array, y_l: Array, near: Any = None) -> RidgeSpectrum:
         """Decompose the inductive problem: labelled rows, centres at the labelled rows or as chosen."""
-        if not self.at_all_rows:
-            return RidgeSpectrum.of_design(self.lines(rows_l), y_l, rough=rough)
-        own = rows_l if self.centres is None else self.kernel.checked_matrix(rows_l, rows_l, near)
-        return RidgeSpectrum.of_kernel(own, y_l)
+        if not self.has_kernel_matrix:
+            return RidgeSpectrum.of_square(self.of_labelled(rows_l).lines(rows_l), y_l)
+        K = rows_l if self.centres is None else self.kernel.checked_matrix(rows_l, rows_l, near)
+        return RidgeSpectrum.of_kernel(K, y_l)
 
 
-def _place_centres(rows: Array, labelled: Mask, settings: RidgeEstimator) -> Array:
-    """Return all rows, or some of the distinct rows."""
-    if settings.centres is None:
-        return rows
-    # Sorted first, so that the choice depends on the rows but not on their order.
-    distinct, wanted = arrays.unique_rows(rows), settings.centres
-    if wanted >= distinct.shape[0]:
-        return distinct
+def _some_rows(rows: Array, distinct: Array, labelled: Mask, settings: RidgeEstimator) -> Array:
+    """Return the distinct labelled rows or, of more than wanted, half of the number and as many of all rows."""
+    assert settings.centres is not None
+    wanted = settings.centres
     shown = arrays.unique_rows(arrays.pick(rows, labelled))
     if shown.shape[0] <= wanted:
         return shown
@@ -256,45 +300,59 @@ class Regression:
 
     @classmethod
     def of(cls, basis: Basis, rows: Array, ridge: float, settings: RidgeEstimator) -> Regression:
-        """Factorise; a ridge chosen by leave-one-out is raised until every row can be left out."""
+        """Factorise; a ridge that was given must be large enough to leave every row out."""
         if basis.at_all_rows:
             return cls(basis, rows, ridge, DenseSystem.build(basis.lines(rows), ridge))
         design = basis.design(rows, max_bytes=settings._max_bytes)
-        while True:
-            try:
-                return cls(basis, rows, ridge, DesignSystem.build(design, ridge))
-            except SmallRidgeError:
-                if not _is(settings.ridge, "loo") or not np.isfinite(ridge):
-                    raise
-                # The labelled rows alone could afford so small a ridge; all rows together cannot.
-                ridge *= 10.0
-                log.info("ridge raised to %.1e, so that every row can be left out", ridge)
+        if _is(settings.ridge, "loo"):
+            return cls(basis, rows, ridge, DesignSystem.build(design, ridge, least=LEAST_COUNTED))
+        system = DesignSystem.build(design, ridge)
+        system.check_left_out()
+        return cls(basis, rows, ridge, system)
 
 
-def inductive(
-    basis: Basis,
-    rows: Array,
-    ridge: float,
-    y: Array,
-    shown: Mask,
-    spectrum: RidgeSpectrum | None = None,
-) -> Array:
-    """Return the ridge answers at the rows that are not shown, shape (m, c), from the labels of those that are."""
-    if shown.all():
-        return arrays.zeros((0, y.shape[1]), y)
-    here, there, y_l = arrays.pick(rows, shown), arrays.pick(rows, ~shown), arrays.pick(y, shown)
-    if not basis.at_all_rows:
-        own = (
-            spectrum.coefficients(ridge)
-            if spectrum
-            else basis.design(here).coefficients(y_l, ridge)
-        )
-        return basis.design(there).times(own)
-    if basis.centres is None:
-        K_ll, K_al = (arrays.pick_columns(part, shown) for part in (here, there))
-    else:
-        K_ll, K_al = (basis.kernel.matrix(part, arrays.pick(rows, shown)) for part in (here, there))
-    return K_al @ DenseSystem.build(K_ll, ridge).coefficients(y_l)
+@dataclass(frozen=True, eq=False)
+class InductiveStep:
+    """Ridge regression on the rows whose labels are shown: fit, folds and leave-one-out all go through it."""
+
+    basis: Basis  # where it has no kernel matrix, that of the shown rows
+    rows: Array
+    shown: Mask
+    system: DenseSystem | DesignSystem
+
+    @classmethod
+    def of(
+        cls, basis: Basis, rows: Array, ridge: float, shown: Mask, settings: RidgeEstimator
+    ) -> InductiveStep:
+        """Factorise; `rows` are scaled, or lines of the kernel matrix."""
+        here = arrays.pick(rows, shown)
+        if not basis.has_kernel_matrix:
+            basis = basis.of_labelled(here)
+            design = basis.design(here, max_bytes=settings._max_bytes)
+            return cls(basis, rows, shown, DesignSystem.build(design, ridge))
+        if basis.centres is None:
+            K = arrays.pick_columns(here, shown)
+        else:
+            K = basis.kernel.matrix(here, here)
+        return cls(basis, rows, shown, DenseSystem.build(K, ridge))
+
+    def leave_one_out(self, y: Array) -> Array:
+        """Return the leave-one-out residuals at the shown rows, of labels (n, c) of all rows."""
+        return self.system.loo(arrays.pick(y, self.shown))
+
+    def answers(self, y: Array) -> Array:
+        """Return the answers at the other rows, shape (m, c), from the labels of those that are shown."""
+        if self.shown.all():
+            return arrays.zeros((0, y.shape[1]), y)
+        coefficients = self.system.coefficients(arrays.pick(y, self.shown))
+        there = arrays.pick(self.rows, ~self.shown)
+        if not self.basis.has_kernel_matrix:
+            return self.basis.design(there).times(coefficients)
+        if self.basis.centres is None:
+            return arrays.pick_columns(there, self.shown) @ coefficients
+        here = arrays.pick(self.rows, self.shown)
+        design = replace(self.basis, centres=here).design(there)
+        return design.times(coefficients)
 
 
 # ---------------------------------------------------------------------------------------------- choosing settings
@@ -316,10 +374,10 @@ def choose_width_and_ridge(
         )
         some = np.sort(order[np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)])
         rows_l, y_l = arrays.pick(rows_l, some), arrays.pick(y_l, some)
-    near = basis.kernel.near(rows_l) if basis.at_all_rows else None
+    near = basis.kernel.near(rows_l) if basis.has_kernel_matrix else None
 
     def spectrum(width: float | None) -> RidgeSpectrum:
-        return basis.with_width(width).spectrum(rows_l, y_l, near, rough=ridge is None)
+        return basis.with_width(width).spectrum(rows_l, y_l, near)
 
     return search(spectrum, width=start, search_width=free, ridge=ridge)
 
@@ -342,19 +400,23 @@ def choose_tether(
     fold = rank_folds(arrays.pick(y, labelled), arrays.pick(ties, labelled), n_folds)
     errors = np.zeros(len(TETHERS))
     for k in range(n_folds):
-        errors += _fold_errors(regression, y, labelled, np.flatnonzero(labelled)[fold == k])
+        hidden = np.flatnonzero(labelled)[fold == k]
+        errors += _fold_errors(regression, y, labelled, hidden, settings)
         log.info("tether: fold %d of %d", k + 1, n_folds)
     path = {"multiple": np.array(TETHERS), "error": errors / (n_labelled * y.shape[1])}
     return float(TETHERS[int(np.argmin(errors))] * automatic), path
 
 
-def _fold_errors(regression: Regression, y: Array, labelled: Mask, hidden: AnyArray) -> Array:
+def _fold_errors(
+    regression: Regression, y: Array, labelled: Mask, hidden: AnyArray, settings: RidgeEstimator
+) -> Array:
     """Return the squared errors at hidden rows for every tether."""
     shown = labelled.copy()
     shown[hidden] = False
     xp = arrays.namespace(y)
     y = y - xp.mean(arrays.pick(y, shown), axis=0)
-    start = inductive(regression.basis, regression.rows, regression.ridge, y, shown)
+    step = InductiveStep.of(regression.basis, regression.rows, regression.ridge, shown, settings)
+    start = step.answers(y)
     automatic = shown.sum() / (2 * (~shown).sum())
     errors = []
     for multiple in TETHERS:
@@ -429,12 +491,8 @@ class FittedRidge:
         """Return the inductive answers at the hidden rows of each fold, in the units of the labels."""
         rows, y, answers = self.labelled_rows, self.labels.scaled(), []
         few = len(rows) <= MOST_SEARCHED
-        if (
-            few
-            and self.settings.kernel == "rbf"
-            and self.basis.at_all_rows
-            and rows.shape[1] > MOST_SEARCHED
-        ):
+        is_wide = rows.shape[1] > MOST_SEARCHED
+        if few and is_wide and self.settings.kernel == "rbf" and self.basis.has_kernel_matrix:
             rows = narrowed(rows)
         for visible, hidden in folds:
             shown = np.zeros(len(y), dtype=bool)
@@ -444,9 +502,10 @@ class FittedRidge:
             if few:
                 choice = choose_width_and_ridge(basis, rows, shown, y[shown] - mean, self.settings)
                 basis, ridge = basis.with_width(choice.width), choice.ridge
-            inside, centred = np.full(y.shape, np.nan), arrays.beside(y - mean, rows)
-            answered = inductive(basis, rows, ridge, centred, shown)
-            inside[~shown] = arrays.to_numpy(answered) + mean
+            centred = arrays.beside(y - mean, rows)
+            step = InductiveStep.of(basis, rows, ridge, shown, self.settings)
+            inside = np.full(y.shape, np.nan)
+            inside[~shown] = arrays.to_numpy(step.answers(centred)) + mean
             answers.append(self.labels.restore(inside[hidden]))
         return answers
 
@@ -473,8 +532,8 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     inner, lines = basis.of_wide(rows)
     regression = Regression.of(inner, lines, choice.ridge, settings)
     tether, path = choose_tether(regression, rows, y, labelled, settings)
-    spectrum = inner.spectrum(inner.pick(lines, labelled), arrays.pick(y, labelled))
-    start = inductive(inner, lines, regression.ridge, y, labelled, spectrum)
+    step = InductiveStep.of(inner, lines, choice.ridge, labelled, settings)
+    start = step.answers(y)
     completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
     if not completion.solver.get("converged", True):
         warnings.warn(
@@ -483,12 +542,7 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
             "ridge or tether helps.",
             stacklevel=4,
         )
-    residuals, denominators = spectrum.residuals(regression.ridge)
-    loo = residuals / denominators[:, None]
-    if regression.ridge != choice.ridge:
-        raised = choice.width, regression.ridge, float(np.mean(arrays.to_numpy(loo) ** 2))
-        choice.path.loc[len(choice.path)] = raised  # what was raised joins the path
-        choice = RidgeChoice(*raised, choice.path)
+    loo = step.leave_one_out(y)
     shown = basis.pick(rows, labelled)
     return FittedRidge(basis, labels, choice, tether, path, start, completion, loo, shown, settings)
 
@@ -512,9 +566,9 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows; ``"cv"`` chooses by transductive
         cross-validation, which costs some forty solves.
     centres : int or None, default=None
-        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: at most as many distinct rows,
-        those with a label; if these are more, half of the number are drawn at random from them and half from all rows.
-        Nothing ``n x n`` is formed.
+        None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: the distinct rows with a label
+        or, if these are more, half of the number drawn at random from them and half from all rows. Nothing ``n x n`` is
+        formed. A number that all distinct rows are within gives what None gives.
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
         are far from all others.

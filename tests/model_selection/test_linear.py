@@ -1,0 +1,178 @@
+"""Linear regression of the blend: exact relations to rounding, and ridge with a penalty by leave-one-out otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import RidgeCV
+from sklearn.utils.estimator_checks import check_estimator
+
+from transduce import TransductiveBlend, fill
+from transduce.ensemble.blend_fit import shrunk_weights
+from transduce.model_selection.linear import LinearRegressor, find_relation
+from transduce.model_selection.methods import Case, default_members
+
+
+def draw(n_rows, n_features, seed, *, largest=6.0):
+    """Columns of any scale and offset, and coefficients that make some of them count the same."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.uniform(-largest, largest, size=n_features)
+    offset = scale * 10.0 ** rng.uniform(-2, 4, size=n_features)
+    return rng.normal(size=(n_rows, n_features)) * scale + offset, 1.0 / scale
+
+
+RELATIONS = {
+    "a total": lambda X, per_unit: X[:, :3] @ per_unit[:3],
+    "a conversion": lambda X, per_unit: 1.8 * X[:, 0] * per_unit[0] + 32.0,
+    "a difference": lambda X, per_unit: (X[:, 1] * per_unit[1] - X[:, 0] * per_unit[0]) * 1e5,
+}
+
+
+# --------------------------------------------------------------------------------------------------- exact
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(sorted(RELATIONS)),
+    st.sampled_from([(10, 4), (10, 12), (20, 60), (60, 5), (100, 150), (400, 10)]),
+)
+def test_an_exact_relation_is_found_to_rounding(seed, name, size):
+    """Among more columns than labels too, and so that answers in folds show it."""
+    n_labels, n_features = size
+    X, per_unit = draw(n_labels + 50, n_features, seed, largest=3.0)
+    truth = RELATIONS[name](X, per_unit)
+    model = LinearRegressor(smallest_penalty=30 / n_labels, farthest=3.0)
+    # Columns come standardised, as `fill` gives them.
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    model.fit(Z[:n_labels], truth[:n_labels])
+    spread = truth.std()
+    assert np.abs(model.predict(Z[n_labels:]) - truth[n_labels:]).max() <= 1e-6 * spread
+    fold = np.arange(n_labels) % 5
+    folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    for (_, hidden), answers in zip(folds, model.answers_in_folds(folds), strict=True):
+        assert np.abs(answers - truth[hidden]).max() <= 1e-6 * spread
+
+
+@pytest.mark.parametrize("n_labels", [10, 30])
+def test_chance_is_no_relation(n_labels):
+    """Among many columns some give few labels exactly by chance, where labels have few values."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        flags = rng.integers(2, size=(n_labels, 60)).astype(float)
+        assert find_relation(flags, rng.integers(2, size=n_labels).astype(float)) is None
+        assert find_relation(rng.normal(size=(n_labels, 60)), rng.normal(size=n_labels)) is None
+        assert find_relation(rng.normal(size=(n_labels, 9)), rng.normal(size=n_labels)) is None
+
+
+def test_labels_and_columns_that_do_not_vary_are_no_relation():
+    X = np.ones((12, 3))
+    y = np.arange(12.0)
+    assert find_relation(X, y) is None
+    assert find_relation(np.column_stack([X, y]), np.full(12, 7.0)) is None
+    assert find_relation(np.column_stack([X, y]), 2 * y + 1).tolist() == [3]
+    assert find_relation(y[:2, None], y[:2]) is None  # two labels are on a line anyway
+
+
+def test_a_level_that_no_visible_row_has_changes_nothing():
+    """A column that is constant among the visible rows differs from its mean by rounding, which is no feature."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.lognormal(3.0, 1.0, size=(20, 4)).round(2), np.full((20, 2), 0.1)])
+    X[7, 4] = 3.7
+    truth = X[:, :3].sum(axis=1)
+    model = LinearRegressor().fit(X, truth)
+    visible = np.delete(np.arange(20), 7)
+    np.testing.assert_allclose(model.answers_in_folds([(visible, [7])])[0], truth[7])
+
+
+def test_otherwise_it_is_ridge_regression():
+    """The penalty is that of scikit-learn, and answers in folds are those of refits."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=60)
+    model = LinearRegressor(smallest_penalty=0.5, standardize=False).fit(X, y)
+    expected = RidgeCV(np.geomspace(0.5, 1e5, 30)).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
+    visible, hidden = np.arange(12, 60), np.arange(12)
+    again = LinearRegressor(smallest_penalty=0.5, standardize=False).fit(X[visible], y[visible])
+    found = model.answers_in_folds([(visible, hidden)])[0]
+    np.testing.assert_allclose(found, again.predict(X[hidden]), rtol=1e-12)
+
+
+def test_a_small_penalty_needs_much_better_errors():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(15, 10))
+    line = X @ rng.normal(size=10)
+    quiet = LinearRegressor(smallest_penalty=2.0).fit(X, line + 0.02 * rng.normal(size=15))
+    noisy = LinearRegressor(smallest_penalty=2.0).fit(X, rng.normal(size=15))
+    assert quiet.relation_ is None
+    assert np.abs(quiet.predict(X) - line).max() < 0.2 * line.std()
+    assert np.abs(noisy.coef_).max() < 0.5
+
+
+def test_scikit_learn_accepts_it():
+    checks = check_estimator(LinearRegressor(), on_fail=None, on_skip=None)
+    assert [check["check_name"] for check in checks if check["status"] == "failed"] == []
+
+
+# ------------------------------------------------------------------------------------------- blend and `fill`
+
+
+def test_a_member_that_is_right_gets_all_of_the_weight():
+    """Where the others are far off, however few labels show it; where they are not, weights stay near equal."""
+    rng = np.random.default_rng(4)
+    errors = rng.normal(size=(10, 4))
+    errors[:, 2] *= 1e-9
+    assert shrunk_weights(errors, 10)[2] == pytest.approx(1.0, abs=1e-6)
+    errors[:, 2] = 0.0
+    assert shrunk_weights(errors, 10)[2] == pytest.approx(1.0, abs=1e-12)
+    assert shrunk_weights(rng.normal(size=(10, 4)), 10).max() < 0.6
+
+
+@pytest.mark.parametrize("n_labels", [15, 25])
+def test_few_labels_of_a_line(n_labels):
+    """The blend comes near to cross-validated ridge, and was three times as far off."""
+    ours, theirs = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 10))
+        slopes = rng.normal(size=10)
+        truth = X @ slopes / np.linalg.norm(slopes) + 0.05 * rng.normal(size=200)
+        y = np.where(np.arange(200) < n_labels, truth, np.nan)
+        case = Case("regression", 200, n_labels, 10, standardize=False, random_state=0)
+        members = default_members(case)[0]
+        quick = {name: members[name] for name in ("transductive_ridge", "ridge", "random_forest")}
+        model = TransductiveBlend(quick, random_state=0).fit(X, y)
+        ridge = RidgeCV(np.geomspace(1e-3, 1e5, 30)).fit(X[:n_labels], truth[:n_labels])
+        missing = np.isnan(y)
+        ours.append(np.sqrt(np.mean((model.transduction_ - truth)[missing] ** 2)))
+        theirs.append(np.sqrt(np.mean((ridge.predict(X[missing]) - truth[missing]) ** 2)))
+    assert np.mean(ours) <= 1.35 * np.mean(theirs) + 0.03
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_labels", "options"),
+    [
+        (60, 10, {}),
+        (120, 60, {"guarantee": "column"}),
+        (320, 80, {"sample": 100, "guarantee": "column"}),
+    ],
+)
+@pytest.mark.parametrize("name", ["a total", "a conversion"])
+def test_fill_finds_a_relation_to_rounding(name, n_rows, n_labels, options):
+    """With few labels, with labels held out, and in a sample of the rows; beside a column of categories."""
+    X, per_unit = draw(n_rows, 5, 0)
+    truth = RELATIONS[name](X, per_unit)
+    rng = np.random.default_rng(5)
+    shown = rng.permutation(n_rows)[:n_labels]
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["kind"] = rng.choice(["red", "green", "blue"], size=n_rows)
+    frame["target"] = np.nan
+    frame.loc[shown, "target"] = truth[shown]
+    result = fill(frame, "target", random_state=0, **options)
+    errors = np.abs(result.answer.values - truth[result.answer.rows])
+    assert len(errors) == n_rows - n_labels
+    assert errors.max() <= 1e-8 * truth.std()
