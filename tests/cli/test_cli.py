@@ -553,8 +553,13 @@ def test_options_are_named_as_on_the_command_line(houses):
     result = run("fill", houses, "--target", "target", "--method", "ridge", "--probabilities")
     assert "--probabilities is for classes" in result.stderr
     result = run("fill", houses, "--target", "target", "--method", "ridge")
-    assert "--task classification reads them as classes" in result.stdout
+    assert "--task classification" not in result.stdout
     assert "--guarantee column does that" in result.stdout
+    codes = pd.read_csv(houses)
+    codes["target"] = codes["target"].rank(pct=True).mul(3.0).round()
+    codes.to_csv("codes.csv", index=False)
+    result = run("fill", "codes.csv", "--target", "target", "--method", "ridge")
+    assert "--task classification reads them as classes" in result.stdout
 
 
 @pytest.mark.parametrize(

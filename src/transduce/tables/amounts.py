@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 # Signs as people, journals, word processors and spreadsheets write them. The em dash is none of them: it is a dash.
@@ -105,15 +106,15 @@ def with_minus_before(text: str, minus_behind: bool = True) -> str:
     return text
 
 
-def minus_spellings(texts: list[str]) -> list[str]:
-    """Return, in words, which unusual ways to write a minus occur in cells."""
+def unusual_spellings(texts: list[str]) -> list[str]:
+    """Return, in words, which unusual ways to write a minus, or thousands, occur in cells, and what they mean."""
     plain = [with_plain_signs(text) for text in texts]
-    ways = {
+    ways: dict[str, Callable[[str], object]] = {
         "brackets mean minus": _IN_BRACKETS.fullmatch,
         "a minus behind the number counts": _SIGN_BEHIND.fullmatch,
         "a minus apart from the number counts": _SIGN_APART.match,
         "a hyphen after a letter is no minus": re.compile(r".*[^\W\d_]-\d").match,
-        "k means thousand": scaled,
+        "k means thousand, and words such as million count": scaled,
     }
     return [words for words, find in ways.items() if any(map(find, plain))]
 

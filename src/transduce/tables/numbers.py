@@ -580,7 +580,7 @@ def cell_notes(
     limits: tuple[str, str] = _LIMITS,
 ) -> list[str]:
     """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
-    ways = amounts.minus_spellings([texts[place] for place in found.mended])
+    ways = amounts.unusual_spellings([texts[place] for place in found.mended])
     read = "read as the number in {}" + (f" ({', '.join(ways)})" if ways else "")
     kinds = (
         (np.flatnonzero(found.side).tolist(), *limits),
