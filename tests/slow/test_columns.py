@@ -62,7 +62,7 @@ def test_a_filled_column_under_another_name_is_found(n_labels, least):
 def test_other_ways_to_impute(way):
     found = 0
     for seed in range(20):
-        features, a, b, labelled = two_answers(seed, 100)
+        features, a, _, labelled = two_answers(seed, 100)
         x = features.to_numpy()
         if way == "mean":
             guess = np.full(len(a), a[labelled].mean())
