@@ -205,7 +205,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     target, task = fitted.reading.name, fitted.reading.task
     taken = [name for name in new.columns if name in source.frame.columns]
     if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: rename or drop it first.")
+        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
     status = new[f"{target}_status"].to_numpy()
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
     with stage("exchangeability"):
@@ -300,7 +300,7 @@ def draw_rows_of(
     check_columns(source.frame, [target])
     name = f"{target}_random"
     if {name, f"{name}_seed"} & set(source.frame.columns):
-        earlier = "already, perhaps from an earlier draw: rename or drop it."
+        earlier = "already, perhaps from an earlier draw: drop it first."
         raise ValueError(f"The table has a column {name!r} {earlier}")
     labels = _labels_to_draw(source, target, options)
     missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()

@@ -362,7 +362,7 @@ def _distances(ranks: Array, members: Array) -> Array:
 
 def _residuals_apart(ranks: Array, members: Array) -> Array:
     """Return how well absolute residuals of every feature (d, b) tell members from others: |2 auc - 1|."""
-    sizes = np.round(np.abs(_residuals(ranks)), 10)  # so that rounding makes no difference
+    sizes: Array = np.abs(_residuals(ranks)).round(10)  # so that rounding makes no difference
     return np.abs(2.0 * _area_of_ranks(_ranks(sizes).T @ members, members) - 1.0)
 
 

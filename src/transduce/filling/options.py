@@ -37,7 +37,8 @@ HELP = {
     ANSWER: {
         "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An '
         "estimator of your own works too, and several are blended; MODULE:NAME imports one: name modules that you "
-        "trust. Methods tried in turn, and one chosen by its answers, void a guarantee for the column.",
+        "trust. Methods tried in turn, and one chosen by its answers, void a guarantee for the column; intervals by "
+        "row do not depend on the method.",
         "task": "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so "
         "are booleans, categories, and numbers that are all 0 or 1, or all -1 or 1.",
         "minimum": "Numbers: the least value that is possible; intervals and values end there.",
@@ -96,8 +97,8 @@ HELP = {
         "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
         "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
         "n_jobs": "Number of fits at the same time; -1 for one on each core.",
-        "random_state": "The same seed gives the same answer. Seeds tried in turn, and one chosen by its answers, void "
-        "a guarantee for the column.",
+        "random_state": "The same seed gives the same answer, however the rows are sorted. Seeds tried in turn, and one "
+        "chosen by its answers, void a guarantee for the column; intervals by row are the same for every seed.",
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}

@@ -51,6 +51,7 @@ from transduce.tables.columns import Target, check_names, draw_rows, notes_on_nu
 from transduce.tables.features import Encoder, Features
 from transduce.tables.files import KINDS, kind_of
 from transduce.tables.numbers import without
+from transduce.tables.row_hashes import content_order, row_hashes
 
 MOST_COMPARED = 1000  # calibration rows, and later ones, whose features are compared
 
@@ -203,10 +204,13 @@ class FittedFill:
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
         """Return how later rows, 1000 of them at most, compare with the calibration rows by their features."""
-        later = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:MOST_COMPARED]]
-        features = self.encoder.transform(without(later, self.options.missing))
-        known = np.arange(len(self.held) + len(later)) < len(self.held)
-        compared = exchangeability_test(np.concatenate([self.held, features]), known)
+        known = without(frame, self.options.missing)
+        columns = [name for name in self.encoder.columns if name in known.columns]
+        drawn = content_order(row_hashes(known[columns]))[:MOST_COMPARED]
+        later = known.iloc[drawn]
+        features = self.encoder.transform(later)
+        held = np.arange(len(self.held) + len(later)) < len(self.held)
+        compared = exchangeability_test(np.concatenate([self.held, features]), held)
         return replace(
             compared.named([scale.column for scale in self.encoder.scales]), other="later"
         )

@@ -118,7 +118,7 @@ def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
     }
     taken = [name for name in columns if name in session.table.frame.columns]
     if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: rename it first.")
+        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
     return pd.DataFrame(columns)
 
 

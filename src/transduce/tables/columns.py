@@ -562,8 +562,17 @@ STATUSES = {
     "above",
 }
 # How the columns end that `fill` and the labelling page add, and which of them show that they are ours.
-_OF_FILL = ("filled", "lower", "upper", "narrower", "set", "probability", "confidence", "status")
-_OF_FILL += ("label_next",)
+_OF_FILL = (
+    "filled",
+    "lower",
+    "upper",
+    "narrower",
+    "set",
+    "probability",
+    "confidence",
+    "status",
+    "label_next",
+)
 _OF_LABELLING = ("label", "by", "random", "answer")
 _SIGNS = {
     "filled": ("status", "lower", "set", "narrower", "confidence"),
