@@ -7,6 +7,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -242,18 +243,27 @@ def test_killed_at_every_call(tmp_path):
 
 @POSIX
 def test_an_interrupt_waits_for_the_names(tmp_path, monkeypatch):
-    """A Ctrl+C between two names comes after the last of them."""
+    """A Ctrl+C between two names comes after the last of them, also where another thread could take it."""
     plain = safe_files.synchronise_folder
 
     def interrupted(folder):
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
         plain(folder)
 
     monkeypatch.setattr(safe_files, "synchronise_folder", interrupted)
     (tmp_path / "b.txt").write_bytes(b"old b")
-    with pytest.raises(KeyboardInterrupt):
-        write_three(tmp_path)
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write_three(tmp_path)
+    finally:
+        done.set()
+        other.join()
     assert contents(tmp_path) == NEW
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_threads_place_files_too(tmp_path):

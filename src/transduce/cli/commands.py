@@ -210,19 +210,21 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
     with stage("exchangeability"):
         compared = fitted.compare_later(source.frame[status != "given"])
-    notes = [_why_different(fitted), *fitted.notes_on_later(source.frame)]
+    notes = fitted.notes_on_later(source.frame)
+    why_different = _why_different(fitted)
     guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
     with stage("writing"), together():
         if to_json is not None:
             counts = {"rows": len(new), "labelled": labelled}
             counts |= {"answered": len(new) - labelled - lost, "unreached": lost}
             about = {"target": target, "task": task, "counts": counts, "notes": notes}
+            about["values"] = why_different
             text = render_json(summarize_later(about, guarantee, compared))
             write_text(to_json, text, force=force, like=[*source.files, model])
         write(out, source, fitted.columns_for_file(new), force=force, like=[model])
     said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
     said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
-    said += [] if given["quiet"] else [f"- {note}" for note in notes]
+    said += [] if given["quiet"] else [f"- {note}" for note in [why_different, *notes]]
     written = [str(path) for path in (None if out == "-" else out, to_json) if path is not None]
     said += [f"Written: {', '.join(written)}"] if written else []
 

@@ -262,17 +262,22 @@ def _place_all(files: list[_Unplaced]) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let a request to end the program wait until the block, which takes milliseconds, is done."""
-    waits = (
-        hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
-    )
-    if not waits:
+    if threading.current_thread() is not threading.main_thread():  # requests come to that alone
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    # To block signals would not do: another thread, such as one of BLAS, gets them then, and Python hears of it.
+    requests: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in before.items() if handler is not None}
     try:
+        for number in before:
+            signal.signal(number, lambda sent, frame: requests.append(sent))
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for request in requests[:1]:
+        signal.raise_signal(request)
 
 
 def write_text(

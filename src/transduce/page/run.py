@@ -58,6 +58,7 @@ WRITTEN = (
     "brief.json",
     "answers.feather",
     "judged.feather",
+    "errors.feather",
     "changes.json",
 )
 TOLERANCES = 5  # round numbers that are offered as what an answer may be off by

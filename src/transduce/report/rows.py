@@ -97,11 +97,12 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
 
 def _row_names(filled: FillResult, rows: AnyArray) -> Any:
     """Return what to call rows of the table that is shown: by its index, or by their places, counted from 1."""
-    frame, roles = filled.shown, filled.source.roles
+    frame = filled.shown
     if not frame.index.equals(pd.RangeIndex(len(frame))):
         return frame.index[rows]
-    if filled.totals is None or roles is None:
+    if filled.totals is None or filled.source.roles is None:
         return rows + 1
+    roles = filled.source.roles
     # The places in a sample mean nothing to anybody: those in the table do.
     places = np.concatenate([roles.visible, roles.sampled])[rows]
     return [filled.source.name_row(part, row) for part, row in places.tolist()]
