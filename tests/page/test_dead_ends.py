@@ -153,9 +153,8 @@ def test_labels_after_a_block_are_kept_and_what_becomes_of_them_is_said(
     assert brief["counts"]["unlabelled"] == left - 3
     assert brief["counts"]["labelled"] == N_KNOWN + size + 3
     assert brief["notes"][0].startswith("3 values that you gave after the block")
-    assert (
-        f"of the {left:,} rows" in brief["guarantee"]["statement"]
-    )  # as many as had no value then
+    # What is guaranteed is about all rows that had no value when the last one was drawn.
+    assert f"of the {left} true values" in brief["guarantee"]["statement"]
     assert not set(brief["advised"]) & set(later)
     answers = client.get("/open/rows?count=200").json()
     assert not {line["row"] for line in answers["rows"]} & set(later)
