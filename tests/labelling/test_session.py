@@ -1269,7 +1269,7 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
     """Every mode gives rows, nothing is answered, and what was judged counts as soon as all rows are compared."""
     compared = threading.Event()
 
-    def slowly(table):
+    def slowly(table, **reading):
         compared.wait()
         return prepared()
 

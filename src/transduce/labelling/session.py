@@ -314,7 +314,14 @@ class Session:
         from transduce.labelling.model import Model, prepare
 
         reading = self.settings.reading(self.table)
-        prepared = self.settings.prepared or prepare(self.table, **reading)
+        prepared = self.settings.prepared
+        if prepared is None:
+            prepared = prepare(
+                self.table,
+                ignore=reading["ignore"],
+                text=reading["text"],
+                number=reading["number"],
+            )
         return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
 
     # ------------------------------------------------------------------------------------------------ looking

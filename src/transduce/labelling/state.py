@@ -437,7 +437,10 @@ class State:
             self.labels[row] = label
             self._leave(row)
         if self.plan is not None and self._made() and n_pool != self.n_pool:
-            self.plan = replace(self.plan, **{"searched" if self.plan.ended else "spoilt": True})
+            if self.plan.ended:
+                self.plan = replace(self.plan, searched=True)
+            else:
+                self.plan = replace(self.plan, spoilt=True)
 
     def _undo(self) -> None:
         event, decision, label = self.undoable.pop()

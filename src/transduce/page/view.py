@@ -100,6 +100,8 @@ def question(session: Session, label: Json) -> Json:
     if session.task != "numbers" or not isinstance(label, str):
         return None
     values = readings(label.strip(), session.table.decimal)
+    if len(values) == 1:
+        session.settings.check_number(values[0])
     known = np.array([float(str(one)) for one in session.state.labelled.values()])
     if len(values) > 1 or len(known) < FEWEST_KNOWN:
         return {"values": [*values]} if len(values) > 1 else None
