@@ -422,7 +422,7 @@ def test_looks_must_be_comparable():
         (looks, looks, np.array([0.5, 1.0])),
         (looks[:, None], looks, good),
     ):
-        with pytest.raises(ValueError, match="number|good"):
+        with pytest.raises(ValueError, match=r"number|good"):
             selection_p_values(unlabelled, hidden, wanted)
     assert selection_p_values([0.3], [0.1, 0.2], [True, False]).tolist() == [1 / 3]
     assert pick(np.empty(0), 0.1).shape == (0,)
