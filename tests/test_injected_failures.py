@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from tests.injected import KINDS, content_of, failing
+from tests.injected import content_of, failing
 from tests.labelling.tables import clusters, prepared
 from transduce import fill
 from transduce.cli import commands
