@@ -31,7 +31,7 @@ export PYTHONUTF8 := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage minimum slow check format papers bench docs lock clean
+.PHONY: help demo test coverage minimum slow mutants check format papers bench docs lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -53,6 +53,9 @@ slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants
 	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) tests/slow
 	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m slow tests
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) -m hypothesis tests
+
+mutants: $(VENV)/dev.stamp  ## whether tests notice changes of the modules on which guarantees rest (an hour)
+	$(ONE_THREAD) $(BIN)/python .ci/mutants.py
 
 check: $(VENV)/dev.stamp  ## format, lint, types, docs without warnings; a report of how the code reads
 	$(BIN)/python -m ruff format --check .

@@ -10,6 +10,8 @@ changes no promise; the exit code is 1 if there is another one.
     python .ci/mutants.py                                     # all changes of all five modules
     python .ci/mutants.py --module core.ranks --every 1       # all changes of one module
     python .ci/mutants.py --every 4                           # a quarter of the changes, always the same ones
+    python .ci/mutants.py --json all.json                     # and again, only those that survived then:
+    python .ci/mutants.py --again all.json --tests tests/core/test_ranks.py
 """
 
 from __future__ import annotations
@@ -86,6 +88,8 @@ MODULES = {
 }
 MOST_SECONDS = 5.0  # of tests for one change, as they took unchanged
 PATIENCE = 5.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
+
+SURVIVED = ("survived", "no test reaches it")
 
 COMPARISONS = {
     ast.Lt: ast.LtE,
@@ -427,6 +431,12 @@ def within(tests: list[str], seconds: dict[str, float]) -> list[str]:
     return chosen
 
 
+def name_of(entry: dict[str, str]) -> str:
+    """Return the name of a change that is written in a file of an earlier run."""
+    parts = {name: entry[name] for name in ("module", "function", "before", "after")}
+    return Mutant(0, line=0, **parts).name
+
+
 def explained() -> set[str]:
     """Return the names of the survivors that the documentation explains."""
     text = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
@@ -447,6 +457,8 @@ def main() -> int:
     parser.add_argument("--module", action="append", choices=list(MODULES), help="one module")
     parser.add_argument("--every", type=int, default=1, help="one in so many of the changes")
     parser.add_argument("--only", default="", help="changes whose name contains this")
+    parser.add_argument("--again", type=Path, help="those that survived in this file of --json")
+    parser.add_argument("--tests", nargs="+", help="files of tests; by default those of the module")
     parser.add_argument("--json", type=Path, help="write all outcomes to this file")
     options = parser.parse_args()
     modules = options.module or list(MODULES)
@@ -467,8 +479,12 @@ def main() -> int:
     every = len(mutants)
     mutants = [mutant for mutant in mutants if taken(mutant, options.every)]
     mutants = [mutant for mutant in mutants if options.only in mutant.name]
+    if options.again is not None:
+        earlier = json.loads(options.again.read_text(encoding="utf-8"))
+        left = {name_of(entry) for entry in earlier if entry["outcome"] in SURVIVED}
+        mutants = [mutant for mutant in mutants if mutant.name in left]
     print(f"{every} changes are possible, {len(mutants)} are tried", flush=True)
-    files = sorted({name for module in modules for name in MODULES[module]})
+    files = options.tests or sorted({name for module in modules for name in MODULES[module]})
     files = [name for name in files if (ROOT / name).exists()]
     runner = Runner(mutants)
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", *files]
@@ -484,7 +500,7 @@ def report(runner: Runner, path: Path | None) -> int:
     unexplained = []
     for mutant in runner.mutants:
         outcome = runner.outcome[mutant.number]
-        if outcome in {"survived", "no test reaches it"}:
+        if outcome in SURVIVED:
             if mutant.name in known:
                 outcome = "explained"
             else:

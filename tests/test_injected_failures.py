@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from tests.injected import KINDS, content_of, failing
+from tests.injected import content_of, failing
 from tests.labelling.tables import clusters, prepared
 from transduce import fill
 from transduce.cli import commands
@@ -30,7 +30,20 @@ from transduce.tables import files
 
 MOST_PLACES = 200  # a thing that changes the disk more often than that would be tested for long
 ALL = pytest.mark.parametrize(
-    ("kind", "stays"), [*((kind, False) for kind in KINDS), ("disk full", True)]
+    ("kind", "stays"),
+    [
+        ("disk full", False),
+        ("interrupted", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("disk full", True),
+                ("disk broken", False),
+                ("no memory", False),
+                ("short write", False),
+            )
+        ),
+    ],
 )
 
 

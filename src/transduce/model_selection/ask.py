@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -182,6 +182,8 @@ def read_table(X: Any) -> Any:
         return X
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise ValueError("X is a lazy frame: call its collect() first.")
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        raise TypeError("X must be a table, one line for each row; got a mapping: make it a frame.")
     table = indexable(X)[0]
     if getattr(getattr(table, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers.")
