@@ -362,7 +362,8 @@ def _distances(ranks: Array, members: Array) -> Array:
 
 def _residuals_apart(ranks: Array, members: Array) -> Array:
     """Return how well absolute residuals of every feature (d, b) tell members from others: |2 auc - 1|."""
-    sizes: Array = np.abs(_residuals(ranks)).round(10)  # so that rounding makes no difference
+    # Rounded, so that the last digits make no difference.
+    sizes = np.asarray(np.abs(_residuals(ranks)).round(10), dtype=float)
     return np.abs(2.0 * _area_of_ranks(_ranks(sizes).T @ members, members) - 1.0)
 
 

@@ -7,6 +7,7 @@ import numbers
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ def _explain(X: Any, precomputed: bool) -> Exception | None:
             "column by a constant first, or make that cell missing."
         )
     for what, bad in (("NaN", pd.isna), ("infinity", _is_infinite)):
-        where = _columns(X, lambda column, bad=bad: bool(np.any(bad(column))))
+        where = _columns(X, partial(_holds, bad))
         if where and precomputed:
             return ValueError(f"Input X contains {what}: a kernel matrix must be finite.")
         if where:
@@ -255,6 +256,11 @@ def _is_date(column: AnyArray) -> bool:
         return True
     first = next((cell for cell in column if cell is not None), None) if kind == "O" else None
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
+
+
+def _holds(bad: Callable[[Any], Any], column: Any) -> bool:
+    """Return whether any cell of a column is bad."""
+    return bool(np.any(bad(column)))
 
 
 def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:

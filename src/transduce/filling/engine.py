@@ -84,9 +84,10 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
         raise WrongTypeError(
             f"target is the name of a column, or a list of names; got {quoted(target)}."
         )
-    return (fill_targets if isinstance(target, list) else fill_table)(
-        table, target, Options.read(given)
-    )
+    options = Options.read(given)
+    if isinstance(target, list):
+        return fill_targets(table, target, options)
+    return fill_table(table, target, options)
 
 
 def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:

@@ -37,6 +37,9 @@ SMALLEST_SHARE = 1e-9  # of the largest coefficient; smaller ones are none
 class FeatureScaler(StandardScaler):
     """scikit-learn's StandardScaler; but where a few rows are far from all others, they do not set the scale."""
 
+    mean_: Array
+    scale_: Array
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take mean and standard deviation of every feature of rows (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):

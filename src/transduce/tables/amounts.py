@@ -116,7 +116,7 @@ def unusual_spellings(texts: list[str]) -> list[str]:
         "a hyphen after a letter is no minus": re.compile(r".*[^\W\d_]-\d").match,
         "k means thousand, and words such as million count": scaled,
     }
-    return [words for words, find in ways.items() if any(map(find, plain))]
+    return [words for words, find in ways.items() if any(find(text) for text in plain)]
 
 
 def unit_of(amount: re.Match[str] | None) -> str | None:

@@ -671,7 +671,11 @@ def moments_table(fitted: FittedProcess) -> pd.DataFrame:
 def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
     """Return the answer at the unlabelled rows."""
     (mean, spread), chosen = fitted.predicted, fitted.chosen
-    reasons = (*REASONS, f"Parameters were chosen on the labels ({chosen.choice.why}).", INSTEAD)
+    reasons: tuple[str, ...] = (
+        *REASONS,
+        f"Parameters were chosen on the labels ({chosen.choice.why}).",
+        INSTEAD,
+    )
     if fitted.units.error == 0.0:
         reasons = (EQUAL_LABELS, *reasons)
     return Answer(
