@@ -220,6 +220,7 @@ def find_relation(X: Array, y: Array) -> AnyArray | None:
     varied = np.flatnonzero(_vary(X))
     if spread == 0.0 or not np.isfinite(spread) or not len(varied):
         return None
+    y = y / spread  # of any size, such as 1e-200, whose squares are 0
     if len(y) >= len(varied) + 3:
         if not _is_exact(X, y, varied):
             return None  # and so no fewer features are
