@@ -308,7 +308,7 @@ def test_signs_of_a_drift_are_not_called_none(p_value, words):
 
 def test_an_exact_guarantee_is_printed_without_what_is_for_statisticians():
     guarantee = fill(positive(0), "y", method="ridge").guarantee
-    assert guarantee.reasons
+    assert guarantee.details
     assert "given only to predict" not in guarantee.grounds
     assert "leave-one-out" not in str(guarantee)
     assert "leave-one-out" in guarantee.grounds

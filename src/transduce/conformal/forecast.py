@@ -164,7 +164,7 @@ def without_fit(guarantee: Guarantee) -> Guarantee:
     """Return a guarantee without what rests on the predictions: bounds on wrong ones, and tests that come later."""
     reasons = guarantee.reasons if guarantee.kind == "none" else ()
     bare = replace(guarantee, wrong=None, wrong_by_class=(), tolerance=None, reasons=reasons)
-    return replace(bare, verdict=None, drift=None)
+    return replace(bare, verdict=None, drift=None, details=())
 
 
 def _along(guarantee: Guarantee, order: Array, labelled: Mask) -> Guarantee:

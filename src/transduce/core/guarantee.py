@@ -261,6 +261,8 @@ class Guarantee:
         For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions, reasons : tuple of str
         What has to be true, such as `CHANCE`, and why it is of this kind, in sentences.
+    details : tuple of str
+        Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does not.
     factor : float
         The odds of a label may be wrong by this factor, either way, without harm.
     effective, n_unbounded : float or None, int
@@ -303,6 +305,7 @@ class Guarantee:
     mistake: str = ""
     assumptions: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     factor: float = 1.0
     effective: float | None = None
     n_unbounded: int = 0
@@ -346,11 +349,8 @@ class Guarantee:
 
     @property
     def in_short(self) -> Guarantee:
-        """The guarantee without those reasons of an exact one that are for statisticians."""
-        if self.kind != "exact":
-            return self
-        for_users = tuple(one for one in self.reasons if one in (NOT_TESTED, NOT_FOR_LATER))
-        return replace(self, reasons=for_users)
+        """The guarantee without what is for statisticians."""
+        return replace(self, details=())
 
     @property
     def headline(self) -> str:
@@ -454,7 +454,13 @@ def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee
     bounds: dict[str, Any] = {"outside": None, "wrong": None, "wrong_by_class": ()}
     lower = next((one for one in ROUND_LEVELS if fewest_calibration(one) <= n_labels), None)
     return replace(
-        guarantee, kind="none", assumptions=(), reasons=(reason,), reachable=lower, **bounds
+        guarantee,
+        kind="none",
+        assumptions=(),
+        details=(),
+        reasons=(reason,),
+        reachable=lower,
+        **bounds,
     )
 
 
@@ -570,7 +576,7 @@ def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> st
 
 def _grounds(guarantee: Guarantee) -> list[str]:
     """Return why, sentence by sentence."""
-    said = list(guarantee.reasons)
+    said = [*guarantee.details, *guarantee.reasons]
     if guarantee.kind != "none":
         labels = f"{guarantee.n_calibration:,} of {counted(guarantee.n_labelled, 'label')}"
         by_draw = DRAWN in guarantee.assumptions or LATER_DRAWN in guarantee.assumptions

@@ -239,7 +239,7 @@ def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
         "wrong_by_class": [
             {"class": name_of(c), **(_bound(b) or {})} for c, b in guarantee.wrong_by_class
         ],
-        "reason": clean(guarantee.reasons[0]) if guarantee.reasons else "",
+        "reason": clean((*guarantee.details, *guarantee.reasons, "")[0]),
         "grounds": clean(replace(guarantee, verdict=None, drift=None, remedy=()).grounds),
     }
 

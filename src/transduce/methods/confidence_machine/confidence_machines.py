@@ -93,22 +93,21 @@ def explain(
     if machine.jitter > 0.0:
         reason = "The ridge had to be raised for numerical reasons."
         return replace(exact, kind="approximate", reasons=(reason,), n_labelled=machine.n_labelled)
-    chosen = (_CHOSEN,) if isinstance(machine, TunedMachine) else ()
-    what, kind = " and ".join(estimated), exact.kind
-    reasons: tuple[str, ...]
+    details = [_CHOSEN] if isinstance(machine, TunedMachine) else []
+    what = " and ".join(estimated)
+    guarantee = replace(exact, n_labelled=machine.n_labelled)
     if not estimated:
-        reasons = (
-            "The features set nothing." if chosen else "No setting was estimated from the data.",
+        nothing = (
+            "The features set nothing." if details else "No setting was estimated from the data."
         )
-    elif sample.labelled.all():
-        kind = "approximate"
-        reasons = (f"The features set {what}, and rows given only to predict had no part in that.",)
-    else:
-        reasons = (
-            f"The features of all rows, labelled and unlabelled alike, set {what}; no label did.",
-            NOT_FOR_LATER,
-        )
-    return replace(exact, kind=kind, reasons=(*chosen, *reasons), n_labelled=machine.n_labelled)
+        return replace(guarantee, details=(*details, nothing))
+    if sample.labelled.all():
+        later = f"The features set {what}, and rows given only to predict had no part in that."
+        return replace(guarantee, kind="approximate", details=tuple(details), reasons=(later,))
+    details.append(
+        f"The features of all rows, labelled and unlabelled alike, set {what}; no label did."
+    )
+    return replace(guarantee, details=tuple(details), reasons=(NOT_FOR_LATER,))
 
 
 class GivenKernel(NamedTuple):
