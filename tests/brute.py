@@ -921,9 +921,13 @@ def far_numbers(column):
     if len(apart) < 2:
         return np.zeros(n, dtype=bool)
     lower_median = apart[(len(apart) - 1) // 2]
-    far = np.array([abs(x - middle) > 20 * 1.4826 * lower_median for x in column])
-    a_few = max(1, min(3, n // 20), n // 100)
-    return far if sum(far) <= a_few else np.zeros(n, dtype=bool)
+    for count in range(max(1, min(3, n // 20), n // 100), 0, -1):
+        if count >= len(apart):
+            continue
+        nearest_far, farthest_other = apart[-count], apart[-count - 1]
+        if nearest_far > 20 * 1.4826 * lower_median and nearest_far / 5 > farthest_other:
+            return np.array([abs(x - middle) >= nearest_far for x in column])
+    return np.zeros(n, dtype=bool)
 
 
 def residuals_of_columns(columns, ridge):

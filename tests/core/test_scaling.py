@@ -56,7 +56,8 @@ def test_one_far_row_does_not_set_the_scale(n, far):
         np.r_[np.ones(5), np.zeros(395)],
         np.r_[np.arange(1.0, 6.0), np.zeros(395)],  # amounts, most of them none
         np.random.default_rng(0).exponential(size=400),
-        np.random.default_rng(0).lognormal(sigma=2.0, size=400),  # too many are far: a long tail
+        np.random.default_rng(0).lognormal(sigma=2.0, size=400),  # a long tail has no gap
+        np.r_[np.random.default_rng(0).normal(size=120), 30.0, 100.0, 300.0, 1000.0],
         np.random.default_rng(0).standard_t(3, size=400),
         np.r_[np.zeros(300), np.full(100, 1e6)],  # two groups
         np.array([3.0, 3.0]),

@@ -18,9 +18,12 @@ FEWEST_FOR_POWER = (
 POWER_PRIOR = 4.0
 # Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
 DRAWN_PRIOR = 0.25
-# A row is far in a feature if it lies so many robust deviations from the median. A few far rows, which may be slips of
-# the pen or marks such as 1e30, would set the scale of the feature for all others, so they have no part in it.
+# A row is far in a feature if it lies so many robust deviations from the median, and so many times as far as all the
+# others. A few far rows, which may be slips of the pen or marks such as 1e30, would set the scale of the feature for all
+# others, so they have no part in it. Long tails have no such gaps: in 26 tables of regression the largest was 3.7, before
+# the populations of China and India, and without asking for a gap four of them were answered a little worse.
 FAR = 20.0
+GAP = 5.0
 # In tables of so many rows only a feature with a row beyond so many standard deviations is searched for far rows:
 # a hundredth of the rows, at 20 standard deviations of the others, is at 8 of all.
 MANY_ROWS = 300
@@ -89,11 +92,11 @@ class Scaling:
 
 
 def far_rows(column: Array) -> Mask:
-    """Return which numbers (n,) are far from all others: more than 20 robust deviations from the median.
+    """Return which numbers (n,) are far from all others.
 
-    The robust deviation is the median distance from the median, of the numbers that differ from it (in a column of many
-    zeros most do not), times 1.4826. None is far if these would be more than a hundredth of the numbers, or more than
-    one or two of a few: then they are a part of the distribution.
+    They are more than 20 robust deviations from the median, and 5 times as far as any of the others. The robust
+    deviation is the median distance from the median, of the numbers that differ from it (in a column of many zeros
+    most do not), times 1.4826. At most a hundredth of the numbers can be far, or one, two or three if these are more.
 
     >>> far_rows(np.array([1.0, 2.0, 3.0, 4.0, 1e6]))
     array([False, False, False, False,  True])
@@ -103,13 +106,15 @@ def far_rows(column: Array) -> Mask:
         middle = np.median(column)
         distance = np.abs(column - middle)
     apart = np.sort(distance[distance > 1e-12 * abs(middle)])
-    nowhere = np.zeros(n, dtype=bool)
     if len(apart) < 2:
-        return nowhere
+        return np.zeros(n, dtype=bool)
     deviation = ROBUST * apart[(len(apart) - 1) // 2]
-    far = distance > FAR * deviation
     most = max(1, min(3, n // 20), n // 100)
-    return far if far.sum() <= most else nowhere
+    farthest = apart[-most - 1 :]  # and the next nearer one
+    beyond = (farthest[1:] > FAR * deviation) & (farthest[1:] / GAP > farthest[:-1])
+    if not beyond.any():
+        return np.zeros(n, dtype=bool)
+    return distance >= farthest[1:][beyond.argmax()]
 
 
 def moments_without_far_rows(X: Any, mean: Any, scale: Any) -> tuple[Any, Any]:

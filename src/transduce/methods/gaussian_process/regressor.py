@@ -796,8 +796,8 @@ class TransductiveGPRegressor(NumberTransducer):
         Inverse length scales, in units of the features given: the kernel is ``exp(-sum (relevance_j dx_j)^2)``. 0 for
         a feature that does not vary.
     feature_spread_ : array of shape (d,)
-        Standard deviation of each feature over all rows, but for a few that are far from all others, more than 20
-        robust deviations from the median; ``relevance_ * feature_spread_`` compares features.
+        Standard deviation of each feature over all rows, but for a few that are far from all others;
+        ``relevance_ * feature_spread_`` compares features.
     noise_, matching_, slack_ : float
         Variance of the noise, in squared units of the labels; settings as used.
     matching_path_ : pandas.DataFrame

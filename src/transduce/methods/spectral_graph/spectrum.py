@@ -121,8 +121,8 @@ class Spectrum:
         if not Path(path).is_file():
             raise FileNotFoundError(f"There is no file {path}: give one that Spectrum.save wrote.")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                spectrum = cls(*(file[item.name] for item in fields(cls)))
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays_of:
+                spectrum = cls(*(arrays_of[item.name] for item in fields(cls)))
         except PermissionError:
             raise
         except (
