@@ -179,6 +179,8 @@ class FittedFill:
         frame : pandas.DataFrame
             With the target, which is empty where an answer is wanted, or without it.
         """
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"Pass rows as a pandas DataFrame; got {type(frame).__name__}.")
         frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
