@@ -136,11 +136,13 @@ class Mutant:
     function: str
     before: str
     after: str
+    nth: int = 1  # of those in the function that read the same
 
     @property
     def name(self) -> str:
         """How the change is written in the table of those that are explained: without its line, which moves."""
-        return f"{self.module}.{self.function}: {self.before} -> {self.after}"
+        place = f" #{self.nth}" if self.nth > 1 else ""
+        return f"{self.module}.{self.function}: {self.before} -> {self.after}{place}"
 
 
 def changed_forms(node: ast.AST) -> list[ast.AST]:
@@ -197,12 +199,16 @@ class Switches(ast.NodeTransformer):
         self.first = first
         self.mutants: list[Mutant] = []
         self.names: list[str] = []
+        self.seen: Counter[tuple[str, str, str]] = Counter()
 
     def switch(self, node: ast.AST, before: str, after: str) -> ast.expr:
         """Return the expression that is true if a new change is turned on."""
         number = self.first + len(self.mutants)
         function = ".".join(self.names) or "module"
-        self.mutants.append(Mutant(number, self.module, node.lineno, function, before, after))
+        alike = (function, before, after)
+        self.seen[alike] += 1
+        nth = self.seen[alike]
+        self.mutants.append(Mutant(number, self.module, node.lineno, *alike, nth))
         return ast.Call(ast.Name("__mutant__", ast.Load()), [ast.Constant(number)], [])
 
     def visit(self, node: ast.AST) -> ast.AST:
@@ -433,16 +439,16 @@ def within(tests: list[str], seconds: dict[str, float]) -> list[str]:
 
 def name_of(entry: dict[str, str]) -> str:
     """Return the name of a change that is written in a file of an earlier run."""
-    parts = {name: entry[name] for name in ("module", "function", "before", "after")}
+    parts = {name: entry[name] for name in ("module", "function", "before", "after", "nth")}
     return Mutant(0, line=0, **parts).name
 
 
 def explained() -> set[str]:
     """Return the names of the survivors that the documentation explains."""
     text = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
-    rows = re.findall(r"^\| `(\S+)` \| `(.+?)` → `(.+?)` \|", text, flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(\S+)` \| `(.+?)` → `(.+?)`(| #\d+) \|", text, flags=re.MULTILINE)
     unescaped = [[part.replace("\\|", "|") for part in row] for row in rows]
-    return {f"{function}: {before} -> {after}" for function, before, after in unescaped}
+    return {f"{where}: {before} -> {after}{nth}" for where, before, after, nth in unescaped}
 
 
 def taken(mutant: Mutant, every: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from transduce.core.ranks import calibration_rank
+from transduce.labelling import certificates
 from transduce.labelling.certificates import (
     Audit,
     Certificates,
@@ -91,6 +92,10 @@ def test_certificates_count_what_they_are_about():
     # 6 of 60 may be wrong: certain once 5 + 6 + 1 hits in all are ruled out.
     assert answers.draws_needed == draws_needed(audit, 12, 0.1)
     assert answers.reached == (answers.wrong_at_most <= 6)
+    fresh = Audit(Draws.of([]), found=0, doubtful=0, pool=60)
+    needed = certify_answers(fresh, share=0.1, certainty=0.9).draws_needed
+    assert needed == draws_needed(fresh, 7, 0.1)
+    assert needed != draws_needed(fresh, 8, 0.1)
 
 
 def test_a_goal_is_reached_exactly_where_it_is():
@@ -115,6 +120,18 @@ def test_the_curve_tells_when_each_bound_came():
     lowest = [total for after, total in curve if after < 120]
     assert min(lowest) <= curve[-1][1] + 2  # it goes all the way down
     assert bound_curve(Audit(Draws.of([]), 6, 0, 80), 0.1) == [(0, 86)]
+
+
+def test_a_curve_of_all_totals_tells_the_best_bound_after_each_draw(monkeypatch):
+    monkeypatch.setattr(certificates, "MOST_POINTS", 2000)
+    draws = Draws.of([(30 - s, 5, False) for s in range(26)])
+    audit = Audit(draws, found=5, doubtful=0, pool=4)
+    bound = total_at_most(audit, 0.2)
+    expected = {0: 35, 26: bound}
+    for total in range(35, bound, -1):
+        after = first_rejection(draws, total, 0.2)
+        expected[after] = min(expected.get(after, 99), total - 1)
+    assert bound_curve(audit, 0.2) == sorted(expected.items())
 
 
 # ------------------------------------------------------------------------------------------------- a session
@@ -166,10 +183,10 @@ def test_a_total_of_no_rows_is_found_as_a_whole():
 
 
 def test_only_the_last_freeze_counts_with_its_part_of_the_level():
-    freezes = [SimpleNamespace(first_draw=0), SimpleNamespace(first_draw=4)]
+    freezes = [SimpleNamespace(first_draw=first) for first in (0, 2, 4)]
     state = session_state(freezes=freezes)
     found = certify(state, 0.1)
-    level = (1.0 - 0.9) * share_of_level(2)
+    level = (1.0 - 0.9) * share_of_level(3)
     audit = state.audit("wrong", 4)
     expected = certify_answers(audit, share=0.1, certainty=1.0 - level)
     assert found.answers.wrong_at_most == expected.wrong_at_most
