@@ -19,9 +19,9 @@ POWER_PRIOR = 4.0
 # Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
 DRAWN_PRIOR = 0.25
 # A row is far in a feature if it lies so many robust deviations from the median, and so many times as far as all the
-# others. A few far rows, which may be slips of the pen or marks such as 1e30, would set the scale of the feature for all
-# others, so they have no part in it. Long tails have no such gaps: in 26 tables of regression the largest was 3.7, before
-# the populations of China and India, and without asking for a gap four of them were answered a little worse.
+# others. A few far rows, which may be slips of the pen or marks such as 1e30, would set the scale of the feature for
+# all others, so they have no part in it. Long tails have no such gaps: in 26 tables of regression the largest was 3.7,
+# before the populations of China and India; without asking for a gap, four of them were answered a little worse.
 FAR = 20.0
 GAP = 5.0
 # In tables of so many rows only a feature with a row beyond so many standard deviations is searched for far rows:

@@ -294,10 +294,10 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     weights = _weights(out_of_fold.loc[pairs.index])
     off, around = np.abs(answered - true), np.abs(true - weights @ true)
     error, simplest = float(weights @ off), float(weights @ around)
-    unit = square_unit(off, around)
-    spread = float(weights @ (around / unit) ** 2)
+    scale = square_unit(off, around)
+    spread = float(weights @ (around / scale) ** 2)
     middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
-    r2 = 1.0 - float(weights @ (off / unit) ** 2) / spread if spread > 0.0 else None
+    r2 = 1.0 - float(weights @ (off / scale) ** 2) / spread if spread > 0.0 else None
     drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
     odd = pairs.iloc[_slips(off)]
     shown = partial(number, decimals=decimals_for(error), unit=unit)
