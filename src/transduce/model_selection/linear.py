@@ -14,6 +14,9 @@ from transduce.core.scaling import FARTHEST, moments_without_far_rows, square_un
 class FeatureScaler(StandardScaler):
     """scikit-learn's StandardScaler; but where a few rows are far from all others, they do not set the scale."""
 
+    mean_: Any
+    scale_: Any
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take mean and standard deviation of every feature of rows (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -31,6 +34,9 @@ class FeatureScaler(StandardScaler):
 
 class PenalisedRegression(RidgeCV):
     """scikit-learn's RidgeCV, which compares penalties by squared errors, also for labels too large to square."""
+
+    coef_: Any
+    intercept_: Any
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the penalty and fit rows (n, d) to numbers (n,)."""
