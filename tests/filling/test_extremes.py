@@ -118,7 +118,7 @@ def test_a_refusal_is_one_line(tmp_path, monkeypatch):
     assert refused.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("target", [{}, pd.DataFrame()])
+@pytest.mark.parametrize("target", [{}, pd.DataFrame(), [{}]])
 def test_targets_that_name_no_column(target):
     with pytest.raises(ValueError, match="target is the name of a column"):
         fill(table_of(float), target)

@@ -1108,6 +1108,7 @@ def test_a_forged_draw_is_noticed(tmp_path):
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     forged = next(line for line in lines if line["kind"] == "draw")
     forged["row"] = (forged["row"] + 1) % 60
+    del forged["check"]  # who forges a row can forge this too
     journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with pytest.raises(ValueError, match="is not the row that the seed gives"):
         Session(path, "relevant", settings=SessionSettings(prepared=prepared()))

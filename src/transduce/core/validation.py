@@ -7,7 +7,6 @@ import numbers
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from transduce.core import arrays
 from transduce.core.checks import WrongTypeError
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array
 from transduce.core.words import quoted
 
 FEW_CLASSES = 20  # so few are quicker compared one after the other than looked up row by row
@@ -173,8 +172,8 @@ def _explain(X: Any, precomputed: bool) -> Exception | None:
             f"Input X contains a number too large for double precision in {_columns(X, is_too_large)}: divide the "
             "column by a constant first, or make that cell missing."
         )
-    for what, bad in (("NaN", pd.isna), ("infinity", _is_infinite)):
-        where = _columns(X, partial(_holds, bad))
+    for what, is_bad in (("NaN", _holds_nan), ("infinity", _holds_infinity)):
+        where = _columns(X, is_bad)
         if where and precomputed:
             return ValueError(f"Input X contains {what}: a kernel matrix must be finite.")
         if where:
@@ -213,11 +212,15 @@ def is_too_large(column: Any) -> bool:
     return any(isinstance(cell, int) and abs(cell) > LARGEST_FLOAT for cell in values.ravel())
 
 
-def _is_infinite(column: Any) -> Mask:
-    """Return where numbers are infinite; a missing one is not."""
+def _holds_nan(column: Any) -> bool:
+    return bool(np.any(pd.isna(column)))
+
+
+def _holds_infinity(column: Any) -> bool:
+    """Return whether a number is infinite; a missing one is not."""
     cells = pd.Series(np.asarray(column).ravel())
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-    return np.isinf(values)
+    return bool(np.any(np.isinf(values)))
 
 
 def read_array(X: Any) -> Array:
@@ -256,11 +259,6 @@ def _is_date(column: AnyArray) -> bool:
         return True
     first = next((cell for cell in column if cell is not None), None) if kind == "O" else None
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
-
-
-def _holds(bad: Callable[[Any], Any], column: Any) -> bool:
-    """Return whether any cell of a column is bad."""
-    return bool(np.any(bad(column)))
 
 
 def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:

@@ -80,7 +80,8 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
     ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
-    if not isinstance(target, list | Hashable):
+    names = target if isinstance(target, list) else [target]
+    if not all(isinstance(name, Hashable) for name in names):
         raise WrongTypeError(
             f"target is the name of a column, or a list of names; got {quoted(target)}."
         )

@@ -50,6 +50,7 @@ PACKED, JSON = (".gz", ".zip"), ("json", "json lines")
 # A file that says that it unpacks to more than so many bytes, and so many times its own, is not read: no table does.
 MOST_UNPACKED = 10**8
 MOST_PACKED_TIMES = 200
+MOST_DEFLATED = 1100  # no file that is whole unpacks to more times its size
 _SWELLING = {
     "csv": 12,
     "tsv": 12,
@@ -263,7 +264,8 @@ def unpacked_size(path: str | Path) -> int:
         start = file.read(4)
         if start[:2] == b"\x1f\x8b":
             file.seek(-4, os.SEEK_END)
-            return int.from_bytes(file.read(4), "little")
+            size = int.from_bytes(file.read(4), "little")
+            return size if size <= MOST_DEFLATED * os.path.getsize(path) else 0
     try:
         with zipfile.ZipFile(path) as archive:
             return sum(entry.file_size for entry in archive.infolist())

@@ -671,18 +671,14 @@ def moments_table(fitted: FittedProcess) -> pd.DataFrame:
 def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
     """Return the answer at the unlabelled rows."""
     (mean, spread), chosen = fitted.predicted, fitted.chosen
-    reasons: tuple[str, ...] = (
-        *REASONS,
-        f"Parameters were chosen on the labels ({chosen.choice.why}).",
-        INSTEAD,
-    )
+    reasons = [*REASONS, f"Parameters were chosen on the labels ({chosen.choice.why}).", INSTEAD]
     if fitted.units.error == 0.0:
-        reasons = (EQUAL_LABELS, *reasons)
+        reasons = [EQUAL_LABELS, *reasons]
     return Answer(
         rows=sample.unlabelled,
         values=fitted.units.restore(mean),
         status=np.full(mean.shape[0], "answered"),
-        guarantee=Guarantee("none", reasons=reasons),
+        guarantee=Guarantee("none", reasons=tuple(reasons)),
         standard_errors=spread * fitted.units.error,
         inductive=fitted.units.restore(fitted.plain[0]),
         index=None if sample.index is None else sample.index[sample.unlabelled],
