@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transduce import Guarantee, Regions
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from transduce import ConformalTransducer, Guarantee, Regions
 from transduce.conformal.calibrated import (
     CalibratedTable,
+    calibrate_outside,
     holding_values,
     largest_share,
     table_outside,
@@ -158,6 +161,13 @@ def test_intervals_of_shares_need_rows_that_are_alike():
     found = replace(table, weights=drawn).mean(0.8, np.array([0, 1]))
     np.testing.assert_allclose(found["lower"], [low / 5 for low, _ in ends])
     np.testing.assert_allclose(found["upper"], [high / 5 for _, high in ends])
+
+
+def test_the_share_of_one_row_is_none_or_all():
+    labels = [0, 0, 0, 1, 1, 0]
+    found = classes(labels, labels, [1]).mean(0.8, np.array([0, 1]))
+    assert found.columns.tolist() == ["estimate", "lower", "upper", "standard_error", "plain"]
+    assert found["upper"].tolist() == [urn_interval(n, 6, 1, 0.8)[1] for n in (4, 2)]
 
 
 def test_the_mean_of_numbers_has_no_interval_and_fills_gaps_by_the_labels():
@@ -328,6 +338,86 @@ def test_rows_that_no_fit_saw_tie_with_equal_ones():
     (_, _, ranks), *_ = row.rankings
     assert ranks.p_values(np.ones(1)).tolist() == [1.0]
     assert ranks.p_values(np.full(1, 2.0)).tolist() == [0.2]
+
+
+# ------------------------------------------------------------------------------------------ small fits
+
+
+def small_fit(estimator, y, **settings):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(len(y), 1))
+    return ConformalTransducer(
+        estimator, random_state=0, test_exchangeability=False, **settings
+    ).fit(X, y)
+
+
+def fit_numbers(**settings):
+    y = np.where(np.arange(60) < 40, np.arange(60.0) % 7, np.nan)
+    return small_fit(Ridge(), y, calibration=19, confidence=0.9, **settings)
+
+
+def fit_classes(**settings):
+    y = np.array([NO_YES[row % 2] if row < 40 else None for row in range(60)], dtype=object)
+    return small_fit(LogisticRegression(), y, calibration=19, confidence=0.9, **settings)
+
+
+def test_labels_that_are_not_held_out_are_shown():
+    fit = fit_numbers()._fit
+    held_out = fit.problem.numbers[fit.held_out]
+    assert len(held_out) == 19
+    np.testing.assert_array_equal(
+        np.sort(np.append(fit.shown, held_out)), np.sort(fit.problem.numbers)
+    )
+    assert len(fit.shown) == 21
+    assert not fit._answer(0.9).diagnostics["transductive"]
+
+
+def test_what_is_guaranteed_of_a_fit():
+    numbers_ = fit_numbers(tolerance=2.0)._fit.guarantee(0.9)
+    assert numbers_.kind == "exact"
+    assert numbers_.tolerance == 2.0
+    assert numbers_.remedy == ()
+    fit = fit_classes()._fit
+    of_classes = fit.guarantee(0.9)
+    assert of_classes.wrong is not None
+    assert of_classes.wrong_by_class == fit.table.wrong_by_class(fit.second, 0.95)
+    assert fit_numbers()._fit.guarantee(0.99).kind == "none"
+
+
+def test_rows_to_label_are_named_where_an_estimate_bears_nothing():
+    fit = fit_numbers()._fit
+    assert fit._rows_to_label(0.9) == ()
+    weights = replace(fit.table.weights, kind=ESTIMATED)
+    estimated = replace(fit, table=replace(fit.table, weights=weights))
+    rows = estimated._rows_to_label(0.9)
+    assert len(rows) == 20  # as `transduce draw` draws, of the 20 that there are
+    assert set(rows) <= set(range(40, 60))
+
+
+def test_widths_if_the_odds_of_a_label_are_off():
+    fit = fit_numbers()._fit
+    width, n_whole = fit.width(0.9, 1.0)
+    assert width == pytest.approx(float(np.median(fit._answer(0.9).regions.measure())))
+    assert n_whole == 0
+    assert fit.width(0.9, 9.0) == (np.inf, 20)
+    of_classes = fit_classes()._fit
+    sizes = of_classes._answer(0.9).label_sets.sum(axis=1)
+    assert of_classes.width(0.9, 1.0) == (float(np.mean(sizes)), int((sizes == 2).sum()))
+    assert of_classes.width(0.9, 9.0) == (2.0, 20)
+
+
+def test_rows_drawn_without_a_label_outside_of_a_fit():
+    fit = fit_numbers()._fit
+    rng = np.random.default_rng(1)
+    X, labels, empty = rng.normal(size=(9, 1)), np.arange(9.0), rng.normal(size=(3, 1))
+    inside = fit.problem.X
+    for drawn, number in ((None, 0), (empty[:0], 0), (empty, 3)):
+        outside = calibrate_outside(fit.first, inside, fit.shown, X, labels, empty=drawn)
+        assert outside.table.n_empty == number
+        assert outside.table.sizes == (21 + 9,)
+    assert outside.beside(5).guarantee(0.5, 0.9).n_empty == 3
+    law = outside.beside(1000).law(0.5)
+    assert (law.n_unlabelled, law.n_calibration) == (1000, 12)
 
 
 # ------------------------------------------------------------------------------------------ picking rows
