@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from transduce import ConformalTransducer, Guarantee, Regions
