@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -19,7 +20,14 @@ from transduce.conformal.calibrated import (
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
 from transduce.conformal.miscoverage import ClassMiscoverage, urn_bound, urn_interval
 from transduce.conformal.scores import Scoring
-from transduce.conformal.selection import Judged, pick, read_goal, select_rows, selection_p_values
+from transduce.conformal.selection import (
+    Judged,
+    Selection,
+    pick,
+    read_goal,
+    select_rows,
+    selection_p_values,
+)
 from transduce.core import guarantee as words
 from transduce.core.answer import Answer
 from transduce.model_selection.ask import Reply
@@ -445,6 +453,71 @@ def test_rows_are_looked_at_by_their_distance_in_units_of_their_spread():
     _, _, within = goal_of(table, tolerance=1.0)
     assert within.tolist() == [True, False]  # off by 1 and by 2
     assert goal_of(table, below=3.0)[2].tolist() == [True, False]
+    _, (unlabelled, calibration), good = goal_of(table, above=2.0, below=6.0)
+    np.testing.assert_allclose(unlabelled, [1.0, 0.25])  # the nearer end is 1 away
+    np.testing.assert_allclose(calibration, [-1.0, 0.25])
+    assert good.tolist() == [False, True]
+
+
+def test_rows_of_one_class_are_looked_at_by_its_score():
+    table = classes([0, 1], [0, 0], [1, 0, 1])
+    mistake, (unlabelled, calibration), good = goal_of(table, label="no")
+    assert mistake == "class is not 'no'"
+    assert unlabelled.tolist() == [-1.0, 0.0, -1.0]
+    assert calibration.tolist() == [0.0, -1.0]
+    assert good.tolist() == [True, True]
+    assert goal_of(table, label="yes")[2].tolist() == [False, False]
+    with pytest.raises(ValueError, match="none of the classes"):
+        goal_of(table, label="perhaps")
+
+
+@pytest.mark.parametrize(
+    ("of_classes", "what", "said"),
+    [
+        (False, {}, "Say what to pick"),
+        (False, {"above": 1.0, "tolerance": 1.0}, "Say what to pick"),
+        (True, {"label": "no", "correct": True}, "Say what to pick"),
+        (False, {"above": 1.0, "label": "no"}, "Say what to pick"),
+        (False, {"above": np.nan}, "above must be a number"),
+        (False, {"tolerance": -1.0}, "tolerance must be a positive number"),
+        (False, {"correct": 1}, "correct must be True or False"),
+        (False, {"correct": True}, "for classes"),
+        (False, {"label": "no"}, "for classes"),
+        (True, {"above": 1.0}, "for numbers"),
+        (True, {"tolerance": 1.0}, "for numbers"),
+    ],
+)
+def test_exactly_one_thing_is_picked_and_it_suits_the_labels(of_classes, what, said):
+    table = classes([0], [0], [0]) if of_classes else numbers([1.0], [1.0], [1.0])
+    with pytest.raises(ValueError, match=said):
+        goal_of(table, **what)
+
+
+def test_how_unsure_answers_of_three_classes_are():
+    """A row is as unsure as the score of its answer; one without an answer has no class of its own."""
+    scores = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
+    table = classes(
+        [0, 1, 2],
+        [0, 1, 2],
+        [1, 0, -1],
+        classes=np.array(["a", "b", "c"]),
+        sizes=(5, 5, 5),
+        scoring=Scoring("probability", 1.0, 0.0, (True,) * 3),
+        calibration=reply([0, 1, 2], probabilities=scores),
+    )
+    table = replace(table, unlabelled=reply([1, 0, -1], lost=[2], probabilities=scores))
+    _, (unlabelled, calibration), _ = goal_of(table, correct=True)
+    np.testing.assert_allclose(unlabelled[:2], [-0.4, -0.5])
+    np.testing.assert_allclose(calibration, [-0.9, -0.8, -0.4])
+
+
+def test_rows_picked_carry_the_names_that_they_have():
+    nothing = Guarantee("none", about="selection")
+    rows, values = np.array([4, 7]), np.array([1.0, 2.0])
+    picked = Selection(rows, values, np.array([0.1, 0.2]), nothing)
+    assert picked.to_frame().index.tolist() == [4, 7]
+    named = replace(picked, index=pd.Index(["a", "b"]))
+    assert named.to_frame().index.tolist() == ["a", "b"]
 
 
 def test_rows_without_an_answer_or_a_label_are_not_picked():
@@ -506,6 +579,7 @@ def test_looks_must_be_comparable():
     looks, good = np.array([0.1, 0.2]), np.array([True, False])
     for unlabelled, hidden, wanted in (
         (np.array([np.nan]), looks, good),
+        (np.array([np.nan, 0.5]), looks, good),
         (looks, np.array([np.nan, 1.0]), good),
         (looks, looks[:1], good),
         (looks, looks, np.array([0.5, 1.0])),

@@ -294,7 +294,7 @@ class Answer:
         if (below is None) == (share is None):
             raise ValueError("Give either below or share.")
         limit = share if below is None else below
-        if not checks.is_number(limit) or not 0.0 <= float(limit) <= 1.0:
+        if limit is None or not checks.is_number(limit) or not 0.0 <= float(limit) <= 1.0:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         confidence = arrays.to_numpy(self.confidence)
         if share is not None:

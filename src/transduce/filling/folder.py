@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.core import checks
 from transduce.core.answer import STATUSES
 from transduce.core.computing import stage
 from transduce.core.safe_files import locked, whole_file, write_text
@@ -326,7 +327,9 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     """Return how many rows are read at a time, so that all workers stay within the memory."""
-    memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
+    if memory is None:
+        memory = 0.5 * (memory_free() or 4e9)
+    memory = checks.check_positive("memory", memory)
     if memory < 2e8:
         raise OptionError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
     return int(
