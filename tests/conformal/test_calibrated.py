@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from transduce import Guarantee, Regions
+from transduce import ConformalTransducer, Guarantee, Regions
 from transduce.conformal.calibrated import (
     CalibratedTable,
+    calibrate_outside,
     holding_values,
     largest_share,
     table_outside,
@@ -17,7 +20,14 @@ from transduce.conformal.calibrated import (
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
 from transduce.conformal.miscoverage import ClassMiscoverage, urn_bound, urn_interval
 from transduce.conformal.scores import Scoring
-from transduce.conformal.selection import Judged, pick, read_goal, select_rows, selection_p_values
+from transduce.conformal.selection import (
+    Judged,
+    Selection,
+    pick,
+    read_goal,
+    select_rows,
+    selection_p_values,
+)
 from transduce.core import guarantee as words
 from transduce.core.answer import Answer
 from transduce.model_selection.ask import Reply
@@ -158,6 +168,13 @@ def test_intervals_of_shares_need_rows_that_are_alike():
     found = replace(table, weights=drawn).mean(0.8, np.array([0, 1]))
     np.testing.assert_allclose(found["lower"], [low / 5 for low, _ in ends])
     np.testing.assert_allclose(found["upper"], [high / 5 for _, high in ends])
+
+
+def test_the_share_of_one_row_is_none_or_all():
+    labels = [0, 0, 0, 1, 1, 0]
+    found = classes(labels, labels, [1]).mean(0.8, np.array([0, 1]))
+    assert found.columns.tolist() == ["estimate", "lower", "upper", "standard_error", "plain"]
+    assert found["upper"].tolist() == [urn_interval(n, 6, 1, 0.8)[1] for n in (4, 2)]
 
 
 def test_the_mean_of_numbers_has_no_interval_and_fills_gaps_by_the_labels():
@@ -330,6 +347,86 @@ def test_rows_that_no_fit_saw_tie_with_equal_ones():
     assert ranks.p_values(np.full(1, 2.0)).tolist() == [0.2]
 
 
+# ------------------------------------------------------------------------------------------ small fits
+
+
+def small_fit(estimator, y, **settings):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(len(y), 1))
+    return ConformalTransducer(
+        estimator, random_state=0, test_exchangeability=False, **settings
+    ).fit(X, y)
+
+
+def fit_numbers(**settings):
+    y = np.where(np.arange(60) < 40, np.arange(60.0) % 7, np.nan)
+    return small_fit(Ridge(), y, calibration=19, confidence=0.9, **settings)
+
+
+def fit_classes(**settings):
+    y = np.array([NO_YES[row % 2] if row < 40 else None for row in range(60)], dtype=object)
+    return small_fit(LogisticRegression(), y, calibration=19, confidence=0.9, **settings)
+
+
+def test_labels_that_are_not_held_out_are_shown():
+    fit = fit_numbers()._fit
+    held_out = fit.problem.numbers[fit.held_out]
+    assert len(held_out) == 19
+    np.testing.assert_array_equal(
+        np.sort(np.append(fit.shown, held_out)), np.sort(fit.problem.numbers)
+    )
+    assert len(fit.shown) == 21
+    assert not fit._answer(0.9).diagnostics["transductive"]
+
+
+def test_what_is_guaranteed_of_a_fit():
+    numbers_ = fit_numbers(tolerance=2.0)._fit.guarantee(0.9)
+    assert numbers_.kind == "exact"
+    assert numbers_.tolerance == 2.0
+    assert numbers_.remedy == ()
+    fit = fit_classes()._fit
+    of_classes = fit.guarantee(0.9)
+    assert of_classes.wrong is not None
+    assert of_classes.wrong_by_class == fit.table.wrong_by_class(fit.second, 0.95)
+    assert fit_numbers()._fit.guarantee(0.99).kind == "none"
+
+
+def test_rows_to_label_are_named_where_an_estimate_bears_nothing():
+    fit = fit_numbers()._fit
+    assert fit._rows_to_label(0.9) == ()
+    weights = replace(fit.table.weights, kind=ESTIMATED)
+    estimated = replace(fit, table=replace(fit.table, weights=weights))
+    rows = estimated._rows_to_label(0.9)
+    assert len(rows) == 20  # as `transduce draw` draws, of the 20 that there are
+    assert set(rows) <= set(range(40, 60))
+
+
+def test_widths_if_the_odds_of_a_label_are_off():
+    fit = fit_numbers()._fit
+    width, n_whole = fit.width(0.9, 1.0)
+    assert width == pytest.approx(float(np.median(fit._answer(0.9).regions.measure())))
+    assert n_whole == 0
+    assert fit.width(0.9, 9.0) == (np.inf, 20)
+    of_classes = fit_classes()._fit
+    sizes = of_classes._answer(0.9).label_sets.sum(axis=1)
+    assert of_classes.width(0.9, 1.0) == (float(np.mean(sizes)), int((sizes == 2).sum()))
+    assert of_classes.width(0.9, 9.0) == (2.0, 20)
+
+
+def test_rows_drawn_without_a_label_outside_of_a_fit():
+    fit = fit_numbers()._fit
+    rng = np.random.default_rng(1)
+    X, labels, empty = rng.normal(size=(9, 1)), np.arange(9.0), rng.normal(size=(3, 1))
+    inside = fit.problem.X
+    for drawn, number in ((None, 0), (empty[:0], 0), (empty, 3)):
+        outside = calibrate_outside(fit.first, inside, fit.shown, X, labels, empty=drawn)
+        assert outside.table.n_empty == number
+        assert outside.table.sizes == (21 + 9,)
+    assert outside.beside(5).guarantee(0.5, 0.9).n_empty == 3
+    law = outside.beside(1000).law(0.5)
+    assert (law.n_unlabelled, law.n_calibration) == (1000, 12)
+
+
 # ------------------------------------------------------------------------------------------ picking rows
 
 
@@ -356,6 +453,71 @@ def test_rows_are_looked_at_by_their_distance_in_units_of_their_spread():
     _, _, within = goal_of(table, tolerance=1.0)
     assert within.tolist() == [True, False]  # off by 1 and by 2
     assert goal_of(table, below=3.0)[2].tolist() == [True, False]
+    _, (unlabelled, calibration), good = goal_of(table, above=2.0, below=6.0)
+    np.testing.assert_allclose(unlabelled, [1.0, 0.25])  # the nearer end is 1 away
+    np.testing.assert_allclose(calibration, [-1.0, 0.25])
+    assert good.tolist() == [False, True]
+
+
+def test_rows_of_one_class_are_looked_at_by_its_score():
+    table = classes([0, 1], [0, 0], [1, 0, 1])
+    mistake, (unlabelled, calibration), good = goal_of(table, label="no")
+    assert mistake == "class is not 'no'"
+    assert unlabelled.tolist() == [-1.0, 0.0, -1.0]
+    assert calibration.tolist() == [0.0, -1.0]
+    assert good.tolist() == [True, True]
+    assert goal_of(table, label="yes")[2].tolist() == [False, False]
+    with pytest.raises(ValueError, match="none of the classes"):
+        goal_of(table, label="perhaps")
+
+
+@pytest.mark.parametrize(
+    ("of_classes", "what", "said"),
+    [
+        (False, {}, "Say what to pick"),
+        (False, {"above": 1.0, "tolerance": 1.0}, "Say what to pick"),
+        (True, {"label": "no", "correct": True}, "Say what to pick"),
+        (False, {"above": 1.0, "label": "no"}, "Say what to pick"),
+        (False, {"above": np.nan}, "above must be a number"),
+        (False, {"tolerance": -1.0}, "tolerance must be a positive number"),
+        (False, {"correct": 1}, "correct must be True or False"),
+        (False, {"correct": True}, "for classes"),
+        (False, {"label": "no"}, "for classes"),
+        (True, {"above": 1.0}, "for numbers"),
+        (True, {"tolerance": 1.0}, "for numbers"),
+    ],
+)
+def test_exactly_one_thing_is_picked_and_it_suits_the_labels(of_classes, what, said):
+    table = classes([0], [0], [0]) if of_classes else numbers([1.0], [1.0], [1.0])
+    with pytest.raises(ValueError, match=said):
+        goal_of(table, **what)
+
+
+def test_how_unsure_answers_of_three_classes_are():
+    """A row is as unsure as the score of its answer; one without an answer has no class of its own."""
+    scores = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
+    table = classes(
+        [0, 1, 2],
+        [0, 1, 2],
+        [1, 0, -1],
+        classes=np.array(["a", "b", "c"]),
+        sizes=(5, 5, 5),
+        scoring=Scoring("probability", 1.0, 0.0, (True,) * 3),
+        calibration=reply([0, 1, 2], probabilities=scores),
+    )
+    table = replace(table, unlabelled=reply([1, 0, -1], lost=[2], probabilities=scores))
+    _, (unlabelled, calibration), _ = goal_of(table, correct=True)
+    np.testing.assert_allclose(unlabelled[:2], [-0.4, -0.5])
+    np.testing.assert_allclose(calibration, [-0.9, -0.8, -0.4])
+
+
+def test_rows_picked_carry_the_names_that_they_have():
+    nothing = Guarantee("none", about="selection")
+    rows, values = np.array([4, 7]), np.array([1.0, 2.0])
+    picked = Selection(rows, values, np.array([0.1, 0.2]), nothing)
+    assert picked.to_frame().index.tolist() == [4, 7]
+    named = replace(picked, index=pd.Index(["a", "b"]))
+    assert named.to_frame().index.tolist() == ["a", "b"]
 
 
 def test_rows_without_an_answer_or_a_label_are_not_picked():
@@ -417,6 +579,7 @@ def test_looks_must_be_comparable():
     looks, good = np.array([0.1, 0.2]), np.array([True, False])
     for unlabelled, hidden, wanted in (
         (np.array([np.nan]), looks, good),
+        (np.array([np.nan, 0.5]), looks, good),
         (looks, np.array([np.nan, 1.0]), good),
         (looks, looks[:1], good),
         (looks, looks, np.array([0.5, 1.0])),

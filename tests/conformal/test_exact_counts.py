@@ -97,11 +97,19 @@ def test_a_sum_of_no_rows_is_nothing():
         ClassMiscoverage(5, (1,), (1, 1), (1, 1))
 
 
+def test_a_level_at_which_all_rows_are_inside():
+    """Both rows are below the largest of three scores with probability 3 / 5."""
+    assert confidence_for(1, 0.6, n_unlabelled=2, n_calibration=3) == 3 / 4
+    with pytest.raises(ValueError, match="No level"):
+        confidence_for(1, 0.61, n_unlabelled=2, n_calibration=3)
+
+
 # ------------------------------------------------------------------------------------------ all levels at once
 
 
 @pytest.mark.parametrize(
-    ("certainty", "n_draws", "m", "c"), [(0.95, 99, 7, 5), (0.9, 55, 30, 9), (0.8, 700, 12, 6)]
+    ("certainty", "n_draws", "m", "c"),
+    [(0.95, 99, 300, 20), (0.9, 58, 300, 20), (0.8, 700, 12, 6), (0.9, 2000, 300, 8)],
 )
 def test_bounds_at_all_levels_by_their_definition(certainty, n_draws, m, c):
     for seed in range(3):

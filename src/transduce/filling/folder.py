@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from transduce.core import checks
 from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError, check_path
 from transduce.core.computing import stage
@@ -441,7 +442,9 @@ def _made(folder: Path, like: Sequence[Path]) -> Iterator[None]:
 
 def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
     """Return how many rows are read at a time, so that all workers stay within the memory."""
-    memory = 0.5 * (memory_free() or 4e9) if memory is None else memory
+    if memory is None:
+        memory = 0.5 * (memory_free() or 4e9)
+    memory = checks.check_positive("memory", memory)
     if memory < 2e8:
         raise OptionError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
     return int(
