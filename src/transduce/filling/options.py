@@ -93,8 +93,8 @@ HELP = {
         "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
         "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
         "n_jobs": "Number of fits at the same time; -1 for one on each core.",
-        "random_state": "The same seed gives the same answer, however the rows are sorted. Seeds tried in turn, and one "
-        "chosen by its answers, void a guarantee for the column; intervals by row are the same for every seed.",
+        "random_state": "The same seed gives the same answer, however the rows are sorted. Seeds tried in turn, and "
+        "one chosen by its answers, void a guarantee for the column; intervals by row are the same for every seed.",
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}
