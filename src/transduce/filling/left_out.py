@@ -147,7 +147,7 @@ def _known_with_label(frame: pd.DataFrame, source: FrameSource, options: Options
     design = options.design.read(missing, source.frame)
     unlikely = min(UNLIKELY, UNLIKELY_OF_ANY / max(frame.shape[1], 1))
     left_out = []
-    for name in frame.columns:
+    for name in _with_holes(frame):
         known = _known_cells(frame[name])
         if known is not None and is_known_with_label(known, ~missing, design, unlikely):
             left_out.append(_known_only(name, known, ~missing, source.labels.name))
@@ -163,6 +163,24 @@ def is_known_with_label(known: Mask, labelled: Mask, design: Design, unlikely: f
     if without_label > MOST_KNOWN or with_label < TIMES_MORE * without_label or with_label == 0.0:
         return False
     return design.chance_of_presence(known, labelled) < unlikely
+
+
+def _with_holes(frame: pd.DataFrame) -> list[Any]:
+    """Return the columns that may have empty cells; most of a wide table have none, which is seen at once."""
+    plain = [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "iuf"
+    ]
+    cells = frame[plain].to_numpy(dtype=float)
+    if not len(cells):
+        return []
+    whole = np.isfinite(cells).all(axis=0)
+    ends = np.where(whole, cells, 0.0)
+    ends = np.stack([ends.min(axis=0), ends.max(axis=0)])
+    marked = [any(map(numbers.may_be_sentinel, pair)) for pair in ends.T.tolist()]
+    complete = {plain[j] for j in np.flatnonzero(whole) if not marked[j]}
+    return [name for name in frame.columns if name not in complete]
 
 
 def _known_cells(column: pd.Series) -> Mask | None:

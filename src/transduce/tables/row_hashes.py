@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.tables.pictures import names_of
 from transduce.tables.vectors import read_vectors
 
@@ -28,6 +30,7 @@ from transduce.tables.vectors import read_vectors
 # the label among them, get a key each, by their number among the copies. It does not matter which copy comes first,
 # since nothing tells them apart.
 
+_AT_A_TIME = 2**20  # cells whose hashes are computed together
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -43,9 +46,35 @@ def mix(numbers: AnyArray) -> AnyArray:
 def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
     total = np.full(len(frame), mix(np.array([seed], dtype=np.uint64))[0])
-    for name in sorted(frame.columns, key=str):
-        total = mix(total * np.uint64(31) + cell_hashes(frame[name]))
+    names = sorted(frame.columns, key=str)
+    at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
+    for start in range(0, len(names), at_a_time):
+        some = names[start : start + at_a_time]
+        numbers = _hashes_of_numbers(frame[some])
+        for name in some:
+            hashes = numbers[name] if name in numbers else cell_hashes(frame[name])
+            total = mix(total * np.uint64(31) + hashes)
     return total
+
+
+def _hashes_of_numbers(frame: pd.DataFrame) -> dict[Any, AnyArray]:
+    """Return the hashes of columns of plain numbers; one by one they would take seconds in wide tables."""
+    names = [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "iuf"
+    ]
+    cells = np.ascontiguousarray(frame[names].to_numpy(dtype=float).T)
+    hashes = _hashes_of_floats(cells.ravel()).reshape(cells.shape)
+    return dict(zip(names, hashes, strict=True))
+
+
+def _hashes_of_floats(numbers: Array) -> AnyArray:
+    """Return a 64-bit number for each number; -0.0 is 0.0, and all that are missing are alike."""
+    numbers = numbers + 0.0
+    return np.asarray(
+        pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64
+    )
 
 
 def cell_hashes(column: pd.Series) -> AnyArray:
@@ -56,10 +85,7 @@ def cell_hashes(column: pd.Series) -> AnyArray:
         column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
     plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
     if plain and not types.is_complex_dtype(column):
-        numbers = column.to_numpy(dtype=float, na_value=np.nan) + 0.0  # so that -0.0 is 0.0
-        return np.asarray(
-            pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64
-        )
+        return _hashes_of_floats(column.to_numpy(dtype=float, na_value=np.nan))
     vectors = read_vectors(column)
     if vectors is not None:
         return vectors.hashes()
