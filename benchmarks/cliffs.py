@@ -153,7 +153,7 @@ def _offset(rng: np.random.Generator, n: int, d: int) -> Problem:
 
 
 def _skewed(rng: np.random.Generator, n: int, d: int) -> Problem:
-    X = np.exp(rng.normal(size=(n, d)))
+    X = np.exp(0.7 * rng.normal(size=(n, d)))
     return Problem(X, _noisy(X @ _slopes(d), 0.3, rng), NUMBERS)
 
 

@@ -450,13 +450,14 @@ def break_even(truth, score):
     raise AssertionError
 
 
-def convex_weights(errors, pull):
-    """Weights on the simplex that minimise ``|errors w|^2 + pull |w - 1/k|^2``, by a general constrained optimiser."""
+def convex_weights(errors, pull, centre=None):
+    """Weights on the simplex that minimise ``|errors w|^2 + pull |w - c|^2``, by a general constrained optimiser."""
     k = errors.shape[1]
+    centre = np.full(k, 1 / k) if centre is None else centre
     scale = np.sum(errors**2) + pull + 1e-300
 
     def objective(w):
-        return (np.sum((errors @ w) ** 2) + pull * np.sum((w - 1 / k) ** 2)) / scale
+        return (np.sum((errors @ w) ** 2) + pull * np.sum((w - centre) ** 2)) / scale
 
     found = [
         minimize(

@@ -41,8 +41,11 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, to_power
 from transduce.ensemble.blend_fit import (
+    MUCH_SMALLER,
     ErrorSize,
+    OutOfFold,
     fit_factor,
+    inverse_sizes,
     mix,
     shrunk_weights,
     simplex_weights,
@@ -134,8 +137,40 @@ def test_shrunk_weights_are_penalised_ones():
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(20, 3)) * [1.0, 2.0, 3.0]
     variance = np.mean(errors.mean(axis=1) ** 2)
-    expected = brute.convex_weights(errors, variance * 9 * 4 / 2)
+    sizes = np.sqrt(np.mean(errors**2, axis=0))
+    centre = (1 / sizes) / np.sum(1 / sizes)
+    expected = brute.convex_weights(errors, variance * 9 * 4 / 2, centre)
     np.testing.assert_allclose(shrunk_weights(errors, 20), expected, atol=1e-5)
+
+
+def test_weights_and_their_variance_agree_where_a_member_is_right():
+    """A variance far below that of equal weights counts: the weights are those of the variance that they have."""
+    rng = np.random.default_rng(1)
+    errors = rng.normal(size=(20, 3)) * [1.0, 0.05, 2.0]
+    sizes = np.sqrt(np.mean(errors**2, axis=0))
+    centre = (1 / sizes) / np.sum(1 / sizes)
+    weights = shrunk_weights(errors, 20)
+    equal = np.mean(errors.mean(axis=1) ** 2)
+    share = np.sum((errors @ weights) ** 2) / (20 - 3 + 1) / equal
+    assert share < MUCH_SMALLER
+    variance = equal * (share / MUCH_SMALLER) ** 2
+    expected = brute.convex_weights(errors, variance * 9 * 4 / 2, centre)
+    np.testing.assert_allclose(weights, expected, atol=1e-3)
+    assert weights[1] > 0.98
+
+
+def test_standard_errors_come_from_weights_that_did_not_see_the_label():
+    """By hand: weights of each part of the labels from the other parts."""
+    rng = np.random.default_rng(2)
+    truth = rng.normal(size=23)
+    answers = truth + rng.normal(size=(3, 23)) * [[0.3], [1.0], [2.0]]
+    hidden = OutOfFold(rng.permutation(23), answers, truth)
+    found = hidden.crossed_errors(2.0)
+    errors = (answers - truth).T / 2.0
+    part = np.argsort(np.argsort(truth)) % 5
+    for row in range(23):
+        weights = shrunk_weights(errors[part != part[row]], int(np.sum(part != part[row])))
+        assert found[row] == pytest.approx(errors[row] @ weights)
 
 
 def test_the_prior_is_that_of_uniform_weights():
@@ -171,16 +206,18 @@ def test_numbers_by_hand():
     spread = np.sqrt(weights @ (members - weights @ members) ** 2)
     spread_oof = np.sqrt((oof - (oof @ weights)[:, None]) ** 2 @ weights)
     values = oof @ weights
-    expected = brute.error_sizes(
-        values, spread_oof, values - y[~unlabelled], weights @ members, spread
-    )
+    errors = oof - y[~unlabelled, None]
+    part = np.argsort(np.argsort(y[~unlabelled])) % 5
+    crossed = np.empty(len(errors))
+    for k in range(5):
+        others = errors[part != k] / unit
+        crossed[part == k] = errors[part == k] @ shrunk_weights(others, len(others))
+    expected = brute.error_sizes(values, spread_oof, crossed, weights @ members, spread)
     np.testing.assert_allclose(model.answer_.standard_errors, expected, rtol=1e-5)
     predicted = np.stack([model.estimators_[name].predict(X) for name in model.weights_.index])
     np.testing.assert_allclose(model.predict(X), weights @ predicted)
     spread = np.sqrt(weights @ (predicted - weights @ predicted) ** 2)
-    expected = brute.error_sizes(
-        values, spread_oof, values - y[~unlabelled], weights @ predicted, spread
-    )
+    expected = brute.error_sizes(values, spread_oof, crossed, weights @ predicted, spread)
     found, errors = model.predict(X, return_std=True)
     np.testing.assert_allclose(found, weights @ predicted)
     np.testing.assert_allclose(errors, expected, rtol=1e-5)
@@ -294,11 +331,12 @@ def test_weights_scale_and_permute(seed, unit, order):
 
 @given(st.integers(0, 1000))
 def test_more_labels_mean_less_shrinkage(seed):
-    """The same errors seen again and again: the weights move from equal ones to the best ones."""
+    """The same errors seen again and again: the weights move from those that they are pulled to, to the best ones."""
     errors = np.random.default_rng(seed).normal(size=(10, 3)) * [1.0, 1.5, 2.0]
     best = simplex_weights(errors)
+    centre = inverse_sizes(errors)
     distances = [
-        np.linalg.norm(shrunk_weights(np.tile(errors, (times, 1)), 10 * times) - 1 / 3)
+        np.linalg.norm(shrunk_weights(np.tile(errors, (times, 1)), 10 * times) - centre)
         for times in (1, 4, 100, 10_000)
     ]
     assert np.all(np.diff(distances) >= -1e-9)

@@ -44,8 +44,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         Members, by name or not: transducers, and any regressors or classifiers. None: those of our methods that suit
         the task, the number of labels and the size of the table, as docs/model_selection.md lists them.
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
-        ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards equal weights, more strongly with
-        fewer labels. An array is scaled to sum 1.
+        ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards those in inverse proportion to the
+        members' errors, more strongly with fewer labels. An array is scaled to sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
         What labels are. ``"auto"``: what the given members are for, or else what the labels are: text, booleans and
         categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.

@@ -107,6 +107,26 @@ class OutOfFold:
         errors = (self.answers - self.truth) * times / unit
         return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
 
+    def crossed_errors(self, unit: float) -> Array:
+        """Return errors of the blend over `unit`, shape (r,), with weights that did not see the labels they are of.
+
+        Labels are dealt into parts by the order of their truth; the weights of a part come from the others.
+        """
+        errors = self.errors(unit)
+        rows, place = np.unique(self.hidden, return_inverse=True)
+        # Ties go by errors, so that the order of the rows does not matter.
+        _, by_row = self.by_row(np.column_stack([errors, self.truth]))
+        rank = np.empty(len(rows), dtype=int)
+        rank[np.lexsort(by_row.T)] = np.arange(len(rows))
+        part = (rank % PARTS)[place]
+        crossed = np.empty(len(errors))
+        for k in np.unique(part):
+            inside = part == k
+            others = ~inside if len(rows) > 1 else inside
+            n_others = len(np.unique(self.hidden[others]))
+            crossed[inside] = errors[inside] @ shrunk_weights(errors[others], n_others)
+        return crossed / np.sqrt(self.shares())
+
     def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
         """Return the labelled rows that were hidden, and the mean of entries (r,) or (r, c) at each."""
         rows, at = np.unique(self.hidden, return_inverse=True)
@@ -117,60 +137,75 @@ class OutOfFold:
 
 MOST_TURNS = 50  # of weights and the variance of the blend's errors
 NEARLY_SAME = 1.001  # times the variance before: weights stay as they are
-# Of the variance of equal weights: a blend whose errors have less is trusted. On 21 real tables with 15 to 100 labels
-# none has, so that answers stay; to trust any smaller variance makes them half a per cent better, but 1.4 % worse and
-# standard errors too small where rows lie far out (30 labels of a linear function with heavy tails).
-MUCH_SMALLER = 0.25
+# Of the variance that is expected: a blend whose errors have less is trusted. On 21 real tables with 15 to 100 labels
+# hardly any has. To trust any smaller variance makes standard errors too small where some rows lie far out.
+MUCH_SMALLER = 0.15
+PARTS = 5  # of the labels: standard errors are of weights that come from the other parts
 
 
-def simplex_weights(errors: Array, pull: float = 0.0) -> Array:
-    """Return the weights (k,), none negative, with sum 1, for which the error of the blend, of (r, k), is least."""
-    # On the simplex ``w - 1/k = (I - 11'/k) w``, so that the penalty is k more rows of errors. Non-negative least
-    # squares with one more row c 1' and target c finds u = s w with ``s^2 q + c^2 (s - 1)^2`` smallest, where q is the
-    # objective at w; at the best s this is ``c^2 q / (q + c^2)``, which increases with q. So w = u / sum(u) is exact
-    # for any c.
+def simplex_weights(errors: Array, pull: float = 0.0, centre: Array | None = None) -> Array:
+    """Return the weights (k,), none negative, with sum 1, for which the error of the blend, of (r, k), is least.
+
+    The pull is towards `centre` (k,), with sum 1: by default equal weights.
+    """
+    # On the simplex ``w - c = (I - c 1') w``, so that the penalty is k more rows of errors. Non-negative least squares
+    # with one more row t 1' and target t finds u = s w with ``s^2 q + t^2 (s - 1)^2`` smallest, where q is the
+    # objective at w; at the best s this is ``t^2 q / (q + t^2)``, which increases with q. So w = u / sum(u) is exact
+    # for any t.
     k = errors.shape[1]
-    rows = np.vstack([errors, np.sqrt(pull) * (np.eye(k) - 1.0 / k)])
+    if centre is None:
+        centre = np.full(k, 1.0 / k)
+    rows = np.vstack([errors, np.sqrt(pull) * (np.eye(k) - centre[:, None])])
     size = float(np.abs(rows).max())
     if size == 0.0 or k == 1:
-        return np.full(k, 1.0 / k)
+        return centre
     rows = rows / size
-    c = float(np.sqrt(np.mean(np.sum(rows**2, axis=0))))
-    weights = nnls(np.vstack([rows, np.full(k, c)]), np.append(np.zeros(len(rows)), c))[0]
+    t = float(np.sqrt(np.mean(np.sum(rows**2, axis=0))))
+    weights = nnls(np.vstack([rows, np.full(k, t)]), np.append(np.zeros(len(rows)), t))[0]
     return weights / weights.sum()
 
 
 def shrunk_weights(errors: Array, n_labels: int) -> Array:
-    """Return weights (k,) that minimise the blend's error out of fold, of (r, k), nearer to equal with fewer labels."""
+    """Return weights (k,) that minimise the blend's error out of fold, of (r, k), shrunk more with fewer labels."""
     # Before any label is seen, weights may be anything with sum 1, all equally likely: each then has mean 1/k and
-    # variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with these moments, and errors of the blend of variance
-    # s, make ``|errors @ w|^2 + (s / v) |w - 1/k|^2`` the negative log posterior, up to factors.
+    # variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with this variance around weights c, and errors of the
+    # blend of variance s, make ``|errors @ w|^2 + (s / v) |w - c|^2`` the negative log posterior, up to factors. The
+    # weights c are in inverse proportion to the size of the members' errors: equal where these are.
     k = errors.shape[1]
     if k == 1:
         return np.ones(1)
     spread = (k - 1) / (k**2 * (k + 1))
-    equal = float(np.sum(errors.mean(axis=1) ** 2)) / n_labels
-    weights = simplex_weights(errors)
+    centre = inverse_sizes(errors)
+    expected = float(np.sum(errors.mean(axis=1) ** 2)) / n_labels
+    weights = simplex_weights(errors, 0.0, centre)
     variance = 0.0
     for _ in range(MOST_TURNS):
         before = variance
-        variance = max(before, equal * _variance_left(errors, weights, n_labels, equal))
+        variance = max(before, expected * _variance_left(errors, weights, n_labels, expected))
         if variance <= NEARLY_SAME * before:
             break
-        weights = simplex_weights(errors, variance / spread)
+        weights = simplex_weights(errors, variance / spread, centre)
     return weights
 
 
-def _variance_left(errors: Array, weights: Array, n_labels: int, equal: float) -> float:
-    """Return the variance of a blend's errors as a share of that of equal weights, as far as it can be trusted."""
+def inverse_sizes(errors: Array) -> Array:
+    """Return weights (k,) with sum 1 in inverse proportion to the root mean square of each member's errors."""
+    largest = float(np.abs(errors).max(initial=0.0)) or 1.0
+    sizes = np.sqrt(np.mean((errors / largest) ** 2, axis=0))
+    inverse = 1.0 / np.maximum(sizes, np.finfo(float).eps)
+    return inverse / inverse.sum()
+
+
+def _variance_left(errors: Array, weights: Array, n_labels: int, expected: float) -> float:
+    """Return the variance of a blend's errors as a share of what is expected, as far as it can be trusted."""
     # Weights were chosen by these errors, and few labels may make them small by chance. So as a rule the variance is
-    # that of equal weights. Only where errors are less than half as large is it less, and soon much less: some members
-    # are right where the others are far off, and get nearly all of the weight, however few labels show it.
+    # that of equal weights. Only where it is far smaller does that count, and soon very much: some members are right
+    # where the others are far off, and get nearly all of the weight, however few labels show it.
     free = max(n_labels - errors.shape[1] + 1, 1)
     own = float(np.sum((errors @ weights) ** 2)) / free
-    if own >= MUCH_SMALLER * equal:
+    if own >= MUCH_SMALLER * expected:
         return 1.0
-    return (own / (MUCH_SMALLER * equal)) ** 2
+    return (own / (MUCH_SMALLER * expected)) ** 2
 
 
 def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
@@ -589,7 +624,7 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     if problem.classes is None:
         centre, unit = fitted.moments
         signals = (blend - centre) / unit, spread / unit
-        size = ErrorSize.fit(*signals, (blend - hidden.truth) / unit, hidden.shares())
+        size = ErrorSize.fit(*signals, hidden.crossed_errors(unit), hidden.shares())
         frame = pd.DataFrame(by_row, index=index, columns=names)
         return replace(fitted, out_of_fold=frame, error_size=size)
     columns = pd.MultiIndex.from_product([names, problem.classes], names=["member", "class"])

@@ -21,7 +21,8 @@ LARGEST_PENALTY = 1e5
 SMALL_PENALTIES = 12  # that are tried besides, a thousandth of the smallest and more
 # A penalty below the smallest must at least take leave-one-out error to this share: with few labels a smaller gain
 # comes about by chance.
-MUCH_BETTER = 0.6
+MUCH_BETTER = 0.7
+FARTHEST_UNCUT = 100.0  # where features are cut off that are not to be
 FEW_LABELS = 30  # below, labels are hidden one by one
 EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
 # An exact relation is believed if chance would bring it about once in so many tables, or more rarely.
@@ -59,8 +60,9 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
     """Ridge regression, and an exact linear relation where the labels show one.
 
     A total of columns, or a conversion of units, is found to rounding, also among more features than labels. Other
-    labels are answered by ridge regression on features that are cut off, with the penalty that has the smallest
-    leave-one-out error; one below `smallest_penalty` only if it is much better.
+    labels are answered by ridge regression on features that are cut off at `farthest`, with the penalty that has the
+    smallest leave-one-out error. A penalty below `smallest_penalty`, and features that are not cut off, are taken only
+    if they are much better.
     """
 
     def __init__(
@@ -165,23 +167,51 @@ class Spectrum(NamedTuple):
 def ridge_line(
     X: Array, y: Array, smallest_penalty: float, farthest: float, *, standardize: bool
 ) -> Line:
-    """Return ridge regression with the penalty that has the smallest leave-one-out error."""
+    """Return ridge regression with the penalty that has the smallest leave-one-out error.
+
+    Features are cut off; those that are not, as far as that is safe, only if that is much better.
+    """
     centre, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if standardize:
         with np.errstate(over="ignore", invalid="ignore"):
             centre, scale = moments_without_far_rows(X, X.mean(axis=0), X.std(axis=0))
         scale = np.where(scale > 10 * np.finfo(float).eps * (1.0 + np.abs(centre)), scale, 1.0)
-    Z = np.clip((X - centre) / scale, -farthest, farthest)
-    z_mean, y_mean = Z.mean(axis=0), y.mean()
+    Z = (X - centre) / scale
+    y_mean = float(y.mean())
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
-    spectrum = Spectrum.of(Z - z_mean, (y - y_mean) / size)
-    penalty = choose_penalty(spectrum, smallest_penalty)
-    coefficients = size * spectrum.coefficients(penalty)
-    return Line(coefficients, float(y_mean - z_mean @ coefficients), centre, scale, farthest)
+    target = (y - y_mean) / size
+    fit = _penalised(np.clip(Z, -farthest, farthest), target, smallest_penalty)
+    if farthest < FARTHEST_UNCUT and np.abs(Z).max(initial=0.0) > farthest:
+        uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target, smallest_penalty)
+        if uncut.error < MUCH_BETTER * fit.error:
+            fit = uncut
+            farthest = FARTHEST_UNCUT
+    coefficients = size * fit.coefficients
+    intercept = y_mean - float(fit.means @ coefficients)
+    return Line(coefficients, intercept, centre, scale, farthest)
 
 
-def choose_penalty(spectrum: Spectrum, smallest: float) -> float:
-    """Return the penalty with the smallest leave-one-out error; one below the smallest only if it is much better."""
+class PenalisedFit(NamedTuple):
+    """Ridge regression with a penalty that leave-one-out chose."""
+
+    coefficients: Array  # (d,)
+    means: Array  # (d,) of the features
+    error: float  # mean squared leave-one-out residual
+
+
+def _penalised(Z: Array, target: Array, smallest_penalty: float) -> PenalisedFit:
+    """Return the fit to features and labels of mean 0 that has the smallest leave-one-out error."""
+    means = Z.mean(axis=0)
+    spectrum = Spectrum.of(Z - means, target)
+    penalty, error = choose_penalty(spectrum, smallest_penalty)
+    return PenalisedFit(spectrum.coefficients(penalty), means, error)
+
+
+def choose_penalty(spectrum: Spectrum, smallest: float) -> tuple[float, float]:
+    """Return the penalty with the smallest leave-one-out error, and that error.
+
+    A penalty below the smallest is taken only if it is much better.
+    """
     penalties = np.geomspace(smallest, LARGEST_PENALTY, PENALTIES)
     errors = spectrum.errors(penalties)
     best = int(np.argmin(errors))
@@ -189,8 +219,8 @@ def choose_penalty(spectrum: Spectrum, smallest: float) -> float:
     smaller_errors = spectrum.errors(smaller)
     best_smaller = int(np.argmin(smaller_errors))
     if smaller_errors[best_smaller] < MUCH_BETTER * errors[best]:
-        return float(smaller[best_smaller])
-    return float(penalties[best])
+        return float(smaller[best_smaller]), float(smaller_errors[best_smaller])
+    return float(penalties[best]), float(errors[best])
 
 
 # ------------------------------------------------------------------------------------------------ exact relations
