@@ -11,6 +11,30 @@ from scipy.stats import hypergeom, multivariate_normal
 from scipy.stats import t as student_t
 
 
+def every_sample(n_rows, n_labels):
+    """Yield every set of labelled rows that chance can choose, as a mask."""
+    for chosen in itertools.combinations(range(n_rows), n_labels):
+        mask = np.zeros(n_rows, dtype=bool)
+        mask[list(chosen)] = True
+        yield mask
+
+
+def difference_estimate(y, f, labelled):
+    """Mean of a column by its definition: each label in turn corrects what the others made of f."""
+    f = f - f.mean()
+    labels, unknown = np.flatnonzero(labelled), np.flatnonzero(~labelled)
+    totals = []
+    for i in labels:
+        others = [j for j in labels if j != i]
+        factor = 0.0
+        if len(others) > 1 and np.ptp(f[others]) > 0:
+            slope = np.polyfit(f[others], y[others], 1)[0]
+            factor = min(max(slope, 0.0), 1.0)
+        guessed = factor * f[unknown].sum()
+        totals.append(guessed + len(unknown) * (y[i] - factor * f[i]))
+    return (y[labels].sum() + np.mean(totals)) / len(y)
+
+
 def ridge_fit(K, z, ridge, fit_intercept):
     """Coefficients and intercept of kernel ridge regression, by solving its optimality conditions.
 

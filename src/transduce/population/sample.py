@@ -1,0 +1,164 @@
+"""A column that is known in part, and how its labelled rows stand for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.core.types import AnyArray, Array, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """How the labelled rows of a column stand for its unlabelled rows.
+
+    By default the labelled rows are a simple random sample of all rows. Labels of rows that were
+    chosen on purpose are known, and say nothing of the other rows: they are no part of the sample.
+
+    Parameters
+    ----------
+    rows : boolean array of shape (n,)
+        Labelled rows that were chosen at random.
+    strata : int array of shape (n,), optional
+        Number of the stratum of each row; a simple random sample was drawn within each.
+    groups : int array of shape (n,), optional
+        Number of the group of each row; whole groups were drawn at random.
+    odds : array of shape (n,), optional
+        Odds ``(1 - e) / e`` that a row has no label, if each row was labelled with its own
+        probability e, independently of the others.
+    known_odds : bool, default=True
+        Whether the odds are known, and not estimated.
+    sensitivity : float, default=1.0
+        Factor by which the odds may depend on the label besides, either way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.population import Sample
+    >>> Sample(np.array([True, False, True])).n_labels
+    2
+    """
+
+    rows: Mask
+    strata: AnyArray | None = None
+    groups: AnyArray | None = None
+    odds: Array | None = None
+    known_odds: bool = True
+    sensitivity: float = 1.0
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels in the sample."""
+        return int(np.sum(self.rows))
+
+    @property
+    def unit_codes(self) -> AnyArray:
+        """Number of the unit of each row, shape (n,): its group, or the row itself."""
+        if self.groups is None:
+            return np.arange(len(self.rows))
+        return np.asarray(self.groups)
+
+    @property
+    def stratum_codes(self) -> AnyArray:
+        """Number of the stratum of each row, shape (n,)."""
+        if self.strata is None:
+            return np.zeros(len(self.rows), dtype=int)
+        return np.asarray(self.strata)
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyKnown:
+    """A column of numbers with gaps, and predictions for it.
+
+    Attributes
+    ----------
+    values : array of shape (n,)
+        The column, NaN where it is not known.
+    predictions : array of shape (n,)
+        Predictions that did not use the label of their own row: out-of-fold ones at labelled rows.
+    sample : Sample
+        Which labelled rows stand for the unlabelled ones, and how.
+    """
+
+    values: Array
+    predictions: Array
+    sample: Sample
+
+    @property
+    def unknown(self) -> Mask:
+        """Rows whose value is not known, shape (n,)."""
+        return np.isnan(self.values)
+
+    def with_values(self, values: Array, predictions: Array) -> PartlyKnown:
+        """Return the same rows with another column, such as a yes-or-no question about this one."""
+        return replace(self, values=values, predictions=predictions)
+
+    def without_predictions(self) -> PartlyKnown:
+        """Return the column as one without predictions, for what labels alone would give."""
+        return replace(self, predictions=np.zeros(len(self.values)))
+
+
+def read_column(y: Any, predictions: Any, sample: Sample | None) -> PartlyKnown:
+    """Return a checked column of numbers; raise a ValueError that says what to correct."""
+    values = read_numbers("y", y)
+    if np.isinf(values).any():
+        raise ValueError("y holds an infinite number: leave that label out, or correct it.")
+    labelled = ~np.isnan(values)
+    if not labelled.any():
+        raise ValueError("y has no label: at least two are needed to conclude anything.")
+    if predictions is None:
+        predicted = np.zeros(len(values))
+    else:
+        predicted = read_numbers("predictions", predictions)
+        check_length("predictions", predicted, len(values))
+        if not np.isfinite(predicted).all():
+            first = int(np.flatnonzero(~np.isfinite(predicted))[0])
+            raise ValueError(
+                f"predictions must be a finite number at every row, labelled or not; "
+                f"row {first} (counted from 0) has {predicted[first]}."
+            )
+    return PartlyKnown(values, predicted, read_sample(sample, labelled))
+
+
+def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
+    """Return a checked sample; all labelled rows by default."""
+    if sample is None:
+        return Sample(labelled)
+    rows = np.asarray(sample.rows)
+    if rows.dtype != bool or rows.shape != labelled.shape:
+        raise ValueError(f"The rows of a sample are {len(labelled)} values, each True or False.")
+    if not (rows & labelled).any():
+        raise ValueError("No row of the sample has a label.")
+    for name in ("strata", "groups", "odds"):
+        values = getattr(sample, name)
+        if values is not None:
+            check_length(f"{name} of a sample", np.asarray(values), len(labelled))
+    return replace(sample, rows=rows & labelled)
+
+
+def read_numbers(name: str, values: Any) -> Array:
+    """Return numbers as an array of one dimension, NaN where one is missing."""
+    column = pd.Series(values)
+    if np.iscomplexobj(column.to_numpy()):
+        raise ValueError(f"{name} holds complex numbers, and only real ones can be estimated.")
+    try:
+        numbers = column.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must hold numbers, and missing ones where none is known; for classes see "
+            "estimate_share."
+        ) from None
+    if numbers.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; got {numbers.ndim}.")
+    return numbers
+
+
+def check_length(name: str, values: AnyArray, n_rows: int) -> None:
+    """Raise a ValueError unless there is one value for each row."""
+    if len(values) != n_rows:
+        raise ValueError(
+            f"{name} must have a value for each of the {n_rows} rows; got {len(values)}."
+        )

@@ -1,0 +1,327 @@
+"""Estimates of a column that is known in part: against enumeration, and refusals."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests import brute
+from transduce.population import (
+    Sample,
+    estimate_difference,
+    estimate_mean,
+    estimate_quantile,
+    estimate_regression,
+    estimate_share,
+    estimate_total,
+)
+from transduce.population.betting import BoundedDraws
+from transduce.population.linear import estimate_linear, hinge_rows, worst_mean
+from transduce.population.sample import PartlyKnown
+
+
+def column_of(y, f, labelled, **design):
+    return PartlyKnown(np.where(labelled, y, np.nan), f, Sample(labelled, **design))
+
+
+class TestExact:
+    def test_the_mean_is_its_definition(self):
+        rng = np.random.default_rng(0)
+        for n_labels in (3, 5, 8):
+            y, f = rng.normal(size=12), rng.normal(size=12)
+            f += y * rng.random()
+            labelled = rng.permutation(12) < n_labels
+            line = estimate_mean(np.where(labelled, y, np.nan), f).iloc[0]
+            assert line["estimate"] == pytest.approx(brute.difference_estimate(y, f, labelled))
+
+    @pytest.mark.parametrize("kind", ["mean", "group", "slope"])
+    @pytest.mark.parametrize("n_labels", [4, 7])
+    def test_the_mean_over_all_samples_is_the_truth(self, kind, n_labels):
+        """Unbiased to rounding, however wrong the predictions are."""
+        rng = np.random.default_rng(1)
+        n = 9
+        y = rng.exponential(size=n) ** 2
+        f = 3.0 * y + 10.0 * rng.normal(size=n) - 5.0
+        coefficients = np.full(n, 1.0 / n)
+        if kind == "group":
+            coefficients = np.where(np.arange(n) < 7, 1.0 / 7.0, 0.0)
+        if kind == "slope":
+            x = rng.normal(size=n)
+            coefficients = np.linalg.pinv(np.column_stack([np.ones(n), x]))[1]
+        truth = float(coefficients @ y)
+        estimates = []
+        for labelled in brute.every_sample(n, n_labels):
+            if np.sum(labelled & (coefficients != 0)) < 2:
+                continue
+            found = estimate_linear(column_of(y, f, labelled), coefficients)
+            estimates.append((int(np.sum(labelled & (coefficients != 0))), found.estimate))
+        # Given the number of labels that matter, every set of them is equally likely.
+        frame = pd.DataFrame(estimates, columns=["count", "estimate"])
+        for _, part in frame.groupby("count"):
+            assert part["estimate"].mean() == pytest.approx(truth, abs=1e-9)
+
+    @pytest.mark.parametrize(("n_rows", "n_labels"), [(5, 2), (8, 3), (12, 4), (12, 7)])
+    def test_exact_shares_never_miss_more_than_they_may(self, n_rows, n_labels):
+        for n_ones in range(n_rows + 1):
+            y = np.where(np.arange(n_rows) < n_ones, 1.0, 0.0)
+            held = [
+                line["lower"] - 1e-12 <= n_ones / n_rows <= line["upper"] + 1e-12
+                for labelled in distinct_samples(y, n_labels)
+                for line in [
+                    estimate_share(
+                        np.where(labelled[0], y, np.nan), of=1.0, confidence=0.8, exact=True
+                    ).iloc[0]
+                ]
+                for _ in range(labelled[1])
+            ]
+            assert np.mean(held) >= 0.8
+
+    def test_bets_never_miss_more_than_they_may(self):
+        """Every order of every sample of small tables, numbers among them."""
+        for values in ([0, 0, 1, 1, 1, 0], [0.2, 0.9, 0.4, 1.0, 0.0, 0.5], [1, 1, 1, 1, 1, 1]):
+            values = np.array(values, dtype=float)
+            held = []
+            for order in itertools.permutations(range(6), 4):
+                draws = BoundedDraws(values[list(order)], 6)
+                low, high = draws.total_interval(0.5)
+                held.append(low - 1e-9 <= values.sum() <= high + 1e-9)
+            assert np.mean(held) >= 0.5
+
+    def test_bets_are_fair(self):
+        """At the true total the martingale's mean stays 1, over all orders."""
+        from transduce.population.betting import log_wealth
+
+        values = np.array([0.0, 0.3, 1.0, 0.6, 0.1])
+        wealth = []
+        for order in itertools.permutations(range(5), 3):
+            drawn = values[list(order)]
+            seen = np.append(0.0, np.cumsum(drawn)[:-1])
+            means = (values.sum() - seen) / (5 - np.arange(3))
+            wealth.append(np.exp(log_wealth(drawn, means)[-1]))
+        assert np.mean(wealth) == pytest.approx(1.0)
+
+    def test_worst_weights_by_trying_all_corners(self):
+        rng = np.random.default_rng(3)
+        sums, sizes, weights = (
+            rng.normal(size=6),
+            rng.integers(1, 4, 6).astype(float),
+            rng.random(6),
+        )
+        corners = [
+            np.sum(w * sums) / np.sum(w * sizes)
+            for signs in itertools.product((0.5, 2.0), repeat=6)
+            for w in [weights * np.array(signs)]
+        ]
+        assert worst_mean(sums, sizes, weights, 2.0) == pytest.approx(min(corners))
+
+    def test_least_squares_on_a_complete_column_is_itself(self):
+        rng = np.random.default_rng(4)
+        X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+        frame = estimate_regression(y, X)
+        expected = np.linalg.lstsq(np.column_stack([np.ones(30), X]), y, rcond=None)[0]
+        assert np.allclose(frame["estimate"], expected)
+        assert (frame["kind"] == "exact").all()
+        assert np.allclose(frame["lower"], frame["upper"])
+
+    def test_a_known_predictor_gives_least_squares(self):
+        rng = np.random.default_rng(5)
+        x, y = rng.normal(size=(40, 1)), rng.normal(size=40)
+        outcome = 1.0 + 2.0 * x[:, 0] - y + rng.normal(size=40)
+        frame = estimate_regression(y, x, y, outcome=outcome)
+        design = np.column_stack([np.ones(40), x, y])
+        assert np.allclose(frame["estimate"], np.linalg.lstsq(design, outcome, rcond=None)[0])
+
+    def test_logistic_regressions_match_a_library(self):
+        from sklearn.linear_model import LogisticRegression
+
+        rng = np.random.default_rng(6)
+        x = rng.normal(size=(200, 2))
+        y = (rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))).astype(float)
+        model = LogisticRegression(C=1e10, tol=1e-10, max_iter=1000).fit(x, y)
+        frame = estimate_regression(y, x, logistic=True)
+        assert np.allclose(frame["estimate"], [model.intercept_[0], *model.coef_[0]], atol=1e-4)
+        other = estimate_regression(x[:, 1], x[:, :1], outcome=y, logistic=True)
+        assert np.allclose(other["estimate"], frame["estimate"])
+
+
+def distinct_samples(y, n_labels):
+    """Yield samples that differ in their number of ones, and how many sets of rows each stands for."""
+    counts: dict[int, list] = {}
+    for labelled in brute.every_sample(len(y), n_labels):
+        counts.setdefault(int(y[labelled].sum()), []).append(labelled)
+    for masks in counts.values():
+        yield masks[0], len(masks)
+
+
+class TestLaws:
+    def test_scales_and_offsets(self):
+        rng = np.random.default_rng(7)
+        y = np.where(rng.random(80) < 0.5, rng.normal(size=80), np.nan)
+        f = rng.normal(size=80)
+        one, other = estimate_mean(y, f), estimate_mean(1e6 * y + 3.0, 1e6 * f + 3.0)
+        for name in ("estimate", "lower", "upper"):
+            assert other[name].iloc[0] == pytest.approx(1e6 * one[name].iloc[0] + 3.0, rel=1e-9)
+        assert other["worth"].iloc[0] == pytest.approx(one["worth"].iloc[0])
+
+    def test_row_order_does_not_matter(self):
+        rng = np.random.default_rng(8)
+        y = np.where(rng.random(60) < 0.5, rng.normal(size=60), np.nan)
+        f, by = rng.normal(size=60), rng.integers(0, 3, 60)
+        order = rng.permutation(60)
+        one = estimate_mean(y, f, by=by)
+        other = estimate_mean(y[order], f[order], by=by[order])
+        pd.testing.assert_frame_equal(one, other)
+
+    def test_groups_add_up_to_the_total(self):
+        rng = np.random.default_rng(9)
+        y = np.where(rng.random(200) < 0.6, rng.normal(size=200), np.nan)
+        by = rng.integers(0, 2, 200)
+        parts = estimate_total(y, by=by)["estimate"].sum()
+        strata = Sample(~np.isnan(y), strata=by)
+        whole = estimate_total(y, sample=strata)["estimate"].iloc[0]
+        assert parts == pytest.approx(whole)
+
+    def test_equal_odds_are_a_simple_sample(self):
+        rng = np.random.default_rng(10)
+        labelled = rng.random(50) < 0.4
+        y, f = np.where(labelled, rng.normal(size=50), np.nan), rng.normal(size=50)
+        odds = np.full(50, np.sum(~labelled) / np.sum(labelled))
+        one = estimate_mean(y, f)
+        other = estimate_mean(y, f, sample=Sample(labelled, odds=odds))
+        assert other["estimate"].iloc[0] == pytest.approx(one["estimate"].iloc[0])
+        assert other["upper"].iloc[0] == pytest.approx(one["upper"].iloc[0])
+
+    def test_groups_of_one_row_are_rows(self):
+        rng = np.random.default_rng(11)
+        labelled = rng.random(50) < 0.4
+        y, f = np.where(labelled, rng.normal(size=50), np.nan), rng.normal(size=50)
+        one = estimate_mean(y, f)
+        other = estimate_mean(y, f, sample=Sample(labelled, groups=np.arange(50)))
+        pd.testing.assert_frame_equal(one, other)
+
+    def test_good_predictions_are_worth_labels_and_bad_ones_cost_little(self):
+        rng = np.random.default_rng(12)
+        truth = rng.normal(size=1000)
+        y = np.where(rng.random(1000) < 0.1, truth, np.nan)
+        good = estimate_mean(y, truth + 0.3 * rng.normal(size=1000)).iloc[0]
+        bad = estimate_mean(y, rng.normal(size=1000)).iloc[0]
+        assert good["worth"] > 4.0 * good["n_labels"]
+        assert bad["worth"] > 0.9 * bad["n_labels"]
+
+    def test_a_sensitivity_widens(self):
+        rng = np.random.default_rng(13)
+        labelled = rng.random(100) < 0.5
+        y = np.where(labelled, rng.normal(size=100), np.nan)
+        plain = estimate_mean(y).iloc[0]
+        wide = estimate_mean(y, sample=Sample(labelled, sensitivity=2.0)).iloc[0]
+        assert wide["lower"] < plain["lower"]
+        assert wide["upper"] > plain["upper"]
+        assert wide["estimate"] == plain["estimate"]
+
+    def test_share_above_and_below_add_up(self):
+        rng = np.random.default_rng(14)
+        y = np.where(rng.random(400) < 0.5, rng.normal(size=400), np.nan)
+        above = estimate_share(y, above=0.3, exact=False).iloc[0]
+        below = estimate_share(y, below=0.3, exact=False).iloc[0]
+        assert above["estimate"] + below["estimate"] == pytest.approx(1.0)
+
+    def test_a_difference_is_that_of_the_means(self):
+        rng = np.random.default_rng(15)
+        y = np.where(rng.random(100) < 0.5, rng.normal(size=100), np.nan)
+        by = np.where(rng.random(100) < 0.5, "a", "b")
+        means = estimate_mean(y, by=by)["estimate"]
+        found = estimate_difference(y, by=by, groups=("a", "b"))["estimate"].iloc[0]
+        assert found == pytest.approx(means["a"] - means["b"])
+
+
+class TestLimits:
+    def test_nothing_unknown(self):
+        line = estimate_mean([1.0, 2.0, 6.0]).iloc[0]
+        assert (line["estimate"], line["lower"], line["upper"], line["kind"]) == (
+            3.0,
+            3.0,
+            3.0,
+            "exact",
+        )
+
+    def test_one_label_says_nothing(self):
+        line = estimate_mean([1.0, np.nan, np.nan]).iloc[0]
+        assert line["kind"] == "none"
+        assert (line["lower"], line["upper"]) == (-np.inf, np.inf)
+
+    def test_a_group_without_labels_says_nothing_and_others_do(self):
+        y = np.array([1.0, 2.0, 3.0, np.nan, np.nan, np.nan])
+        frame = estimate_mean(y, by=["a", "a", "a", "a", "b", "b"])
+        assert frame["kind"].tolist() == ["approximate", "none"]
+
+    def test_constant_labels_and_predictions(self):
+        y = np.array([2.0] * 10 + [np.nan] * 10)
+        line = estimate_mean(y, np.full(20, 5.0)).iloc[0]
+        assert line["estimate"] == line["lower"] == line["upper"] == 2.0
+
+    def test_one_row_decides_a_slope(self):
+        rng = np.random.default_rng(16)
+        x = rng.normal(size=200)
+        x[0] = 100.0
+        y = np.where(np.arange(200) < 100, np.nan, rng.normal(size=200))
+        frame = estimate_regression(y, x[:, None])
+        assert frame["kind"].tolist()[1] == "none"
+        coefficients = np.linalg.pinv(np.column_stack([np.ones(200), x]))[1]
+        column = PartlyKnown(y, np.zeros(200), Sample(~np.isnan(y)))
+        assert hinge_rows(column, coefficients).tolist() == [0]
+
+    def test_rows_labelled_on_purpose_are_known_and_no_sample(self):
+        truth = np.append(1000.0, np.zeros(99))
+        rng = np.random.default_rng(17)
+        drawn = np.append(False, rng.random(99) < 0.5)
+        y = np.where(drawn | (np.arange(100) == 0), truth, np.nan)
+        line = estimate_mean(y, sample=Sample(drawn)).iloc[0]
+        assert line["estimate"] == pytest.approx(10.0)
+
+    def test_median_of_a_known_column(self):
+        line = estimate_quantile(np.arange(11.0)).iloc[0]
+        assert line["estimate"] == 5.0
+
+    def test_exact_mean_of_bounded_numbers(self):
+        rng = np.random.default_rng(18)
+        truth = rng.random(300)
+        y = np.where(rng.permutation(300) < 100, truth, np.nan)
+        good = np.clip(truth + 0.02 * rng.normal(size=300), 0.0, 1.0)
+        with_predictions = estimate_mean(y, good, exact=True, bounds=(0.0, 1.0)).iloc[0]
+        assert with_predictions["kind"] == "exact"
+        assert with_predictions["lower"] <= truth.mean() <= with_predictions["upper"]
+        width = with_predictions["upper"] - with_predictions["lower"]
+        alone = with_predictions["labels_alone_upper"] - with_predictions["labels_alone_lower"]
+        assert width < 0.8 * alone
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda: estimate_mean([np.nan, np.nan]), "no label"),
+            (lambda: estimate_mean([1.0, np.inf]), "infinite"),
+            (lambda: estimate_mean([1.0, 2.0j]), "complex"),
+            (lambda: estimate_mean(["a", "b"]), "must hold numbers"),
+            (lambda: estimate_mean([1.0, np.nan], [1.0]), "a value for each of the 2 rows"),
+            (lambda: estimate_mean([1.0, np.nan], [1.0, np.nan]), "finite number at every row"),
+            (lambda: estimate_mean([1.0, 2.0], confidence=1.0), "between 0 and 1"),
+            (lambda: estimate_mean([1.0, np.nan], by=["a"]), "a value for each of the 2 rows"),
+            (lambda: estimate_mean([1.0, np.nan], exact=True), "needs bounds"),
+            (lambda: estimate_mean([1.0, np.nan], exact=True, bounds=(2, 3)), "a label is"),
+            (lambda: estimate_share(["a", None]), "Say which rows count"),
+            (lambda: estimate_share([None, None], of="a"), "no label"),
+            (lambda: estimate_share(["a", None], [0.1, 2.0], of="a"), "from 0 to 1"),
+            (lambda: estimate_share([1.0, np.nan], above=2.0, below=1.0), "less than"),
+            (lambda: estimate_quantile([1.0, np.nan], q=1.5), "between 0 and 1"),
+            (lambda: estimate_difference([1.0, 2.0], by=["a", "b"], groups=("a", "c")), "'c'"),
+            (lambda: estimate_regression([1.0, np.nan], [[1.0], [np.nan]]), "known at every row"),
+            (lambda: estimate_regression([1.0, 2.0], logistic=True), "zeros and ones"),
+        ],
+    )
+    def test_bad_input_gets_a_sentence(self, call, message):
+        with pytest.raises(ValueError, match=message):
+            call()
