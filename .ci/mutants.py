@@ -47,7 +47,7 @@ MODULES = {
         "tests/conformal/test_exact_counts.py",
         "tests/conformal/test_groups.py",
         "tests/conformal/test_random_labels.py",
-        "tests/filling/test_two_laws.py",
+        "tests/app/filling/test_two_laws.py",
         "src/transduce/conformal/miscoverage.py",
     ],
     "conformal.selection": [
@@ -80,10 +80,10 @@ MODULES = {
         "tests/conformal/test_guarantee.py",
         "tests/conformal/test_weights.py",
     ],
-    "labelling.certificates": [
-        "tests/labelling/test_certified.py",
-        "tests/labelling/test_certificates.py",
-        "src/transduce/labelling/certificates.py",
+    "app.labelling.certificates": [
+        "tests/app/labelling/test_certified.py",
+        "tests/app/labelling/test_certificates.py",
+        "src/transduce/app/labelling/certificates.py",
     ],
 }
 MOST_SECONDS = 5.0  # of tests for one change, as they took unchanged

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce import BayesianTransducer
 from transduce.device.kernels import Kernel
-from transduce.methods.billiard.balls import Game, VersionSpace, Voter
+from transduce.methods.bayesian.balls import Game, VersionSpace, Voter
 from transduce.metrics import area_under_rejection_curve
 
 SIZES = {  # labelled rows, unlabelled rows, splits

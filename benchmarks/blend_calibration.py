@@ -22,9 +22,9 @@ from race_draws import LEFT_OUT, deal, enters
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
+from transduce.app.filling.diagnostics import RightChance
+from transduce.app.tables.features import vectorize
 from transduce.core.scaling import to_power
-from transduce.filling.diagnostics import RightChance
-from transduce.tables.features import vectorize
 
 LABELS = (10, 30, 100)
 MOST_ASKED = 300

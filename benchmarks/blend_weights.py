@@ -23,7 +23,7 @@ from scipy.stats import wilcoxon
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.tables.features import vectorize
+from transduce.app.tables.features import vectorize
 
 MOST_ASKED = 300
 WAYS = {"one fit": "auto", "refits": 5}

@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from threadpoolctl import threadpool_limits
 
 from transduce import fill
-from transduce.tables.features import vectorize
+from transduce.app.tables.features import vectorize
 
 Method = Callable[[pd.DataFrame, np.ndarray, str, int], np.ndarray]
 

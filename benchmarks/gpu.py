@@ -279,7 +279,7 @@ def bounce(G, a, b):
 
 def billiard(size, on_processor, limit, n_balls=64, n_bounces=2000):
     """Time a bounce of the kernel billiard: one ball compiled on one core, and many at once on the device."""
-    from transduce.methods.billiard.balls import fly
+    from transduce.methods.bayesian.balls import fly
 
     generator = torch.Generator(device=DEVICE).manual_seed(0)
     rows = torch.randn(size, 50, dtype=torch.float64, device=DEVICE, generator=generator)

@@ -29,10 +29,10 @@ import numpy as np
 import pandas as pd
 from spectral_graph import clustered
 
-from transduce.labelling import Session, SessionSettings
-from transduce.labelling.model import GraphFeatures, Prepared, draw_map, prepare_matrix
+from transduce.app.labelling import Session, SessionSettings
+from transduce.app.labelling.model import GraphFeatures, Prepared, draw_map, prepare_matrix
+from transduce.app.page.view import view
 from transduce.methods.spectral_graph import Spectrum
-from transduce.page.view import view
 
 LIMITS = {10_000: 100.0, 1_000_000: 1000.0}
 MADE_UP = 30_000  # rows from which on the spectrum is made up
@@ -75,8 +75,8 @@ def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:
 OPENED = """
 import json, resource, sys, time
 began = time.perf_counter()
-from transduce.labelling import Session, SessionSettings
-from transduce.page.view import view
+from transduce.app.labelling import Session, SessionSettings
+from transduce.app.page.view import view
 session = Session(sys.argv[1], "label", classes=["yes", "no"], journal=None, settings=SessionSettings(wait=False))
 json.dumps(view(session))
 first = time.perf_counter() - began, time.process_time()

@@ -35,8 +35,8 @@ from paper_sets import load_dataset
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import LinearSVC
 
-from transduce.labelling.certificates import Audit, Draws, first_rejection, first_total_below
-from transduce.labelling.model import ClassRanking, prepare_matrix
+from transduce.app.labelling.certificates import Audit, Draws, first_rejection, first_total_below
+from transduce.app.labelling.model import ClassRanking, prepare_matrix
 
 RECALL, LEVEL = 0.95, 0.05
 PATIENCE = 30  # misses in a row before the person audits

@@ -184,11 +184,11 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
     """Compare all methods with those that answer ten million rows quickly, at rows that no fit saw."""
     from dataclasses import replace
 
-    from transduce.filling.diagnostics import Diagnosis
-    from transduce.filling.engine import fit_rows
-    from transduce.filling.options import Options
-    from transduce.filling.result import FittedFill
-    from transduce.filling.sources import FrameSource, draw
+    from transduce.app.filling.diagnostics import Diagnosis
+    from transduce.app.filling.engine import fit_rows
+    from transduce.app.filling.options import Options
+    from transduce.app.filling.result import FittedFill
+    from transduce.app.filling.sources import FrameSource, draw
 
     lines = []
     for name in names:
@@ -239,7 +239,7 @@ def answers(out: Path) -> pd.DataFrame:
 
 def dask(n: int, n_labels: int) -> None:
     """Fill one table through a local cluster with several numbers of workers and sizes of partitions."""
-    from transduce.filling import cluster_runner, fill_folder
+    from transduce.app.filling import cluster_runner, fill_folder
 
     work = Path(tempfile.mkdtemp())
     make_files(work / "large", n, n_labels)

@@ -26,8 +26,8 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
+from transduce.app.tables.features import vectorize
 from transduce.model_selection.methods import FEW_LABELS, MANY_LABELS, Case, default_members
-from transduce.tables.features import vectorize
 
 FIRST_DRAW, MOST_ROWS = 10, 500
 AS_IT_IS = "as it is"

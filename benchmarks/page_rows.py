@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from transduce.page.preview import AnswerRows, Preview
-from transduce.page.workspace import Choices
+from transduce.app.page.preview import AnswerRows, Preview
+from transduce.app.page.workspace import Choices
 
 REQUESTS = {
     "the first page": {},

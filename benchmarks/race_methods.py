@@ -33,11 +33,11 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
 from transduce import TransductiveGPRegressor
+from transduce.app.filling.options import Options
+from transduce.app.filling.plan import make_plan
 from transduce.conformal import Chance
 from transduce.core.answer import Answer
-from transduce.filling.options import Options
-from transduce.filling.plan import make_plan
-from transduce.model_selection.ask import last_step
+from transduce.model_selection.fit_and_predict import last_step
 from transduce.model_selection.methods import MEMBERS, Case
 
 TREES = 200

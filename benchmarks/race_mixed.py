@@ -7,7 +7,7 @@ are drawn at random, ten times with few labels and fewer times with many: 10, 30
 labels, up to 1,000 others are unlabelled; a table enters if at least 100 rows are left for them. Each class is among
 the labels. All methods get the same columns:
 
-- ``auto`` those of `transduce.tables.features.vectorize`, as `transduce.fill` does,
+- ``auto`` those of `transduce.app.tables.features.vectorize`, as `transduce.fill` does,
 - CatBoost and LightGBM texts as categories of their own, all settings at their defaults,
 - scikit-learn's boosted trees, random forest (200 trees) and linear model what skrub's ``tabular_pipeline`` makes of
   them; the penalty of ridge is chosen by cross-validation,
@@ -49,11 +49,11 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from threadpoolctl import threadpool_limits
 
+from transduce.app.filling.options import Options
+from transduce.app.filling.plan import make_plan
+from transduce.app.tables.features import vectorize
 from transduce.conformal import Chance
-from transduce.filling.options import Options
-from transduce.filling.plan import make_plan
 from transduce.model_selection.methods import Case
-from transduce.tables.features import vectorize
 
 HERE = Path(__file__).parent
 LINES = HERE / "output" / "race_mixed.jsonl"

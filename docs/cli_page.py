@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from transduce.cli.app import app
+from transduce.app.cli.app import app
 
 PAGE = Path(__file__).with_name("cli.md")
 INTRODUCTION = """\

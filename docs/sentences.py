@@ -22,9 +22,9 @@ import pandas as pd
 from typer.testing import CliRunner
 
 import transduce
-from transduce.cli.app import app
-from transduce.labelling import Session, SessionSettings
-from transduce.labelling.certificates import certificate_text
+from transduce.app.cli.app import app
+from transduce.app.labelling import Session, SessionSettings
+from transduce.app.labelling.certificates import certificate_text
 
 STATIC = Path(transduce.__file__).parent / "page" / "static"
 QUICK = "--method ridge"

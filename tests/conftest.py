@@ -26,7 +26,7 @@ COMPILES = (
     "test_trees.py",
     "model_selection",
     "spectral_graph",
-    "billiard",
+    "bayesian",
 )
 NEEDS_FEW = (
     "gaussian_process",
@@ -111,7 +111,7 @@ def few_draws(request):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Where a page's words are looked at, its figures, which take longest, are not drawn."""
-    monkeypatch.setattr("transduce.report.render.draw", lambda *_: "<svg></svg>")
+    monkeypatch.setattr("transduce.app.report.render.draw", lambda *_: "<svg></svg>")
 
 
 def pytest_configure(config):

@@ -644,7 +644,7 @@ def of_filling() -> dict[str, list[Call]]:
         "transduce.FillResult": [
             Call(ask, {name: value}, f"ask {name}", slow=True) for name, value in questions.items()
         ],
-        "transduce.filling.FillResults": [
+        "transduce.app.filling.FillResults": [
             Call(
                 lambda target: filled_columns(
                     transduce.fill(TABLE, [target], method="ridge")[target]
@@ -653,37 +653,37 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
-        "transduce.filling.fit_fill": [
+        "transduce.app.filling.fit_fill": [
             Call(fit_fill, {"table": TABLE, "target": "price"}, slow=True)
         ],
-        "transduce.filling.FittedFill": [
+        "transduce.app.filling.FittedFill": [
             Call(later, {"frame": TABLE[:5]}, "new_columns", slow=True)
         ],
-        "transduce.filling.save": [
+        "transduce.app.filling.save": [
             Call(
                 save_and_load,
                 {"table": TABLE, "target": "price", "name": "größe.transduce"},
                 slow=True,
             )
         ],
-        "transduce.filling.load": [
+        "transduce.app.filling.load": [
             Call(load, {"content": "PK"}, refused=True),
             Call(filling.load, {"path": "missing.transduce"}, "path", refused=True),
         ],
-        "transduce.filling.fill_folder": [
+        "transduce.app.filling.fill_folder": [
             Call(fill_folder, {"target": "price", "memory": 1e9}, slow=True)
         ],
-        "transduce.filling.FilledFolder": [
+        "transduce.app.filling.FilledFolder": [
             Call(lambda: fill_folder("price", 1e9), {}, "through fill_folder", slow=True)
         ],
-        "transduce.filling.LocalRunner": [
+        "transduce.app.filling.LocalRunner": [
             Call(
                 lambda n_jobs: list(filling.LocalRunner(n_jobs).map(pow, 2, [1, 2])),
                 {"n_jobs": 1},
                 slow=True,
             )
         ],
-        "transduce.filling.cluster_runner": [
+        "transduce.app.filling.cluster_runner": [
             Call(
                 cluster,
                 {"address": "tcp://127.0.0.1:1", "timeout": 0.2},
@@ -691,13 +691,13 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
-        "transduce.report.summarize": [
+        "transduce.app.report.summarize": [
             Call(lambda result: _summary_of(result), {"result": object()})
         ],
-        "transduce.report.render_html": [
+        "transduce.app.report.render_html": [
             Call(_render("render_html"), {"summary": {"task": "regression"}}, refused=True)
         ],
-        "transduce.report.render_json": [Call(_render("render_json"), {"summary": {"a": 1.0}})],
+        "transduce.app.report.render_json": [Call(_render("render_json"), {"summary": {"a": 1.0}})],
         "transduce.datasets.load_houses": [Call(lambda: load_houses_shape(), {})],
     }
 
@@ -709,14 +709,14 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _summary_of(result: Any) -> Any:
-    from transduce.report import summarize
+    from transduce.app.report import summarize
 
     return summarize(filled() if type(result) is object else result)["counts"]
 
 
 def _render(name: str) -> Callable[..., Any]:
     def render(summary: Any) -> Any:
-        return len(getattr(importlib.import_module("transduce.report"), name)(summary))
+        return len(getattr(importlib.import_module("transduce.app.report"), name)(summary))
 
     return render
 
@@ -730,7 +730,7 @@ def load_houses_shape() -> Any:
 
 def cluster(address: Any, timeout: Any) -> Any:
     """Try to connect to a scheduler that is not there."""
-    from transduce.filling import cluster_runner
+    from transduce.app.filling import cluster_runner
 
     with cluster_runner(address, timeout=timeout):
         return 0.0
@@ -1002,7 +1002,7 @@ def of_labelling() -> dict[str, list[Call]]:
     limits = {"recall": 0.9, "certainty": 0.9, "wrong_share": 0.1, "confidence": 0.9, "seed": 1}
     plain = TABLE[["size", "kind"]]
     return {
-        "transduce.labelling.Session": [
+        "transduce.app.labelling.Session": [
             Call(session, {"table": plain, "target": "large"}, slow=True),
             Call(
                 session,
@@ -1022,29 +1022,29 @@ def of_labelling() -> dict[str, list[Call]]:
             Call(add_class, {"label": "perhaps"}, "add_class", slow=True),
             Call(propose, {"mode": "audit"}, "propose", slow=True),
         ],
-        "transduce.labelling.SessionSettings": [
+        "transduce.app.labelling.SessionSettings": [
             Call(settings, limits | {"task": "auto", "labels_by_class": False, "first": (1, 2)})
         ],
-        "transduce.labelling.Draws": [Call(draws, {"rows": [(10, 2, True)]})],
-        "transduce.labelling.Audit": [Call(audit, counts)],
-        "transduce.labelling.certify_recall": [Call(recall, counts | levels)],
-        "transduce.labelling.certify_answers": [
+        "transduce.app.labelling.Draws": [Call(draws, {"rows": [(10, 2, True)]})],
+        "transduce.app.labelling.Audit": [Call(audit, counts)],
+        "transduce.app.labelling.certify_recall": [Call(recall, counts | levels)],
+        "transduce.app.labelling.certify_answers": [
             Call(answers, counts | {"share": 0.1, "certainty": 0.9})
         ],
-        "transduce.labelling.RecallCertificate": [
+        "transduce.app.labelling.RecallCertificate": [
             Call(lambda: recall(**counts, **levels).recall_at_least, {}, "through certify_recall")
         ],
-        "transduce.labelling.WrongCertificate": [
+        "transduce.app.labelling.WrongCertificate": [
             Call(
                 lambda: answers(**counts, share=0.1, certainty=0.9).wrong_at_most,
                 {},
                 "through certify_answers",
             )
         ],
-        "transduce.labelling.Proposal": [
+        "transduce.app.labelling.Proposal": [
             Call(lambda: propose("find"), {}, "through Session", slow=True)
         ],
-        "transduce.labelling.Exported": [
+        "transduce.app.labelling.Exported": [
             Call(
                 lambda: labelling.Exported(Path("a"), Path("b"), None, None, "No label.").guarantee,
                 {},

@@ -77,7 +77,7 @@ def failing(kind, at, *, stays=False):
     faults = Faults(kind, at, stays=stays)
     patches = [
         mock.patch("os.fdopen", faults.file),
-        mock.patch("transduce.labelling.journal.open", faults.file, create=True),
+        mock.patch("transduce.app.labelling.journal.open", faults.file, create=True),
         mock.patch("os.fsync", faults.counted(os.fsync)),
         mock.patch("os.replace", faults.counted(os.replace)),
         mock.patch("os.rename", faults.counted(os.rename)),

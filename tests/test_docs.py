@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import transduce
+from transduce.app.filling import plan
+from transduce.app.filling.options import DEFAULTS
+from transduce.app.report.rows import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Chance, Miscoverage
 from transduce.conformal.exchangeability import SIGNIFICANCE
 from transduce.core.guarantee import SUSPECTED
 from transduce.core.ranks import fewest_calibration
-from transduce.filling import plan
-from transduce.filling.options import DEFAULTS
 from transduce.model_selection import methods
-from transduce.report.rows import CLEARLY_BETTER, FEWEST_TICKED
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

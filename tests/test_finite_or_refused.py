@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import finite
-from transduce.cli.app import app
+from transduce.app.cli.app import app
 
 ENTRIES = finite.entries()
 FEW = 4  # odd values of a slow call
@@ -52,7 +52,7 @@ COMMANDS = {
     "fill": ["--target", "price", "--method", "ridge"],
     "compare": ["--target", "price", "--folds", "2"],
     "draw": ["--target", "price", "--number", "3"],
-    "label": None,  # serve a page until they are interrupted; tests/page is about them
+    "label": None,  # serve a page until they are interrupted; tests/app/page is about them
     "open": None,
     "answer": None,  # needs a file of `fill --save`
     "methods": None,  # these read no table

@@ -16,17 +16,17 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tests.app.labelling.tables import clusters, prepared
 from tests.injected import content_of, failing
-from tests.labelling.tables import clusters, prepared
 from transduce import fill
-from transduce.cli import commands
-from transduce.cli.app import app
-from transduce.core.safe_files import temporary_name, together, write_text
-from transduce.filling import load, save
-from transduce.labelling import Session, SessionSettings, export, journal
-from transduce.page import run
-from transduce.page.workspace import Choices, Saved, Workspace
-from transduce.tables import files
+from transduce.app.cli import commands
+from transduce.app.cli.app import app
+from transduce.app.filling import load, save
+from transduce.app.labelling import Session, SessionSettings, export, journal
+from transduce.app.page import run
+from transduce.app.page.workspace import Choices, Saved, Workspace
+from transduce.app.tables import files
+from transduce.core.files import temporary_name, together, write_text
 
 MOST_PLACES = 200  # a thing that changes the disk more often than that would be tested for long
 ALL = pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "papers"))
 
-import study as harness  # noqa: E402
-
 import page  # noqa: E402
+import study as harness  # noqa: E402
 
 sys.path.remove(str(ROOT / "papers"))
 

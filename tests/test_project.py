@@ -34,15 +34,14 @@ ROOMS = [
     "datasets",
     "display",
     "ensemble",
-    "filling",
-    "labelling",
     "metrics",
     "model_selection",
+    "population",
+    "app.filling",
+    "app.labelling",
 ]
-ROOMS += [
-    f"methods.{paper}"
-    for paper in ("billiard", "confidence_machine", "gaussian_process", "ridge", "spectral_graph")
-]
+PAPERS = ("bayesian", "confidence_machine", "gaussian_process", "ridge", "spectral_graph")
+ROOMS += [f"methods.{paper}" for paper in PAPERS]
 
 
 def public_names():
@@ -119,22 +118,29 @@ def test_locked_versions_are_locked_with_their_extras():
     assert [name for name in sorted(asked) if f"\n{name}==" not in lock] == []
 
 
-BELOW = {
+# Which rooms each room of the science may open.
+SCIENCE = {
     "core": set(),
     "device": {"core"},
     "metrics": {"core"},
-    "tables": {"core"},
     "datasets": {"core"},
     "display": {"core", "metrics"},
+    "methods": {"core", "device", "metrics"},
+    "population": {"core"},
 }
-BELOW |= {"methods": {"core", "device", "metrics"}}
-BELOW |= {"model_selection": BELOW["methods"] | {"methods"}}
-BELOW |= {"ensemble": BELOW["model_selection"] | {"model_selection"}}
-BELOW |= {"conformal": BELOW["model_selection"] | {"model_selection", "tables"}}
-BELOW |= {"report": {"core", "metrics", "tables", "conformal", "display"}}
-BELOW |= {"filling": set(BELOW) - {"datasets"}, "labelling": {*BELOW, "filling"}}
-BELOW |= {"page": set(BELOW)}
-BELOW |= {"cli": set(BELOW), "__main__": {"cli"}, "__init__": set(BELOW)}
+SCIENCE["model_selection"] = {"core", "device", "metrics", "methods"}
+SCIENCE["ensemble"] = SCIENCE["model_selection"] | {"model_selection"}
+SCIENCE["conformal"] = SCIENCE["model_selection"] | {"model_selection", "population"}
+
+# Which rooms of the application each of its rooms may open, besides the science.
+APPLICATION: dict[str, set[str]] = {
+    "tables": set(),
+    "report": {"tables"},
+    "filling": {"tables", "report"},
+    "labelling": {"tables", "report", "filling"},
+    "page": {"tables", "report", "filling", "labelling"},
+    "cli": {"tables", "report", "filling", "labelling", "page"},
+}
 
 
 @cache
@@ -160,13 +166,54 @@ def imports():
 
 
 def test_doors():
-    """A room imports the rooms below it alone, and no method imports another."""
+    """A room opens the rooms below it alone, and no method opens another."""
     for here, there, _ in imports():
-        assert there[0] == here[0] or there[0] in BELOW[here[0]], (
-            f"{'.'.join(here)} opens {'.'.join(there)}"
-        )
+        opens = f"{'.'.join(here)} opens {'.'.join(there)}"
+        if here[0] in ("__init__", "__main__"):
+            continue
+        if here[0] == "app":
+            if there[0] == "app" and len(here) > 2 and len(there) > 1:
+                assert there[1] == here[1] or there[1] in APPLICATION[here[1]], opens
+            continue
+        assert there[0] == here[0] or there[0] in SCIENCE[here[0]], opens
         if here[0] == there[0] == "methods":
-            assert here[1] == there[1], f"{'.'.join(here)} opens {'.'.join(there)}"
+            assert here[1] == there[1], opens
+
+
+def test_the_science_never_imports_the_application():
+    """Whoever wants the estimators alone needs nothing that reads files, speaks sentences or serves pages."""
+    for here, there, _ in imports():
+        if here[0] not in ("app", "__init__", "__main__"):
+            assert there[0] != "app", f"{'.'.join(here)} opens {'.'.join(there)}"
+
+
+LIBRARIES_OF_THE_SCIENCE = {
+    "numpy",
+    "scipy",
+    "sklearn",
+    "numba",
+    "pandas",
+    "joblib",
+    "threadpoolctl",
+}
+# Imported only where something is drawn, or where an array of theirs is given.
+WHEN_NEEDED = {"matplotlib", "array_api_compat", "torch", "triton", "cupy", "cupyx", "polars"}
+
+
+def test_the_science_needs_seven_libraries():
+    for path in FILES:
+        parts = path.relative_to(SOURCE).parts
+        if parts[0] in ("app", "__main__.py"):
+            continue
+        for node in ast.walk(tree(path)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            libraries = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names)
+            others = libraries - LIBRARIES_OF_THE_SCIENCE - WHEN_NEEDED - {"transduce"}
+            assert not others, f"{path} imports {others}"
 
 
 def test_rooms_talk_through_public_names():
@@ -194,7 +241,7 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("code", ["import transduce", "import transduce.cli.app"])
+@pytest.mark.parametrize("code", ["import transduce", "import transduce.app.cli.app"])
 def test_the_front_door_is_light(code):
     """Names are imported when first used: these modules of ours are all that the door itself loads."""
     run = f"{code}\nimport sys\nprint(*sys.modules)"
@@ -208,17 +255,18 @@ def test_the_front_door_is_light(code):
     ours = {name for name in loaded if name.startswith("transduce")}
     light = {
         "transduce",
-        "transduce.cli",
-        "transduce.cli.app",
-        "transduce.cli.terminal",
+        "transduce.app",
+        "transduce.app.cli",
+        "transduce.app.cli.app",
+        "transduce.app.cli.terminal",
     }
     light |= {"transduce.core", "transduce.core.words", "transduce.core.computing"}
     light |= {"transduce.model_selection", "transduce.model_selection.methods"}
     light |= {
         "transduce.core.checks",
         "transduce.core.types",
-        "transduce.filling",
-        "transduce.filling.options",
+        "transduce.app.filling",
+        "transduce.app.filling.options",
     }
     assert ours <= (light if "cli" in code else {"transduce", "transduce.core"})
 
@@ -238,7 +286,7 @@ def test_a_fill_imports_what_it_asks_for():
     }
     later |= {
         f"transduce.methods.{room}"
-        for room in ("billiard", "confidence_machine", "spectral_graph", "ridge")
+        for room in ("bayesian", "confidence_machine", "spectral_graph", "ridge")
     }
     assert not later & set(done.stdout.split())
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from transduce.core import lazy_names
 
 if TYPE_CHECKING:
+    from transduce.app.filling import FillResult as FillResult
+    from transduce.app.filling import fill as fill
     from transduce.conformal import ConformalTransducer as ConformalTransducer
     from transduce.core.answer import Answer as Answer
     from transduce.core.answer import Regions as Regions
     from transduce.core.computing import show_progress as show_progress
     from transduce.core.guarantee import Guarantee as Guarantee
     from transduce.ensemble import TransductiveBlend as TransductiveBlend
-    from transduce.filling import FillResult as FillResult
-    from transduce.filling import fill as fill
-    from transduce.methods.billiard import BayesianTransducer as BayesianTransducer
+    from transduce.methods.bayesian import BayesianTransducer as BayesianTransducer
     from transduce.methods.confidence_machine import (
         RidgeConfidenceClassifier as RidgeConfidenceClassifier,
     )
@@ -35,9 +35,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Answer": "transduce.core.answer",
-    "BayesianTransducer": "transduce.methods.billiard",
+    "BayesianTransducer": "transduce.methods.bayesian",
     "ConformalTransducer": "transduce.conformal",
-    "FillResult": "transduce.filling",
+    "FillResult": "transduce.app.filling",
     "Guarantee": "transduce.core.guarantee",
     "Regions": "transduce.core.answer",
     "RidgeConfidenceClassifier": "transduce.methods.confidence_machine",
@@ -47,7 +47,7 @@ _HOMES = {
     "TransductiveGPRegressor": "transduce.methods.gaussian_process",
     "TransductiveRidge": "transduce.methods.ridge",
     "TransductiveRidgeClassifier": "transduce.methods.ridge",
-    "fill": "transduce.filling",
+    "fill": "transduce.app.filling",
     "show_progress": "transduce.core.computing",
 }
 __all__ = sorted([*_HOMES, "__version__"])

@@ -1,6 +1,6 @@
 """``python -m transduce``: the command line."""
 
-from transduce.cli.app import main
+from transduce.app.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,7 @@ from transduce.conformal.calibrated import (
     table_outside,
 )
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
-from transduce.conformal.miscoverage import ClassMiscoverage, urn_bound, urn_interval
+from transduce.conformal.miscoverage import ClassMiscoverage
 from transduce.conformal.scores import Scoring
 from transduce.conformal.selection import (
     Judged,
@@ -30,7 +30,8 @@ from transduce.conformal.selection import (
 )
 from transduce.core import guarantee as words
 from transduce.core.answer import Answer
-from transduce.model_selection.ask import Reply
+from transduce.model_selection.fit_and_predict import Reply
+from transduce.population.urns import urn_bound, urn_interval
 
 NO_YES = np.array(["no", "yes"])
 

@@ -13,7 +13,7 @@ from transduce import ConformalTransducer
 from transduce.conformal import Chance, Estimated, designs
 from transduce.conformal.designs import _cross_fit, _deal, estimate_odds
 from transduce.core.guarantee import ESTIMATE
-from transduce.tables.columns import draw_rows
+from transduce.population.draws import draw_rows
 
 
 def shifted(seed=0, n=400, strength=1.2):

@@ -12,12 +12,14 @@ from transduce.conformal.miscoverage import (
     CategoryMiscoverage,
     ClassMiscoverage,
     Miscoverage,
-    Urn,
     confidence_for,
     draw_urn,
-    exponential_quantile,
     powered_mean,
     simultaneous_bounds,
+)
+from transduce.population.urns import (
+    Urn,
+    exponential_quantile,
     two_urns_bound,
     urn_bound,
     urn_interval,

@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, hypergeom
 
 from transduce.conformal import Chance, ClassMiscoverage, Drawn, Grouped, Miscoverage, Sampled
-from transduce.conformal.miscoverage import (
-    confidence_for,
-    drawn_at_most,
-    powered_mean,
-    simultaneous_bounds,
-    urn_bound,
-)
+from transduce.conformal.miscoverage import confidence_for, powered_mean, simultaneous_bounds
+from transduce.population.urns import drawn_at_most, urn_bound
 
 
 def drawn_exactly(count, marked, n_calibration, n_unlabelled):

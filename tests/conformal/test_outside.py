@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from transduce.conformal.calibrated import calibrate_outside
 from transduce.core.ranks import calibration_rank
-from transduce.model_selection.ask import FittedEstimator
+from transduce.model_selection.fit_and_predict import FittedEstimator
 
 
 def numbers(random, n):

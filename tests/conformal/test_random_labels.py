@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from tests import brute
 from tests.conformal.test_transducer import numbers
 from transduce import ConformalTransducer, fill
-from transduce.cli.app import app
+from transduce.app.cli.app import app
+from transduce.app.filling import fill_folder, fit_fill
 from transduce.conformal import Drawn
-from transduce.conformal.miscoverage import urn_bound
-from transduce.filling import fill_folder, fit_fill
+from transduce.population.urns import urn_bound
 
 
 def biased(seed, n=220, drawn=19):

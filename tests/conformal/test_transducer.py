@@ -38,10 +38,11 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.conformal import Chance, Miscoverage
-from transduce.conformal.miscoverage import powered_mean, urn_interval
+from transduce.conformal.miscoverage import powered_mean
 from transduce.conformal.scores import margins
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.population.urns import urn_interval
 
 
 def numbers(n=90, labelled=50, seed=0):

@@ -13,17 +13,9 @@ from tests import brute
 from tests.conformal.test_transducer import classes, numbers
 from transduce import ConformalTransducer
 from transduce.conformal.calibrated import WrongAnswers, bound_together
-from transduce.conformal.miscoverage import (
-    CategoryMiscoverage,
-    ClassMiscoverage,
-    Miscoverage,
-    Urn,
-    drawn_marked,
-    two_urns_bound,
-    urn_bound,
-    urn_interval,
-)
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
 from transduce.core.guarantee import CountBound, Guarantee
+from transduce.population.urns import Urn, drawn_marked, two_urns_bound, urn_bound, urn_interval
 
 
 @pytest.mark.parametrize("certainty", [0.5, 0.8, 0.95])

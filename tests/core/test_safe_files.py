@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.core import safe_files
-from transduce.core.safe_files import (
+from transduce.core.files import (
     DiskFullError,
     is_temporary,
     locked,

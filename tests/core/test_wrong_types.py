@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from transduce import Regions, TransductiveRidge
+from transduce.app.filling import fill_folder, load
+from transduce.app.report import render_html, render_json, summarize
+from transduce.app.tables import files
 from transduce.core.sample import PartlyLabelled
-from transduce.filling import fill_folder, load
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.linear import PenalisedRegression
-from transduce.report import render_html, render_json, summarize
-from transduce.tables import files
 
 WRONG = [None, 5, "x", [1]]
 

@@ -52,7 +52,7 @@ from transduce.ensemble.blend_fit import (
     stack,
 )
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
-from transduce.model_selection.ask import Reply
+from transduce.model_selection.fit_and_predict import Reply
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 

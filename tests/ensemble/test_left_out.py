@@ -18,8 +18,8 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.ensemble.blend_fit import without_refits
-from transduce.model_selection.ask import ask, read_problem
 from transduce.model_selection.cross_validation import ask_folds
+from transduce.model_selection.fit_and_predict import ask, read_problem
 from transduce.model_selection.trees import (
     BoostedClassifier,
     BoostedRegressor,

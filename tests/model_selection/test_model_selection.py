@@ -42,7 +42,7 @@ from transduce.core.ranks import random_folds
 from transduce.core.validation import read_sample
 from transduce.model_selection import TransductiveSearchCV, choose_method, cross_val_transduce
 from transduce.model_selection import cross_validation as _folding
-from transduce.model_selection.ask import Problem, ask, name_members
+from transduce.model_selection.fit_and_predict import Problem, ask, name_members
 from transduce.model_selection.methods import (
     MEMBERS,
     METHODS,

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from transduce.labelling.certificates import (
+from transduce.app.labelling.certificates import (
     Audit,
     Draws,
     certify_recall,
     first_rejection,
     share_of_level,
 )
-from transduce.labelling.journal import Event, Header, pack
-from transduce.labelling.state import State
+from transduce.app.labelling.journal import Event, Header, pack
+from transduce.app.labelling.state import State
 
 RUNS = 4000
 LEVEL = 0.05

@@ -6,10 +6,10 @@ import pytest
 from scipy.stats import binom
 
 from transduce import fill
+from transduce.app.filling.left_out import UNLIKELY, columns_left_out
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
 from transduce.conformal import exchangeability_test
-from transduce.filling.left_out import UNLIKELY, columns_left_out
-from transduce.filling.options import Options
-from transduce.filling.sources import FrameSource
 
 
 def two_answers(seed, n_labels, n_unlabelled=220):

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from tests.filling.test_chosen_quality import clear_cases
+from tests.app.filling.test_chosen_quality import clear_cases
 from transduce import ConformalTransducer, fill
 from transduce.conformal import Drawn
 

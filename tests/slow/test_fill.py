@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, kstest
 
-from tests.filling.test_fill import coverage
+from tests.app.filling.test_fill import coverage
 from transduce import fill
-from transduce.cli.commands import compare_with_truth, demo_table
+from transduce.app.cli.commands import compare_with_truth, demo_table
 
 N_MASKINGS = 100
 

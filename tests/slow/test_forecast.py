@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.filling.forecasts import (
+from tests.app.filling.forecasts import (
     COUNTS,
     DESIGNS,
     GUARANTEES,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from transduce.filling import fit_fill
+from transduce.app.filling import fit_fill
 
 TABLES, LATER, SHIFT = 40, 80, 2.0
 

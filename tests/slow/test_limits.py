@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tests.filling.test_limits import SETTINGS, inside, table_of
+from tests.app.filling.test_limits import SETTINGS, inside, table_of
 from transduce import fill
-from transduce.filling import fit_fill
+from transduce.app.filling import fit_fill
 
 N_TABLES = 120
 

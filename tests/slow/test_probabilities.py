@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.special import expit
 
 from transduce import TransductiveRidgeClassifier
-from transduce.filling.diagnostics import Diagnosis
-from transduce.filling.options import Options
-from transduce.tables.columns import read_target
+from transduce.app.filling.diagnostics import Diagnosis
+from transduce.app.filling.options import Options
+from transduce.app.tables.columns import read_target
 
 TABLES, LABELS, ROWS = 60, 40, 140
 

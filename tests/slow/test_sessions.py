@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.stats import betabinom, binom
 
 from transduce import FillResult, fill
-from transduce.labelling import Session, SessionSettings
-from transduce.labelling.model import prepare
-from transduce.labelling.table import read_label_table
+from transduce.app.labelling import Session, SessionSettings
+from transduce.app.labelling.model import prepare
+from transduce.app.labelling.table import read_label_table
 
 N_SESSIONS, N_ROWS = 40, 240
 
@@ -44,7 +44,7 @@ def test_intervals_hold_for_the_rows_without_a_label_after_the_draws(tmp_path, m
     binomial distribution at one in a million.
     """
     monkeypatch.setattr(FillResult, "report", lambda *args, **options: "")
-    monkeypatch.setattr("transduce.labelling.export.fill", partial(fill, method="ridge"))
+    monkeypatch.setattr("transduce.app.labelling.export.fill", partial(fill, method="ridge"))
     X = np.random.default_rng(0).normal(size=(N_ROWS, 3)).round(4)
     frame = pd.DataFrame(X, columns=list("abc"))
     prepared = prepare(read_label_table(frame, "y"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.app.filling.test_two_laws import check_laws, split_counts
 from tests.conformal.test_guarantee import fit_of_law
-from tests.filling.test_two_laws import check_laws, split_counts
 
 SPLITS = 300
 

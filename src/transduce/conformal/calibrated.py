@@ -13,14 +13,7 @@ import pandas as pd
 from transduce.conformal import miscoverage
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
 from transduce.conformal.exchangeability import drift_along
-from transduce.conformal.miscoverage import (
-    CategoryMiscoverage,
-    ClassMiscoverage,
-    Law,
-    Miscoverage,
-    Urn,
-    two_urns_bound,
-)
+from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.scores import (
     SLACK,
     Scoring,
@@ -38,8 +31,9 @@ from transduce.core.ranks import calibration_rank, fewest_calibration, nonconfor
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, percent
-from transduce.model_selection.ask import PARTS, FittedEstimator, Problem, Reply
-from transduce.tables.columns import draw_rows
+from transduce.model_selection.fit_and_predict import PARTS, FittedEstimator, Problem, Reply
+from transduce.population.draws import draw_rows
+from transduce.population.urns import Urn, two_urns_bound, urn_interval
 
 N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 
@@ -267,10 +261,7 @@ class CalibratedTable:
             # Calibration rows are a random part of all rows, so that the interval is exact.
             n_empty = 0 if self.weights.empty is None else int(self.weights.empty.sum())
             size = len(self.labels), len(self.unlabelled.values)
-            ends = [
-                miscoverage.urn_interval(int(n), *size, confidence, n_empty)
-                for n in truth.sum(axis=0)
-            ]
+            ends = [urn_interval(int(n), *size, confidence, n_empty) for n in truth.sum(axis=0)]
             lower, upper = np.array(ends, dtype=float).T / max(size[1], 1)
             found["estimate"] = np.clip(found["estimate"], lower, upper)
         found.insert(1, "lower", lower)

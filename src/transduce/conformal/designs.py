@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,12 +24,12 @@ from transduce.core import checks, guarantee
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import OptionError, counted, option, percent, quoted
-from transduce.model_selection.ask import Problem, take
 from transduce.model_selection.cross_validation import with_group_folds
-from transduce.tables.columns import read_marks
-from transduce.tables.numbers import all_numbers
+from transduce.model_selection.fit_and_predict import Problem, take
+from transduce.population.draws import read_marks
 
 Random = np.random.RandomState
+AnyDesign = TypeVar("AnyDesign", bound="Design")
 
 # ------------------------------------------------------------------------------------------------- designs
 
@@ -71,6 +71,12 @@ class Design:
     def not_features(self) -> list[Any]:
         """Names of the columns from which nothing is learned: all except the categories."""
         named = [getattr(self, name, None) for name in _READERS if name != "within"]
+        return [name for name in named if _is_name(name)]
+
+    @property
+    def columns_of_numbers(self) -> list[Any]:
+        """Names of the columns that describe rows by numbers."""
+        named = [getattr(self, field, None) for field in ("probability", "order")]
         return [name for name in named if _is_name(name)]
 
     @property
@@ -745,10 +751,8 @@ def _read_rows(marks: _Cells, missing: Mask) -> DrawnRows:
 
 def _read_probability(cells: _Cells, missing: Mask) -> Array:
     """Return the probability with which each row was chosen to be labelled."""
-    numbers = all_numbers(cells.cells)
-    if numbers is None:
-        plain = pd.to_numeric(cells.cells, errors="coerce")
-        numbers = plain.to_numpy(dtype=float, na_value=np.nan)
+    plain = pd.to_numeric(cells.cells, errors="coerce")
+    numbers = plain.to_numpy(dtype=float, na_value=np.nan)
     bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
     if len(bad):
         what = f"{cells} says with which probability each row was chosen to be labelled"
@@ -787,11 +791,7 @@ def _read_groups(cells: _Cells, missing: Mask) -> AnyArray:
 
 def _read_order(cells: _Cells, missing: Mask) -> Array:
     """Return the place of each row along an order: numbers, or times as their ranks."""
-    amounts = all_numbers(cells.cells)  # decimal commas among them, which may look like dates
-    if amounts is not None:
-        numbers = pd.Series(amounts, index=cells.cells.index)
-    else:
-        numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
+    numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
     if numbers.isna().any() or pd.api.types.is_datetime64_any_dtype(cells.cells):
         times = pd.to_datetime(cells.cells, errors="coerce", format="mixed", utc=True)
         numbers = times.rank().where(times.notna())

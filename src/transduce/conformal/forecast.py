@@ -16,7 +16,7 @@ from transduce.core.checks import check_random_state
 from transduce.core.guarantee import ESTIMATE, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent
-from transduce.model_selection.ask import Problem, Reply
+from transduce.model_selection.fit_and_predict import Problem, Reply
 
 # What only a fit, or a test before it, can tell; the worst first.
 UNEVEN = "uneven"  # estimated propensities differ so much that the labels are worth too few

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import betaln, gammaln
-from scipy.stats import beta, betabinom, binom, hypergeom
+from scipy.stats import beta, betabinom, binom
 
 from transduce.core.checks import check_number, check_random_state, check_share, check_whole
 from transduce.core.ranks import calibration_rank
 from transduce.core.scaling import square_unit
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import quoted
+from transduce.population.urns import drawn_at_most, urn_bound
 
 MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
 MOST_CALIBRATION = 10**8  # so many probabilities still fit in memory
 MOST_LISTED = 10**8
-MOST_BY_SCIPY = 10**6  # rows up to which scipy's hypergeometric distribution is quick
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,6 @@ class CategoryMiscoverage:
 
 
 MOST_COUNTS = 50_000  # of a sum of several numbers outside
-MOST_TERMS = 1_000_000  # probabilities that are computed at a time
 MOST_CELLS = 20_000_000  # of a table of levels and counts
 Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 
@@ -394,139 +392,6 @@ def simultaneous_bounds(
 
 
 # ------------------------------------------------------------------------------- marked rows, means and shares
-
-
-def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
-    """Return how many of the unlabelled rows are marked (wrong, say) at most, given how many calibration rows are."""
-
-    # The number among c rows drawn at random is hypergeometric. The bound is the largest number for which so few, or
-    # fewer, have a probability above 1 - certainty, less those that were seen: nothing is approximated.
-    def too_many(more: int) -> bool:
-        # The more are wrong, the less likely so few of them are drawn.
-        marked = np.array([n_wrong + more])
-        few = drawn_at_most(n_wrong, marked, n_calibration, n_unlabelled)[0]
-        return bool(few <= 1.0 - certainty)
-
-    return bisect_left(range(1, n_unlabelled + 1), True, key=too_many)
-
-
-@dataclass(frozen=True)
-class Urn:
-    """Rows of which some are marked (wrong, say), and a random part of which shows how many."""
-
-    n_marked: int  # of the calibration rows
-    n_calibration: int
-    n_unlabelled: int
-
-    def bound(self, certainty: float) -> int:
-        """Return how many of the unlabelled rows are marked at most, with a certainty."""
-        return urn_bound(self.n_marked, self.n_calibration, self.n_unlabelled, certainty)
-
-    def surprise(self, n_more: AnyArray) -> Array:
-        """Return minus the logarithm of the p-value of so many marked rows among the unlabelled ones, shape (k,)."""
-        # The p-value is the probability of so few marked calibration rows, or fewer.
-        marked = self.n_marked + n_more
-        p_values = _by_ratios(self.n_marked, marked, self.n_calibration, self.n_unlabelled)
-        with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(p_values))
-
-
-def two_urns_bound(one: Urn, other: Urn, certainty: float) -> int:
-    """Return how many unlabelled rows of two urns are marked at most, together, with a certainty."""
-    # Each urn has a p-value for each number of its rows that may be marked. What marks the rows of
-    # the second urn may depend on what was drawn from the first, but given that, its p-value is
-    # uniform (or larger). Together they are as two independent ones, and a weighted sum of their
-    # logarithms has a known distribution (Fisher; Good 1955). Pairs with too large a sum are ruled
-    # out, and the bound is the largest total of the others. Bounds that share the doubt add up to
-    # more: where 8 of 79 calibration rows are marked in both urns, and 20,000 and 4,000 rows are
-    # not labelled, to 4,561 instead of 4,048.
-    weights = [urn.n_unlabelled / np.sqrt(urn.n_calibration) for urn in (one, other)]
-    weights = [max(weight / max(weights), 1e-6) for weight in weights]
-    limit = exponential_quantile(weights[0], weights[1], certainty)
-    starts, ends = cells_up_to(one.bound(-np.expm1(-limit / weights[0])))
-    others, last_others = cells_up_to(other.bound(-np.expm1(-limit / weights[1])))
-    room = limit - weights[0] * one.surprise(starts)
-    surprise = weights[1] * other.surprise(others)
-    possible = room > 0.0
-    cell = np.searchsorted(surprise, room[possible], side="left") - 1
-    return int((ends[possible] + last_others[cell]).max())
-
-
-def exponential_quantile(one: float, other: float, certainty: float) -> float:
-    """Return the quantile of the sum of two independent exponential variables with these means, from 0 to 1."""
-
-    def exceeded(amount: float) -> float:
-        if abs(one - other) <= 1e-6:
-            return float((1.0 + amount / one) * np.exp(-amount / one))
-        parts = one * np.exp(-amount / one) - other * np.exp(-amount / other)
-        return float(parts / (one - other))
-
-    return float(brentq(lambda amount: exceeded(amount) - (1.0 - certainty), 0.0, 1000.0))
-
-
-def cells_up_to(most: int) -> tuple[AnyArray, AnyArray]:
-    """Return the first and the last number of the cells into which 0, 1, ..., most are cut."""
-    firsts = np.unique(np.linspace(0, most, MOST_SPLITS).astype(np.int64))
-    return firsts, np.append(firsts[1:] - 1, most)
-
-
-MOST_SPLITS = 1000  # cells of numbers of marked rows: beyond, a bound is that share of the rows too large at most
-
-
-def drawn_at_most(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled: int) -> Array:
-    """Return the probability that at most `count` of the calibration rows are marked, for numbers (k,) of all marked.
-
-    The hypergeometric distribution function; scipy's takes longer the more rows there are.
-
-    >>> drawn_at_most(0, np.array([1]), n_calibration=1, n_unlabelled=3)
-    array([0.75])
-    """
-    total = n_calibration + n_unlabelled
-    if total <= MOST_BY_SCIPY:
-        return np.asarray(hypergeom.cdf(count, max(total, 1), n_calibration, n_marked))
-    return _by_ratios(count, n_marked, n_calibration, n_unlabelled)
-
-
-def _by_ratios(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled: int) -> Array:
-    """Return the same by ratios of neighbouring probabilities, some numbers at a time to spare memory."""
-    urn = Urn(count, n_calibration, n_unlabelled)
-    flat = np.clip(np.ravel(n_marked), 0, n_calibration + n_unlabelled)
-    n_blocks = max(1, -(-len(flat) * (n_calibration + 1) // MOST_TERMS))
-    parts = [
-        drawn_marked(block, urn)[:, : max(count + 1, 0)].sum(axis=1)
-        for block in np.array_split(flat, n_blocks)
-    ]
-    return np.minimum(np.concatenate(parts), 1.0).reshape(np.shape(n_marked))
-
-
-def drawn_marked(n_marked: AnyArray, urn: Urn) -> Array:
-    """Return the probability of 0, ..., c marked calibration rows, for numbers (k,) of all marked rows."""
-    # Hypergeometric, by the ratios of neighbouring probabilities: scipy's takes a thousand times as
-    # long for a billion rows, and differences of logarithms of factorials lose eight digits.
-    drawn = np.arange(urn.n_calibration + 1)
-    marked = n_marked[:, None]
-    plain = urn.n_calibration + urn.n_unlabelled - marked
-    possible = (drawn <= marked) & (urn.n_calibration - drawn <= plain)
-    before = drawn[:-1]
-    # As floats: a product of two counts may be too large for an integer.
-    rising = (marked - before).astype(float) * (urn.n_calibration - before)
-    falling = (before + 1.0) * (plain - urn.n_calibration + before + 1)
-    inside = possible[:, 1:] & possible[:, :-1]
-    ratios = np.divide(rising, falling, out=np.ones(inside.shape), where=inside)
-    logarithms = np.cumsum(np.log(ratios), axis=1)
-    logarithms = np.pad(logarithms, ((0, 0), (1, 0)))
-    logarithms = np.where(possible, logarithms, -np.inf)
-    likelihood = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return np.asarray(likelihood / likelihood.sum(axis=1, keepdims=True))
-
-
-def urn_interval(
-    n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float, n_empty: int = 0
-) -> tuple[int, int]:
-    """Return between which numbers of the unlabelled rows are marked; `n_empty` of them were drawn to calibrate."""
-    sure, drawn, others = (1.0 + confidence) / 2.0, n_calibration + n_empty, n_unlabelled - n_empty
-    fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
-    return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty
 
 
 def powered_mean(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.ask import Reply
+from transduce.model_selection.fit_and_predict import Reply
 
 SLACK = (
     1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it

@@ -16,7 +16,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, quoted
-from transduce.model_selection.ask import Reply
+from transduce.model_selection.fit_and_predict import Reply
 
 # What labels are to be like: what a mistake is, in words; how much unlabelled and calibration rows look like rows that
 # are to be picked; and which calibration labels are as they are to be.

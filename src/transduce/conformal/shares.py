@@ -16,8 +16,8 @@ from transduce.core.scaling import fit_power, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, quoted
-from transduce.model_selection.ask import FittedEstimator, Problem, Reply, last_step
 from transduce.model_selection.cross_validation import ask_folds, read_folds
+from transduce.model_selection.fit_and_predict import FittedEstimator, Problem, Reply, last_step
 
 PULL = 2.0  # labels, which the labels' shares weigh; measured by benchmarks/by_class.py
 MOST_ROWS = 2000  # of a resample

@@ -28,7 +28,7 @@ from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.ask import (
+from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
     ask,

@@ -17,7 +17,7 @@ from transduce.core.types import AnyArray, Array
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Asking, Earlier
-from transduce.model_selection.ask import (
+from transduce.model_selection.fit_and_predict import (
     Problem,
     name_members,
     own_missing_label,

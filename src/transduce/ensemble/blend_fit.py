@@ -23,18 +23,18 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import in_a_sentence
-from transduce.model_selection.ask import (
-    FittedEstimator,
-    Problem,
-    Reply,
-    ask,
-    last_step,
-)
 from transduce.model_selection.cross_validation import (
     Fold,
     ask_folds,
     like,
     read_folds,
+)
+from transduce.model_selection.fit_and_predict import (
+    FittedEstimator,
+    Problem,
+    Reply,
+    ask,
+    last_step,
 )
 
 

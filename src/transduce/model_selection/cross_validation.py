@@ -23,7 +23,14 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import random_folds
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import in_a_sentence, quoted
-from transduce.model_selection.ask import Problem, Reply, ask, last_step, name_members, read_problem
+from transduce.model_selection.fit_and_predict import (
+    Problem,
+    Reply,
+    ask,
+    last_step,
+    name_members,
+    read_problem,
+)
 from transduce.model_selection.methods import default_members
 
 Fold = tuple[AnyArray, AnyArray]

@@ -139,7 +139,7 @@ def _gaussian_process(case: Case) -> Any:
 
 
 def _bayesian_transduction(case: Case) -> Any:
-    from transduce.methods.billiard import BayesianTransducer
+    from transduce.methods.bayesian import BayesianTransducer
 
     common = {"standardize": case.standardize, "random_state": case.random_state}
     return BayesianTransducer(softness=0.3, tolerance=0.05, **common)

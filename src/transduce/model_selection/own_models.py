@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, in_a_sentence, on_command_line, option, quoted
-from transduce.model_selection.ask import check_predicts, is_transducer, last_step
+from transduce.model_selection.fit_and_predict import check_predicts, is_transducer, last_step
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
 SAFE = (

@@ -21,13 +21,19 @@ from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.ask import Problem, answer_of, ask, last_step, read_problem
 from transduce.model_selection.cross_validation import (
     ask_folds,
     judge_each,
     like,
     read_folds,
     read_scorers,
+)
+from transduce.model_selection.fit_and_predict import (
+    Problem,
+    answer_of,
+    ask,
+    last_step,
+    read_problem,
 )
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))

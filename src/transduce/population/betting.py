@@ -55,7 +55,7 @@ def log_bets(drawn: Array, means: Array) -> Array:
     usable = np.where(below & ~contradicted, means, 0.0)
     theta = BETS[:, None]
     with np.errstate(divide="ignore"):
-        steps = np.log(1.0 - theta * usable - (1.0 - theta) * drawn) - np.log1p(-usable)
+        steps = np.log1p(-theta * usable - (1.0 - theta) * drawn) - np.log1p(-usable)
         hits = np.log(theta)
     steps = np.where(below, steps, hits)
     return np.where(contradicted, np.inf, np.cumsum(steps, axis=1))

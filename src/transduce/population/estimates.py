@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.miscoverage import urn_interval
 from transduce.core.checks import check_flag, check_share
 from transduce.core.types import Array, Mask
 from transduce.population import equations
@@ -22,6 +21,7 @@ from transduce.population.sample import (
     read_column,
     read_numbers,
 )
+from transduce.population.urns import urn_interval
 
 Kind = Literal["exact", "approximate", "none"]
 EXACT: Kind = "exact"

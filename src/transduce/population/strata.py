@@ -21,8 +21,8 @@ from itertools import count
 
 import numpy as np
 
-from transduce.conformal.miscoverage import Urn, drawn_marked, urn_bound
 from transduce.core.types import AnyArray, Array
+from transduce.population.urns import Urn, drawn_marked, urn_bound
 
 SHARE_FOR_SPLITS = 0.04  # of the level, to leave out splits that strata rule out by themselves
 MOST_LATTICE = 4000  # values that the estimate can have: weights are rounded to this

@@ -28,7 +28,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from transduce.core import arrays, checks
 from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads, n_threads, stage
-from transduce.core.safe_files import whole_file
+from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
 from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan, NotConvergedError

@@ -1,0 +1,1 @@
+"""The application: reading tables, filling them, reports, labelling, the page and the command line."""

@@ -1,0 +1,476 @@
+"""The command line: ``transduce fill``, ``open``, ``label`` and others, its options those of `Options`."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+import transduce
+from transduce.app.cli.terminal import progress_bars, refusals, say
+from transduce.app.filling import options as filling
+from transduce.app.filling.options import (
+    ANSWER,
+    COLUMNS,
+    LARGE,
+    LEVEL,
+    OUTPUT,
+    PANELS,
+    Kind,
+    Option,
+)
+from transduce.core.words import flag, in_shell, options_spelled
+
+app = typer.Typer(
+    name="transduce",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help shows options in panels, in the order of a user's questions."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options, panel by panel."""
+        panels: dict[str, list[tuple[str, str]]] = {
+            panel: [] for panel in ("Arguments", *PANELS, "Options")
+        }
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            panel = getattr(one, "rich_help_panel", None) or "Options"
+            if record is not None:
+                panels["Arguments" if one.param_type_name == "argument" else panel].append(record)
+        for panel, records in panels.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
+
+
+def _out(name: str, value: str) -> None:
+    from transduce.app.tables.files import out_kind
+
+    out_kind(value, "csv")
+
+
+def _out_or_folder(name: str, value: str) -> None:
+    """Let a name that ends in /, that of a folder, or one without an ending be: the table says which it is."""
+    if not value.endswith(("/", "\\")) and not Path(value).is_dir() and Path(value).suffix:
+        _out(name, value)
+
+
+def _plot(name: str, value: Path) -> None:
+    if value.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
+
+
+FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
+FILLED = (
+    "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or any "
+    "name if the table is several files, is a folder. By default beside the table, as NAME-filled."
+)
+MEMORY = (
+    "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
+)
+CLUSTER = (
+    "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
+)
+OWN = {  # options of the commands, besides those of `fill` in Python
+    "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
+    "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
+    "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
+    "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
+    "save": Option(
+        "Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE
+    ),
+    "plot": Option(
+        "Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)
+    ),
+    "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
+    "force": Option(
+        "Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG
+    ),
+    "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
+    "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
+}
+TABLE = {**filling.OPTIONS, **filling.LABEL_FLAGS, **OWN}
+USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False}
+USUAL |= filling.LABEL_DEFAULTS | filling.DEFAULTS
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take options of the table, spelled, explained and checked as they are everywhere."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        plain = inspect.signature(command, eval_str=True)
+        own = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        every = [*own, *map(_parameter, names)]
+        command.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in every}
+        return command
+
+    return add
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return an option as typer reads it."""
+    one, default, help = TABLE[name], USUAL[name], TABLE[name].help
+    kind: Any = Literal[one.kind.choices] if one.kind.choices else one.kind.type
+    if kind is list:
+        kind, default, help = list[str] | None, None, f"{help} May be repeated."
+    elif default is None:
+        kind = kind | None
+    check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
+    about = typer.Option(
+        flag(name),
+        help=help,
+        metavar=metavar,
+        callback=check,
+        rich_help_panel=one.panel,
+        parser=_number if one.kind.type is float else None,
+    )
+    only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
+    return inspect.Parameter(name, only, default=default, annotation=shape)
+
+
+def _number(text: Any) -> float:
+    """Return a number of the command line, its signs read as those of cells are."""
+    from transduce.app.tables.amounts import with_plain_signs
+
+    try:
+        return float(with_plain_signs(str(text)))
+    except ValueError:
+        raise typer.BadParameter(f"{str(text)!r} is not a valid float.") from None
+
+
+def _checked(word: str, kind: Kind) -> Callable[[Any], Any] | None:
+    """Return what checks an option where it is read, so that a bad one is bad usage."""
+    if kind.check is None or kind.choices or kind.type in (list, bool):
+        return None
+
+    def check(value: Any) -> Any:
+        if value is not None and kind.check is not None:
+            try:
+                with options_spelled(in_shell):
+                    kind.check(word, value)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from None
+        return value
+
+    return check
+
+
+def _option(name: str, metavar: str, help: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, **more)
+
+
+def _table(help: str, **more: Any) -> Any:
+    return typer.Argument(metavar="TABLE", help=help, **more)
+
+
+OPENED = "The table, which is never written to, or a folder of tables; by default this one."
+LABELLED = "The column to label."
+SHOWN = "Columns to show, separated by commas; all by default."
+NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
+FRESH = "Draw the same rows again; by default the seed is fresh."
+SEVERAL = "The column to fill. May be repeated."
+KINDS = "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip"
+WRITTEN = "Where to write the table, in the format of its name; - for standard output."
+TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
+OutFile = Annotated[
+    str | None, _option("--out", "FILE", WRITTEN, callback=_checked("--out", Kind(str, check=_out)))
+]
+TargetOption = Annotated[
+    str, _option("--target", "COLUMN", "The column to fill.", show_default=False)
+]
+
+
+def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
+    """Do what a command asks for with bars of progress, and show what came of it once they are gone."""
+    with refusals():
+        with progress_bars(quiet=quiet):
+            from transduce.app.cli import commands
+
+            show = work(commands)
+        show()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"transduce {transduce.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Fill the empty cells of one column of a table, and say what is guaranteed.
+
+    Exit codes: 0 done, 1 bad data, 2 bad usage, 130 interrupted.
+    """
+
+
+@app.command("fill", cls=PanelCommand)
+@takes(*(name for name in TABLE if name not in ("labels", "plot")))
+def fill_command(
+    table: TableFile,
+    target: Annotated[
+        list[str],
+        _option("--target", "COLUMN", SEVERAL, show_default=False, rich_help_panel=ANSWER),
+    ],
+    **options: Any,
+) -> None:
+    """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
+
+    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper and COLUMN_narrower
+    (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and COLUMN_status. Its own columns stay as they were.
+
+    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
+    part into a folder; the same command goes on where a stopped one ended.
+    """
+    _run(lambda commands: commands.fill_file(table, target, options), quiet=options["quiet"])
+
+
+@app.command()
+@takes("json", "quiet", "force")
+def answer(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A file that `fill --save` wrote.")
+    ],
+    table: TableFile,
+    out: OutFile = None,
+    **options: Any,
+) -> None:
+    """Answer rows that come later, from a table that was filled with --save.
+
+    The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
+    of that table; they come back with the new columns after their own, by default beside the table, as NAME-answered.
+    """
+    _run(
+        lambda commands: commands.answer_file(model, table, options | {"out": out}),
+        quiet=options["quiet"],
+    )
+
+
+@app.command()
+@takes("missing", "keep", "sheet", "quiet", "force")
+def draw(
+    table: TableFile,
+    target: TargetOption,
+    number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
+    seed: Annotated[int | None, _option("--seed", "SEED", FRESH, min=0)] = None,
+    out: OutFile = None,
+    **options: Any,
+) -> None:
+    """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
+
+    The table comes back with a column COLUMN_random that marks the rows drawn, and COLUMN_random_seed with the seed, by
+    default beside it, as NAME-draw. Label them, keep all other cells as they are, and fill with --random-labels
+    COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
+    """
+    options |= {"out": out}
+    _run(
+        lambda commands: commands.draw_rows_of(table, target, number, seed, options),
+        quiet=options["quiet"],
+    )
+
+
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")
+]
+QuietBrowser = Annotated[
+    bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+]
+
+
+@app.command("open")
+def open_command(
+    table: Annotated[str | None, _table(OPENED, show_default=False)] = None,
+    port: PortOption = 0,
+    no_browser: QuietBrowser = False,
+) -> None:
+    """Open a page in the browser for the whole job: choose a table, fill it, label what helps, fill again.
+
+    What you say is kept in one small file beside the table; the same command continues where you stopped.
+    """
+    with refusals():
+        from transduce.app.page.command import run_open
+
+        run_open(table, port=port, browser=not no_browser, say=say)
+
+
+@app.command()
+def label(  # noqa: PLR0913
+    table: Annotated[
+        str | None, _table("The table; it is never written to.", show_default=False)
+    ] = None,
+    target: Annotated[
+        str | None, _option("--target", "COLUMN", LABELLED, show_default=False)
+    ] = None,
+    show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
+    classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
+    wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
+    task: Annotated[
+        Literal["auto", "classes", "numbers"],
+        typer.Option(help="Whether labels are classes or numbers."),
+    ] = "auto",
+    recall: Annotated[
+        float,
+        typer.Option(
+            callback=_checked("--recall", LEVEL), help="Share of the wanted rows to be found."
+        ),
+    ] = 0.95,
+    certainty: Annotated[
+        float,
+        typer.Option(callback=_checked("--certainty", LEVEL), help="How certain that is to be."),
+    ] = 0.95,
+    port: PortOption = 0,
+    no_browser: QuietBrowser = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random draws.")] = None,
+    labels_by_class: Annotated[
+        bool,
+        typer.Option("--labels-by-class", help="Labels in the table were chosen by their class."),
+    ] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
+) -> None:
+    """Label a table on a page in the browser, which answers the other rows and says when you can stop.
+
+    Decisions are saved in a journal beside the table; the same command continues where you stopped.
+    """
+    with refusals():
+        from transduce.app.labelling import SessionSettings
+        from transduce.app.page.command import run_label
+
+        numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
+        settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
+        what: dict[str, Any] = {
+            "show": _parted(show),
+            "classes": _parted(classes),
+            "wanted": wanted,
+        }
+        page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
+        run_label(table, target, settings=settings, demo=demo, **what, **page)
+
+
+def _parted(words: str | None) -> list[str]:
+    """Return words that commas separate."""
+    return [] if words is None else [word.strip() for word in words.split(",") if word.strip()]
+
+
+@app.command()
+@takes(
+    *(
+        "task",
+        "ignore",
+        "text",
+        "number",
+        "id",
+        "missing",
+        "keep",
+        "case_sensitive",
+        "sheet",
+        "plot",
+        "random_state",
+        "n_jobs",
+    ),
+    *("quiet", "force"),
+)
+def compare(
+    table: TableFile,
+    target: TargetOption,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
+    **options: Any,
+) -> None:
+    """Score every method that suits the table, and a random forest, by hiding labels in turn."""
+    _run(
+        lambda commands: commands.compare_file(table, target, folds, options),
+        quiet=options["quiet"],
+    )
+
+
+@app.command()
+def methods() -> None:
+    """List the methods, with the papers they come from."""
+    with refusals():
+        from transduce.app.cli import commands
+
+        commands.list_methods()
+
+
+@app.command()
+def example(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = Path(
+        "houses.csv"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
+    with refusals():
+        from transduce.app.cli import commands
+
+        commands.write_example(out, force=force)
+
+
+# Bundled real tables: the column with holes, how many labels stay, and what the table is about.
+TABLES = {
+    "diabetes": (
+        "progression",
+        150,
+        "442 patients, ten measurements: how far the disease goes in a year",
+    ),
+    "houses": (
+        "price",
+        150,
+        "400 districts of California in 1990, eight measurements: what a house costs",
+    ),
+    "breast-cancer": ("diagnosis", 100, "569 tumours, thirty measurements: malignant or benign"),
+    "wine": ("cultivar", 60, "178 wines, thirteen measurements: which of three growers"),
+    "digits": ("digit", 200, "1,797 images of 64 pixels: which of ten digits"),
+}
+
+
+DEMO_FOLDER = Path("demo-output")
+
+
+@app.command()
+@takes("method", "confidence", "random_state", "quiet")
+def demo(
+    name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the files go.")
+    ] = DEMO_FOLDER,
+    **options: Any,
+) -> None:
+    """Hide labels of a bundled real table, fill them, and compare with the truth.
+
+    It writes the table with missing labels, the filled table and a report; in demo-output, files of an earlier demo are
+    replaced.
+    """
+    _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
+
+
+def main() -> None:
+    """Run the command line; a request to end it ends it as Ctrl+C does, so that nothing half written is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    gc.set_threshold(
+        50_000
+    )  # looking for garbage among two thousand modules took an eighth of their import
+    try:
+        app(prog_name="transduce")
+    finally:  # all is written, and the exit code says so, whatever comes while the program ends
+        for request in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(request, signal.SIG_IGN)

@@ -1,0 +1,528 @@
+"""What the commands do, once their options are read; imported only then, so that help is quick."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from transduce.app.cli.app import DEMO_FOLDER, TABLES
+from transduce.app.cli.terminal import called, say, show_choice, show_result, show_table, tell
+from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
+from transduce.app.filling.engine import fill_targets
+from transduce.app.filling.folder import fill_folder_and_finish
+from transduce.app.filling.forecast import forecast_draw
+from transduce.app.filling.left_out import columns_left_out, notes_on
+from transduce.app.filling.manifest import is_own_report
+from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
+from transduce.app.filling.plan import FOLDS, caution_on_method
+from transduce.app.filling.result import FittedFill
+from transduce.app.filling.sources import FrameSource
+from transduce.app.report import render_json
+from transduce.app.report.summary import summarize_later
+from transduce.app.tables import files as tables
+from transduce.app.tables.columns import Target, check_columns, read_target
+from transduce.app.tables.features import vectorize
+from transduce.app.tables.files import check_fits, out_kind, write
+from transduce.app.tables.numbers import without
+from transduce.app.tables.parts import STREAMED, is_many
+from transduce.core.computing import stage
+from transduce.core.files import (
+    check_free,
+    make_folder,
+    together,
+    whole_file,
+    write_text,
+)
+from transduce.core.ranks import fewest_calibration
+from transduce.core.types import AnyArray
+from transduce.core.words import OptionError, counted, option, percent
+from transduce.datasets import load_houses
+from transduce.ensemble.blend import TransductiveBlend
+from transduce.model_selection import choose_method
+from transduce.model_selection.methods import METHODS
+from transduce.model_selection.own_models import as_stored
+from transduce.population.draws import draw_rows
+
+SCORES = {"regression": "neg_mean_absolute_error", "classification": "accuracy"}
+SIMPLEST = {"regression": "always the mean", "classification": "always the commonest class"}
+
+
+Show = Callable[[], None]  # prints what was found, once the progress bars are gone
+
+
+def read_options(given: dict[str, Any]) -> Options:
+    """Return the options of a command, as `fill` and its result take them."""
+    flags = {name: given[name] for name in LABEL_FLAGS if name in given}
+    options = {name: value for name, value in given.items() if name in OPTIONS}
+    options |= {
+        name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list
+    }
+    try:
+        return Options.read({**options, "labels": design_of(flags)}, questions=True)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+
+
+def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
+    """Fill columns of a table in a file, and write the filled table, and a report and the numbers of each."""
+    options, force, quiet = read_options(given), given["force"], given["quiet"]
+    if twice := [name for place, name in enumerate(targets) if name in targets[:place]]:
+        raise typer.BadParameter(f"--target {twice[0]} is given twice.")
+    if len(targets) > 1 and given["save"] is not None:
+        raise typer.BadParameter("--save is for one target: save each by itself.")
+    if _in_parts(table, given):
+        return _fill_parts(table, targets, options, given)
+    out = default_out(table) if given["out"] is None else given["out"]
+    try:
+        out_kind(out, "csv")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    reports = [_reports(given, name if len(targets) > 1 else "") for name in targets]
+    _check_paths(
+        table, *(path for both in reports for path in both), given["save"], out, force=force
+    )
+    source = _read(table, force, given["sheet"])
+    check_fits(out, source, 10 * len(targets))
+    for name in targets:
+        source.check_column(name)
+    if given["save"] is not None:
+        as_stored(options.parts)  # what cannot be saved is refused before the fit
+    results = list(fill_targets(source, targets, options).values())
+    with together():
+        if given["save"] is not None:
+            asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
+            about = {name: one for name, one in vars(options).items() if name not in asked_later}
+            save(given["save"], source, targets[0], force=force, **about)
+        written = _write(source, results, out, reports, force)
+    written += [] if given["save"] is None else [str(given["save"])]
+    for result in results if not quiet else []:
+        result.compute_all()
+
+    def show() -> None:
+        for result in results:
+            show_result(
+                result, written if result is results[-1] else [], err=out == "-", quiet=quiet
+            )
+
+    return show
+
+
+def _in_parts(table: str, given: dict[str, Any]) -> bool:
+    """Return whether a table is to be filled part by part: it is several files, or a large one, or goes to a folder."""
+    if table == "-":
+        return False
+    if is_many(table) or given["memory"] or given["cluster"]:
+        return True
+    if given["out"] is not None:
+        return given["out"].endswith(("/", "\\")) or Path(given["out"]).is_dir()
+    free = tables.memory_free()
+    streamed = tables.kind_of(table)[0] in STREAMED and Path(table).is_file()
+    return (
+        streamed and not given["force"] and free is not None and tables.memory_needed(table) > free
+    )
+
+
+def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
+    """Fill a table part by part into a folder."""
+    asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
+    asked |= {f"--{name}": given[name] is not None for name in ("sheet", "save")}
+    if odd := [name for name, wanted in asked.items() if wanted]:
+        raise typer.BadParameter(
+            f"{odd[0]}: only for a table that is filled in memory, not for one in parts."
+        )
+    named = Path(given["out"] or "")
+    if given["out"] == "-" or named.is_file() or (tables.kind_of(named)[0] and not named.is_dir()):
+        raise typer.BadParameter(
+            "a table in parts is written to a folder: name one, such as --out filled/."
+        )
+    out = Path(given["out"] or f"{table.rstrip('/*')}-filled")
+    if given["out"] is None and ("*" in str(out) or "?" in str(out)):
+        raise typer.BadParameter("name the folder to write to with --out, such as --out filled/.")
+    reports = _reports(given)
+    again = [path for path in reports if path is not None and is_own_report(out, path)]
+    new = [None if path in again else path for path in reports]
+    _check_paths(table, *new, out, force=given["force"], folder=True)
+    limit = None if given["memory"] is None else read_size(given["memory"])
+    here: Any = contextlib.nullcontext(
+        LocalRunner(-1 if options.n_jobs is None else options.n_jobs)
+    )
+    with cluster_runner(given["cluster"]) if given["cluster"] else here as runner:
+        settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
+
+        def finish(result: FillResult) -> None:
+            _write_reports(result, new, given["force"])
+            _write_reports(result, [path if path in again else None for path in reports], True)
+
+        result = fill_folder_and_finish(table, targets[0], out, finish=finish, **settings)
+    written = [f"{out} ({len(result.frame.parts):,} parts)"]
+    written += [str(path) for path in reports if path is not None]
+    if not given["quiet"]:
+        result.compute_all()
+    return lambda: show_result(result, written, quiet=given["quiet"])
+
+
+def _reports(given: dict[str, Any], target: str = "") -> list[Path | None]:
+    """Return where the report and the numbers go; those of one of several targets are named by it."""
+    ways, word = [given["report"], given["json"]], re.sub(r"[^\w.-]+", "-", target)
+    if not target:
+        return ways
+    return [path and path.with_name(f"{path.stem}-{word}{path.suffix}") for path in ways]
+
+
+def _write_reports(result: FillResult, paths: list[Path | None], force: bool) -> list[str]:
+    """Write the report and the numbers where that is asked for; return where."""
+    for path, write_one in zip(paths, (result.report, result.json), strict=True):
+        if path is not None:
+            write_one(path, force=force)
+    return [str(path) for path in paths if path is not None]
+
+
+def read_size(text: str) -> float:
+    """Return a number of bytes."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
+    try:
+        return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[2]]  # type: ignore[index]
+    except (TypeError, ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.") from None
+
+
+def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
+    """Answer the rows of a table in a file from what was saved, and write them with their new columns."""
+    to_json, force = given["json"], given["force"]
+    out = default_out(table, "answered") if given["out"] is None else given["out"]
+    _check_paths(table, to_json, out, force=force)
+    source = _read(table, force)
+    fitted = load(model).below(source.folder)
+    with stage("answers"):
+        new = fitted.new_columns(source.frame)
+    target, task = fitted.reading.name, fitted.reading.task
+    taken = [name for name in new.columns if name in source.frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
+    status = new[f"{target}_status"].to_numpy()
+    lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
+    with stage("exchangeability"):
+        compared = fitted.compare_later(source.frame[status != "given"])
+    notes = fitted.notes_on_later(source.frame)
+    why_different = _why_different(fitted)
+    guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
+    with stage("writing"), together():
+        if to_json is not None:
+            counts = {"rows": len(new), "labelled": labelled}
+            counts |= {"answered": len(new) - labelled - lost, "unreached": lost}
+            about = {"target": target, "task": task, "counts": counts, "notes": notes}
+            about["values"] = why_different
+            text = render_json(summarize_later(about, guarantee, compared))
+            write_text(to_json, text, force=force, like=[*source.files, model])
+        write(out, source, fitted.columns_for_file(new), force=force, like=[model])
+    said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
+    said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
+    said += [] if given["quiet"] else [f"- {note}" for note in [why_different, *notes]]
+    written = [str(path) for path in (None if out == "-" else out, to_json) if path is not None]
+    said += [f"Written: {', '.join(written)}"] if written else []
+
+    def show() -> None:
+        for line in said:
+            tell(line, err=out == "-")
+
+    return show
+
+
+def _why_different(fitted: FittedFill) -> str:
+    """Return why values are not those of `fill` where a row was in the table that it filled."""
+    held_out = counted(len(fitted.outside.table.labels), "label")
+    return (
+        f"The fit behind these values holds out {held_out} to calibrate later rows, and does not see the rows "
+        "themselves: at rows of the filled table its values differ a little from those of `transduce fill`."
+    )
+
+
+def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool = False) -> None:
+    """Refuse to write two things to one file, over a file, or something else than the last over the table."""
+    wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
+    named = [path for path in wanted if path is not None]
+    if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
+        raise typer.BadParameter(
+            "--out, --report and --json name the same file: give each its own."
+        )
+    if table != "-" and Path(table).resolve() in wanted[:-1]:
+        raise typer.BadParameter(
+            f"{table} is the table itself: write the report and JSON to other files."
+        )
+    for path in paths[:-1] if folder else (paths[-1], *paths[:-1]):
+        if path is not None:
+            check_free(path, force=force)
+
+
+def default_out(table: str, word: str = "filled") -> str:
+    """Return where the filled table goes by default: beside the table, or to standard output."""
+    return "-" if table == "-" else str(tables.named_after(table, word))
+
+
+def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
+    with stage("reading"):
+        return tables.read(table, sheet=sheet, force=force)
+
+
+def _write(
+    source: tables.Table,
+    results: list[FillResult],
+    out: str,
+    reports: list[list[Path | None]],
+    force: bool,
+) -> list[str]:
+    """Write what was asked for, the reports first: they are what can fail; return where."""
+    pairs = zip(results, reports, strict=True)
+    written = [path for result, paths in pairs for path in _write_reports(result, paths, force)]
+    new = pd.concat([result.columns_for_file for result in results], axis=1)
+    with stage("writing"):
+        write(out, source, new, force=force)
+    return written if out == "-" else [out, *written]
+
+
+def draw_rows_of(
+    table: str, target: str, number: int, seed: int | None, given: dict[str, Any]
+) -> Show:
+    """Mark rows drawn at random from those without a label, and write the table with the marks and the seed."""
+    # The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    options, force = read_options(given), given["force"]
+    out = default_out(table, "draw") if given["out"] is None else given["out"]
+    _check_paths(table, out, force=force)
+    source = _read(table, force, given["sheet"])
+    check_fits(out, source)
+    source.check_column(target)
+    check_columns(source.frame, [target])
+    name = f"{target}_random"
+    if {name, f"{name}_seed"} & set(source.frame.columns):
+        earlier = "already, perhaps from an earlier draw: drop it first."
+        raise ValueError(f"The table has a column {name!r} {earlier}")
+    labels = _labels_to_draw(source, target, options)
+    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    if labels is not None:  # then cells that `fill` reads as empty may be drawn too
+        missing = labels.missing
+    rows = draw_rows(missing, number, seed)
+    marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
+    new = pd.DataFrame(marks, index=source.frame.index)
+    with stage("writing"):
+        write(out, source, new, force=force)
+    lacking = _what_draw_lacks(labels, rows, options)
+    then = f"transduce fill {out} --target {target}"
+    if not missing.all():  # otherwise chance chooses all labels
+        then += f" --random-labels {name}"
+
+    def show() -> None:
+        places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
+        places += " ..." if len(rows) > 20 else ""
+        drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
+        all_of = f"label {'it' if number == 1 else 'all of them'} in {target!r}"
+        tell(f"{drawn}; {all_of}: {'row' if number == 1 else 'rows'} {places}.", err=out == "-")
+        if lacking and not given["quiet"]:
+            tell(f"- {lacking}", err=out == "-")
+        say(f"Then: {then}", err=out == "-")
+
+    return show
+
+
+def _labels_to_draw(source: tables.Table, target: str, options: Options) -> Target | None:
+    """Return the labels that a table has before rows are drawn; None if there is none, or one to be mended first."""
+    try:
+        return FrameSource.read(source, target, options).labels
+    except ValueError:
+        return None
+
+
+def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) -> str:
+    """Return what rows drawn at random lack to guarantee the level once they are labelled; "" if nothing."""
+    level = float(options.confidence)
+    needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
+    few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
+    if labels is None:
+        return f"{few}: {needed}" if len(rows) < fewest_calibration(level) else ""
+    if len(rows) == int(labels.missing.sum()):
+        return "Every row without a label was drawn: none is left to fill once they are labelled."
+    forecast = forecast_draw(labels, rows, options)
+    if forecast.guarantee.kind != "none":
+        return ""
+    if len(rows) < fewest_calibration(level):
+        return f"{few}: {needed}"
+    return " ".join(forecast.guarantee.reasons)
+
+
+def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:
+    """Compare the methods on the labels of a table in a file: with the blend, and with the simplest answer."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    options, plot, force = read_options(given), given["plot"], given["force"]
+    if plot is not None:
+        check_free(plot, force=force)
+    source = _read(table, force, given["sheet"])
+    source.check_column(target)
+    frame = without(source.frame, options.missing)
+    check_columns(frame, options.columns(target))
+    cells = source.cells(target)
+    labels = read_target(frame, target, task=options.task, cells=cells, **options.reading)
+    if labels.n_labels < folds:
+        said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
+        fewer = option("folds", max(2, labels.n_labels // 2))
+        raise ValueError(f"{said}: label more rows, or ask for {fewer}.")
+    columns = {
+        name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
+    }
+    folder = options.pictures or source.folder
+    computed = tuple(source.computed_from(target))
+    rows = FrameSource(frame, frame, labels, computed=computed)
+    left_out = columns_left_out(rows, options)
+    columns["left_out"] = {one.name: one.treatment for one in left_out}
+    features = vectorize(
+        frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
+    )
+    task, seed, numbers = labels.task, options.random_state, labels.task == "regression"
+    usual: dict[str, Any] = {"task": task, "standardize": False, "random_state": seed}
+    others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}
+    others |= {SIMPLEST[task]: DummyRegressor() if numbers else DummyClassifier()}
+    usual |= {"scoring": SCORES[task], "cv": folds, "n_jobs": options.n_jobs}
+    order = rows.order_by_content(options)  # folds by it, not by place
+    choice = choose_method(features.matrix[order], labels.labels[order], others, **usual)
+    shown = choice.table[["score", "spread", "fit_time"]].reset_index(drop=True)
+    shown.columns = ["off by" if numbers else "right", "±", "seconds a fit"]
+    if numbers:
+        shown["off by"] *= -1.0
+    shown.insert(0, "method", [called(name) for name in choice.table.index])
+    if plot is not None:
+        draw_comparison(shown, plot, force=force, like=source.files)
+
+    def show() -> None:
+        notes = [*labels.notes, *notes_on(left_out)]
+        show_choice(choice, shown, notes, caution_on_method(task, labels.n_labels))
+        if plot is not None and not given["quiet"]:
+            say(f"Written: {plot}")
+
+    return show
+
+
+def draw_comparison(
+    shown: pd.DataFrame, path: Path, *, force: bool, like: tuple[Path, ...] = ()
+) -> None:
+    """Save a plot of the methods' scores and their spread over the folds, the best on top."""
+    import matplotlib.pyplot as plt
+
+    from transduce.display import INSIDE
+
+    score = shown.columns[1]
+    scored = shown[shown[score].notna()]
+    figure, ax = plt.subplots(figsize=(6.4, 1.2 + 0.4 * len(scored)), layout="constrained")
+    ax.errorbar(scored[score], scored["method"], xerr=scored["±"], fmt="o", color=INSIDE, capsize=3)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"{score} (mean and standard deviation over the folds)")
+    try:
+        with whole_file(path, force=force, like=like) as file:
+            figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=150)
+    finally:
+        plt.close(figure)
+
+
+def write_example(path: Path, *, force: bool) -> None:
+    """Write a real table with missing prices."""
+    table, _ = load_houses()
+    write_text(path, table.astype({"price": "Int64"}).to_csv(index=False), force=force)
+    unknown = table["price"].isna().sum()
+    say(f"{path}: {len(table)} districts of California in 1990, {unknown} of them without a price.")
+    say(f"Now: transduce fill {path} --target price --min 0 --report houses.html")
+
+
+def list_methods() -> None:
+    """Print the methods, with the papers they come from."""
+    own = (
+        "MODULE:NAME",
+        "A scikit-learn estimator of your own; names with commas are blended.",
+        "you",
+    )
+    lines = [*((method.name, method.says, method.paper) for method in METHODS.values()), own]
+    show_table(pd.DataFrame(lines, columns=["method", "what it does", "from"]))
+
+
+def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
+    """Hide labels of a bundled table, fill them, and compare with the truth."""
+    frame, target, truth = demo_table(name, options["random_state"])
+    make_folder(folder)
+    path = folder / f"{name}.csv"
+    outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
+    check_demo(folder, outputs)
+    write_text(path, frame.to_csv(index=False), force=True)
+    source, task = (
+        _read(str(path), force=True),
+        "regression" if truth.dtype.kind == "f" else "classification",
+    )
+    result = fill(source, target, guarantee="column", task=task, **options)
+    reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
+    with together():
+        written = _write(source, [result], default_out(str(path)), [reports], force=True)
+    result.compute_all()
+
+    def show() -> None:
+        say(f"{TABLES[name][2]}.")
+        show_result(result, written)
+        say(compare_with_truth(result, truth))
+
+    return show
+
+
+def check_demo(folder: Path, outputs: list[Path]) -> None:
+    """Raise a FileExistsError if a demo would replace files that may not be of an earlier one."""
+    taken = [path for path in outputs if path.exists()]
+    if taken and folder != DEMO_FOLDER:  # which only demos write to
+        raise FileExistsError(
+            f"{taken[0]} exists already: name another folder with --folder, "
+            f"or leave it out to use {DEMO_FOLDER}."
+        )
+
+
+def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
+    """Return a bundled table with holes, the column they are in, and that column without them."""
+    target, n_labels, _ = TABLES[name]
+    if name == "houses":
+        table, truth = load_houses()
+        return table, target, truth
+    from sklearn import datasets
+
+    load = getattr(datasets, f"load_{name.replace('-', '_')}")
+    bundle = load(as_frame=True, **({"scaled": False} if name == "diabetes" else {}))
+    table, truth = bundle.data.copy(), bundle.target.rename(target)
+    if name in ("breast-cancer", "wine"):
+        truth = truth.map(dict(enumerate(map(str, bundle.target_names)))).astype(object)
+    hidden = np.random.default_rng(seed).permutation(len(table))[n_labels:]
+    table[target] = truth if name == "diabetes" else truth.astype(object)
+    table.loc[hidden, target] = np.nan if name == "diabetes" else None
+    return table, target, truth
+
+
+def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
+    """Return what was guaranteed about a filled column, and what was observed."""
+    answer, bound = filled.answer, filled.guarantee.outside
+    true = truth.to_numpy()[answer.rows]
+    inside, what = answer.contains(true), "intervals"
+    if filled.task == "regression":
+        share = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
+        right = f"The values explain {100 * share:.0f} % of the variance of the hidden labels."
+    else:
+        what = "sets"
+        right = f"{100 * float((true == answer.values).mean()):.1f} % of the answers are right."
+    average = (
+        f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
+    )
+    n_outside = int((~inside).sum())
+    observed = f"{100 * (1 - n_outside / len(true)):.1f} % of the hidden labels"
+    lines = [f"Inside their {what}: {observed}. Guaranteed: {average}."]
+    if bound is not None:
+        most = f"at most {bound.at_most} of {len(true)}, with {percent(filled.certainty)} certainty"
+        lines.append(f"Outside their {what}: {n_outside}. Guaranteed: {most}.")
+    return "\n".join([*lines, right])

@@ -1,0 +1,247 @@
+"""What the command line shows: progress on standard error, results on standard output, refusals as a sentence."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from transduce.core.computing import show_progress, stage
+from transduce.core.words import (
+    LONGEST_MESSAGE,
+    OptionError,
+    in_shell,
+    options_spelled,
+    shortened,
+)
+from transduce.model_selection.methods import MEMBERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.progress import Progress, TaskID
+
+    from transduce.app.filling.result import FillResult
+    from transduce.model_selection.cross_validation import MethodChoice
+
+LONGEST_CELL = 80  # characters of a cell of a table
+MOST_UNBROKEN = 24  # letters of a word that a table keeps together
+METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
+METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
+COLUMNS = {
+    "regression": "narrower: the share by which the interval is narrower than one made without the other columns: 0 "
+    "is as wide, 0.9 a tenth as wide; no probability.",
+    "classification": "set: the classes that are possible at the level; probability: that the answer is right.",
+}
+DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Bars:
+    """A listener of `show_progress`: one bar for each stage."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, name: str, share: float) -> None:
+        """Show how far a stage is; NaN if it was broken off."""
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=1.0)
+        task = self._tasks[name]
+        if math.isnan(share):
+            self._progress.update(task, description=f"{name} (broken off)")
+            return
+        if share == 0.0:
+            self._progress.reset(task)
+        self._progress.update(task, completed=share)
+
+
+@contextmanager
+def progress_bars(*, quiet: bool) -> Iterator[None]:
+    """Show bars on standard error while the block runs, unless all is to be quiet."""
+    if quiet:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    name, share = (
+        TextColumn("{task.description:<18}", markup=False),
+        TextColumn("{task.percentage:>3.0f} %"),
+    )
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    bars = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
+    with bars, show_progress(Bars(bars)):
+        with stage("starting"):
+            import transduce.app.filling.engine  # noqa: F401 - the slow part of the start, shown as such
+        yield
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
+    try:
+        with warnings.catch_warnings(), options_spelled(in_shell):
+            warnings.simplefilter("ignore")
+            yield
+    except KeyboardInterrupt:
+        _refuse("Interrupted. No file is half written.", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that closing it raises nothing
+        raise typer.Exit(BAD_DATA) from None
+    except (FileExistsError, OptionError) as error:
+        _refuse(str(error), BAD_USAGE)
+    except MemoryError as error:
+        _refuse(str(error) or "There is not enough memory: drop columns or rows.", BAD_DATA)
+    except (ValueError, TypeError, OSError) as error:
+        _refuse(str(error), BAD_DATA)
+
+
+def _refuse(sentence: str, code: int) -> None:
+    """End with a sentence, in one line: what a cell holds may have several."""
+    line = " ".join(shortened(sentence, LONGEST_MESSAGE).splitlines())
+    typer.echo(f"transduce: {line}", err=True)
+    raise typer.Exit(code) from None
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print a line, as it is; one that a label of a megabyte has made too long is cut."""
+    typer.echo(shortened(text, LONGEST_MESSAGE), err=err)
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Print sentences; on a terminal lines are broken between words."""
+    if not (sys.stderr if err else sys.stdout).isatty():
+        return say(text, err=err)
+    width = min(shutil.get_terminal_size().columns, 100)
+    indent = "  " if text.startswith("- ") else ""
+    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    text = shortened(text, LONGEST_MESSAGE)
+    return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
+
+
+def show_result(
+    result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
+) -> None:
+    """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
+    from transduce.app.report.summary import NO_DATA
+
+    source = f"{result.source.name}: " if result.source.name else ""
+    totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
+    target = shortened(str(result.target))
+    count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{target}'"
+    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
+    how = names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
+    first = f"{source}{count} filled ({result.labels.kind}, {how})."
+    notes = [] if quiet else [f"- {note}" for note in result.notes]
+    for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
+        tell(line, err=err)
+    advice = ""
+    if result.totals is None:  # rows of a sample have no places in the table
+        show_preview(result, err=err)
+        advice = (
+            f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
+        )
+    use = "" if quiet or not totals["unlabelled"] else NO_DATA[result.task]
+    files = f"Written: {', '.join(written)}" if written else ""
+    for line in filter(None, (how_good(result), use, advice, files)):
+        tell(line, err=err)
+
+
+def how_good(result: FillResult) -> str:
+    """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
+    from transduce.app.report.rows import quality_of, why_not_known
+
+    quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
+    if quality is None:
+        return ""
+    plain = result.task == "regression" and not result.labels.spelling.unit
+    unit = f", in the unit of '{result.target}'" if plain else ""
+    hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
+    unknown = why_not_known(result)
+    if unknown:
+        found = f"How good the answers are cannot be known. {unknown}"
+        return " ".join(filter(None, [found, quality.slips]))
+    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
+    return " ".join(filter(None, [said, quality.judged, quality.slips]))
+
+
+def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
+    """Print the first filled rows: the new columns only, without the target's name before theirs."""
+    rows = result.answer.rows[:n_rows]
+    # Confidence, the level of the set at which no other class is left, reads like a probability beside one.
+    columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
+    lines = result.columns_for_file.iloc[rows][columns]
+    lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
+    id = result.options.id
+    names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]
+    lines.insert(0, "row" if id is None else str(id), names)
+    show_table(lines, err=err)
+    tell(COLUMNS[result.task], err=err)
+
+
+def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:
+    """Print a frame as a table; nothing in it is taken for markup, and no word is broken."""
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(title=title, title_justify="left")
+    for name in frame.columns:
+        number = pd.api.types.is_numeric_dtype(frame[name])
+        cells = (shortened(str(name), LONGEST_CELL), *map(_cell, frame[name]))
+        words = [word for cell in cells for word in cell.split()]
+        least = min(max(map(len, words), default=1), MOST_UNBROKEN)
+        side: Any = "right" if number else "left"
+        table.add_column(
+            Text(shortened(str(name), LONGEST_CELL)), justify=side, overflow="fold", min_width=least
+        )
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console(stderr=err).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
+
+
+def called(member: str) -> str:
+    """Return what `--method` calls a member; in brackets if it takes none of its kind."""
+    return METHOD_NAMES.get(member, f"({member.replace('_', ' ')})")
+
+
+def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], caution: str) -> None:
+    """Print how methods compare, in numbers that people can read, the verdict, and a caution."""
+    what = "numbers" if choice.task == "regression" else "classes"
+    tell(f"{choice.n_labels:,} labels ({what}), hidden part by part and answered.")
+    for note in notes:
+        tell(f"- {note}")
+    show_table(shown)
+    for name, why in choice.failures.items():
+        tell(f"{called(name)}: {why}")
+    tell(choice.verdict({name: called(name) for name in choice.details}))
+    tell(
+        "`transduce fill` takes the blend, unless --method names one of the others. Methods in brackets are only "
+        "members of the blend, or what the simplest answer would do."
+    )
+    tell(caution)

@@ -1,0 +1,125 @@
+"""The one place where answers become the new columns of a table, wherever its rows are.
+
+A table in memory, one of which the fit saw a sample, files in a folder, a Dask frame and rows that come later all go
+through the functions below, so that an option which changes a column changes it at every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.filling.diagnostics import RightChance
+from transduce.app.filling.options import Options
+from transduce.app.tables.columns import Target, new_columns, rounded
+from transduce.core.answer import Answer
+from transduce.core.guarantee import Limits
+from transduce.core.types import AnyArray
+
+
+def answer_as_asked(
+    answer: Answer, options: Options, limits: Limits, chance: RightChance
+) -> Answer:
+    """Return answers as the options want them.
+
+    Intervals are open at the limits of labels and end at what is possible, probabilities are calibrated, and the least
+    certain answers are marked. A share of the answers to be marked is one of those given here: of all rows at once.
+    """
+    possible = options.possible(answer, limits)
+    calibrated = chance.of_classes(possible, float(options.confidence))
+    if options.reject is None:
+        return calibrated
+    return _mark_rejected(calibrated, float(options.reject))
+
+
+def _mark_rejected(answer: Answer, share: float) -> Answer:
+    """Return answers of which a share at most, the least certain, has the status "rejected"."""
+    # Many rows share one confidence: the widest intervals, or the closest classes, go first.
+    certain = answer.confidence
+    if answer.regions is not None:
+        certain = -answer.regions.measure()
+    elif answer.probabilities is not None:
+        ranked = np.sort(answer.probabilities, axis=1)
+        certain = ranked[:, -1] - ranked[:, -2]
+    rejected = replace(answer, confidence=certain).reject(share=share)
+    return replace(rejected, confidence=answer.confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerColumns:
+    """What makes new columns of answers; the same for all rows of a table."""
+
+    options: Options  # what was asked for
+    chance: RightChance  # how probable classes are
+    fitted_labels: (
+        AnyArray  # those that the fit saw: widths of intervals are compared with their spread
+    )
+    same_types: bool = False  # whether types may not depend on the rows, as those of parts may not
+
+    def make(
+        self,
+        labels: Target,
+        answer: Answer,
+        index: pd.Index,
+        label_next: Sequence[int] | None = None,
+    ) -> pd.DataFrame:
+        """Return the new columns of some rows.
+
+        Parameters
+        ----------
+        labels : Target
+            Of these rows.
+        answer : Answer
+            At those without a label, as `answer_as_asked` returns it.
+        index : pandas.Index
+            Names of the rows.
+        label_next : sequence of int, optional
+            The rows whose labels would help most, in this order; they are numbered in a column.
+        """
+        right = None
+        if labels.task == "classification":
+            right = self.chance.right(answer)
+        new = new_columns(
+            labels,
+            answer,
+            float(self.options.confidence),
+            index,
+            right=right,
+            probabilities=self.options.probabilities,
+            known=self.fitted_labels,
+        )
+        if self.same_types:
+            new = new.astype(_types_of_parts(new, labels, self.fitted_labels))
+        if label_next is not None:
+            numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
+            numbers.iloc[list(label_next)] = np.arange(1, len(label_next) + 1)
+            new = new.assign(**{f"{labels.name}_label_next": numbers.set_axis(index)})
+        return new
+
+
+def _types_of_parts(new: pd.DataFrame, labels: Target, fitted_labels: AnyArray) -> dict[str, str]:
+    """Return the types of columns of objects, the same whatever the rows; objects are not for files."""
+    name = labels.name
+    plain = [
+        column
+        for column, kind in new.dtypes.items()
+        if kind.kind == "O" and not isinstance(kind, pd.CategoricalDtype)
+    ]
+    types = dict.fromkeys(map(str, plain), "string")
+    moments = labels.spelling.moments
+    if moments is not None and moments.cells in ("date", "time"):
+        of_moments = {"date": "date32[pyarrow]", "time": "time64[us][pyarrow]"}[moments.cells]
+        types |= {column: of_moments for column in types if column != f"{name}_status"}
+    if labels.spelling.whole:
+        types[f"{name}_filled"] = "Int64"
+    elif plain and all(isinstance(label, bool) for label in fitted_labels.tolist()):
+        types[f"{name}_filled"] = "boolean"
+    return types
+
+
+def columns_for_file(new: pd.DataFrame, labels: Target, known: AnyArray) -> pd.DataFrame:
+    """Return new columns as a file of text has them: with the digits of all labels that are known."""
+    return rounded(new, labels.name, labels.task, known)

@@ -1,0 +1,452 @@
+"""Filling a table that need not fit into memory: read, sampled, answered and written part by part."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.filling import sources
+from transduce.app.filling.engine import fill_sample
+from transduce.app.filling.manifest import LOCK, Manifest
+from transduce.app.filling.options import OF_GUARANTEE, QUESTIONS, Options
+from transduce.app.filling.result import FillResult, FittedFill
+from transduce.app.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
+from transduce.app.tables.columns import check_columns
+from transduce.app.tables.files import decimal_sign, memory_free
+from transduce.app.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
+from transduce.core import checks
+from transduce.core.answer import STATUSES
+from transduce.core.checks import WrongTypeError, check_path
+from transduce.core.computing import stage
+from transduce.core.files import (
+    DiskFullError,
+    locked,
+    make_folder,
+    remove_folders,
+    remove_torn,
+    together,
+    whole_file,
+)
+from transduce.core.words import OptionError, counted, option, quoted
+
+_SWELLING = 12  # bytes of features, kernels and answers for a byte of a row
+ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".jsonl"}
+
+
+@dataclass(frozen=True, eq=False)
+class FilledFolder:
+    """A table that was filled part by part into a folder, as by `fill_folder`; nothing is read before it is asked for.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the parts and their manifest are.
+    parts : list of str
+        The files, in the order of the rows.
+
+    Examples
+    --------
+    >>> FilledFolder(Path("filled"), ["part-00000-a.parquet"]).paths[0].name
+    'part-00000-a.parquet'
+    """
+
+    folder: Path
+    parts: list[str]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, in the order of the rows."""
+        return [self.folder / name for name in self.parts]
+
+
+@dataclass(frozen=True, eq=False)
+class _FileSource(PartSource):
+    """A table in files, which are read part by part where the work is done; its name is the pattern."""
+
+    folder: Path  # where the filled parts go
+    files: PartFiles
+    runner: Runner
+    batch_rows: int
+    filled: FilledFolder | None = None  # once the parts are written
+
+    @property
+    def origin(self) -> tuple[Path, ...]:
+        """The files that the rows came from."""
+        return self.files.files
+
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
+        todo = [
+            (part, item) for part, item in zip(self.parts, items, strict=True) if item is not None
+        ]
+        results: list[Any] = [None] * len(items)
+        shared = (work, self.files, self.batch_rows)
+        with stage(doing) as report:
+            for done, (number, result) in enumerate(self.runner.map(_work, shared, todo), start=1):
+                results[number] = result
+                report(done / len(todo))
+        return results
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
+
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Refuse what would change the columns: the parts are written once, with the options of `fill_folder`."""
+        super().check_questions(before, asked)
+        changes = [
+            name
+            for name in QUESTIONS
+            if name not in OF_GUARANTEE and getattr(asked, name) != getattr(before, name)
+        ]
+        if changes:
+            value = getattr(asked, changes[0])
+            raise OptionError(
+                f"The parts in {self.folder} were written without {option(changes[0], value)}, and are not written "
+                f"again: fill the table into another folder, with {option(changes[0], value)} given to fill_folder."
+            )
+
+    def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
+        """Return the folder that was filled, as it was written."""
+        return self.filled
+
+
+def _work(shared: tuple[Work, PartFiles, int], item: tuple[Part, Any]) -> tuple[int, Any]:
+    """Do some work on the rows of a part."""
+    (work, files, batch_rows), (part, about) = shared, item
+    return part.number, work(about, map(files.frame_of, files.batches(part, batch_rows)))
+
+
+class _HashedFile:
+    """A file that is written from its start to its end, with the hash of what was written to it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.n_bytes = 0
+        self.closed = False
+
+    def write(self, content: Any) -> int:
+        """Write bytes."""
+        view = memoryview(content).cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self.n_bytes += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self.n_bytes
+
+    def flush(self) -> None:
+        """Hand on what is held back."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Do nothing: who opened the file closes it."""
+
+    def sha256(self) -> str:
+        """Return the hash of all that was written; an OSError if the disk has not taken all of it."""
+        self._file.flush()
+        if os.fstat(self._file.fileno()).st_size != self.n_bytes:
+            raise OSError(errno.ENOSPC, "the disk took a part of the file only")
+        return self._digest.hexdigest()
+
+
+def part_file(part: Part, files: PartFiles) -> str:
+    """Return what the file of a filled part is called."""
+    return f"{part.name}{ENDINGS[files.kind]}"
+
+
+def _write(
+    shared: tuple[FittedFill, PartFiles, int, Path], item: tuple[Part, SampledColumns | None]
+) -> dict[str, Any]:
+    """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
+    (fitted, files, batch_rows, folder), (part, sampled) = shared, item
+    target = fitted.reading.name
+    name, start = part_file(part, files), 0
+    counts: Counter[str] = Counter()
+    with whole_file(folder / name, force=True, like=files.files) as file:
+        hashed: Any = _HashedFile(file)
+        writer = PartWriter(hashed, files, fitted.reading.spelling.decimal)
+        with closing(writer):
+            for batch in files.batches(part, batch_rows):
+                frame = files.frame_of(batch)
+                some = None
+                if sampled is not None:  # the sampled rows of the batch, counted from its start
+                    mine = np.flatnonzero((sampled[0] >= start) & (sampled[0] < start + len(frame)))
+                    some = sampled[0][mine] - start, sampled[1].iloc[mine]
+                new = sources.columns_of_part(fitted, frame, some)
+                is_text = files.kind != "parquet"
+                writer.write(batch, fitted.columns_for_file(new) if is_text else new)
+                counts.update(new[f"{target}_status"].value_counts().to_dict())
+                start += len(frame)
+        sha256 = hashed.sha256()
+    return {
+        "name": name,
+        "number": part.number,
+        "rows": part.n_rows,
+        "status": {word: int(n) for word, n in counts.items()},
+        "bytes": hashed.n_bytes,
+        "sha256": sha256,
+    }
+
+
+def _table_of(files: Sequence[Path], target: Any, options: Options) -> dict[str, Any]:
+    """Return what a filled folder depends on: the files, and the options."""
+    stats = [
+        (os.path.abspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files
+    ]
+    asked = {name: value for name, value in options.as_json().items() if name != "n_jobs"}
+    return {"files": stats, "target": target, "options": asked}
+
+
+def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
+    """Return what tells two fits apart: a hash of what they answer."""
+    digest = hashlib.sha256()
+    rows = result.shown.iloc[-2000:].drop(columns=[result.target])
+    for frame in (result.new, fitted.new_columns(rows)):
+        digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _check_arguments(table: Any, out: Any, runner: Any) -> None:
+    """Raise an error that says what to give instead, before anything is written."""
+    check_path("table", table)
+    check_path("out", out)
+    if runner is not None and not hasattr(runner, "map"):
+        raise WrongTypeError(
+            f"runner must be LocalRunner(), what cluster_runner returns, or None; got {quoted(runner)}."
+        )
+
+
+def fill_folder(
+    table: str,
+    target: Any,
+    out: str | Path,
+    *,
+    memory: float | None = None,
+    runner: Runner | None = None,
+    force: bool = False,
+    **options: Any,
+) -> FillResult:
+    """Fill a table in one or many files, part by part, into a folder.
+
+    Parameters
+    ----------
+    table : str
+        A file, a folder, or a pattern such as ``data/*.parquet``: CSV, TSV, Parquet or JSON lines.
+    target : str
+        The column to fill.
+    out : str or Path
+        A folder; it gets a file for each part, in the kind of the table, and ``_manifest.json``. If it holds some parts
+        of the same table already, since an earlier run was stopped, only the others are done.
+    memory : float, optional
+        Bytes that all processes together may take, besides what Python itself needs; by default half of what is free.
+    runner : LocalRunner or that of cluster_runner, optional
+        Where the work is done: by default on this machine, with ``n_jobs`` processes.
+    force : bool, default=False
+        Whether to replace what the folder holds.
+    **options
+        As those of `fill`, and of `FillResult.ask`: the parts are written once.
+
+    Returns
+    -------
+    FillResult
+        Its ``frame`` is the folder and its parts; ``totals`` are counts of the whole table, and the rows that it shows
+        are those that the fit saw.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from transduce.datasets import load_houses
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_houses()[0].to_parquet(f"{folder}/houses.parquet")
+    ...     fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge").frame.parts
+    ['part-00000-houses.parquet']
+    """
+    return fill_folder_and_finish(
+        table, target, out, memory=memory, runner=runner, force=force, **options
+    )
+
+
+def fill_folder_and_finish(
+    table: str,
+    target: Any,
+    out: str | Path,
+    *,
+    memory: float | None = None,
+    runner: Runner | None = None,
+    force: bool = False,
+    finish: Callable[[FillResult], None] = lambda result: None,
+    **options: Any,
+) -> FillResult:
+    """Fill a folder as `fill_folder` does; it is complete once `finish`, which may write reports, is done."""
+    _check_arguments(table, out, runner)
+    read = Options.read(options, questions=True)
+    read.check_sampled()
+    runner = runner or LocalRunner(read.n_jobs)
+    folder = Path(out)
+    _, given = find_files(table, folder)
+    with (
+        _made(folder, given),
+        locked(folder / LOCK, f"{folder} is being filled by another process."),
+    ):
+        manifest = Manifest.open(folder, given, _table_of(given, target, read), force=force)
+        remove_torn(folder)
+        try:
+            source = _open_source(table, target, manifest, read, memory, runner)
+            sample = fill_sample(source, target, read)
+            result = _answer(sample, source, manifest)
+            _finish(result, manifest, finish)
+        except Exception:
+            manifest.abandon()
+            raise
+    return result
+
+
+def _open_source(
+    table: str,
+    target: Any,
+    manifest: Manifest,
+    options: Options,
+    memory: float | None,
+    runner: Runner,
+) -> _FileSource:
+    """Return the files of a table as the source of its rows; texts are kept as Parquet in the folder for work."""
+    names, folder = options.columns(target), manifest.folder
+    with stage("looking"):
+        kind, _ = find_files(table, folder)
+        is_text = kind != "parquet"
+        files = open_parts(table, manifest.make_work() if is_text else folder / "none")
+        files = replace(files, index=tuple(name for name in files.index if name not in names))
+    check_columns(pd.DataFrame(columns=files.columns), names)
+    manifest.check_strangers([part_file(part, files) for part in files.parts], ENDINGS[kind])
+    if manifest.earlier is None:
+        manifest.save()
+    about: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
+    about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
+    about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
+    batch_rows = _batch_rows(files, memory, runner)
+    return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
+
+
+def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> FillResult:
+    """Answer the parts that are not complete yet, and return the result of all."""
+    files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
+    assert fitted is not None
+    assert roles is not None
+    notes = _check_earlier(manifest, files, _fingerprint(sample, fitted))
+    done = {part["number"] for part in manifest.parts.values()}
+    todo = [part for part in files.parts if part.number not in done]
+    rows = files.n_rows - sum(part.n_rows for part in todo)
+    sampled = sources.sampled_columns(sample, roles)
+    with stage("answers") as report:
+        report(rows / files.n_rows)
+        items = [(part, sampled.get(part.number)) for part in todo]
+        # Workers may have another working directory.
+        shared = (fitted, files, source.batch_rows, Path(os.path.abspath(folder)))
+        for part in source.runner.map(_write, shared, items):
+            manifest.parts[part["name"]] = part
+            manifest.save()
+            rows += part["rows"]
+            report(rows / files.n_rows)
+    parts = manifest.parts
+    totals = _counts(list(parts.values()))
+    names = sorted(parts, key=lambda name: parts[name]["number"])
+    lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
+    return replace(
+        sample,
+        fit=replace(sample.fit, notes=[*sample.fit.notes, *notes]),
+        source=replace(source, roles=roles, filled=FilledFolder(folder, names)),
+        outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
+        totals=totals,
+    )
+
+
+def _check_earlier(manifest: Manifest, files: PartFiles, model: str) -> list[str]:
+    """Keep the parts of an earlier run that are as this one would write them; return notes on the others."""
+    notes: list[str] = []
+    planned = {part_file(part, files): part for part in files.parts}
+    manifest.plan(planned)
+    if model != manifest.model:
+        manifest.parts = {}
+    with stage("checking parts"):
+        damaged = manifest.check_parts()
+    if damaged:
+        n_parts = counted(len(damaged), "part")
+        names = ", ".join(damaged[:5])
+        notes.append(
+            f"{n_parts} of an earlier run had been damaged or changed since, and "
+            f"{'was' if len(damaged) == 1 else 'were'} written again: {names}."
+        )
+    for name, part in list(manifest.parts.items()):
+        if name not in planned or planned[name].n_rows != part["rows"]:
+            del manifest.parts[name]
+    manifest.model = model
+    manifest.save()
+    return notes
+
+
+def _finish(result: FillResult, manifest: Manifest, finish: Callable[[FillResult], None]) -> None:
+    """Let reports be written, and say then that the folder is complete."""
+    # The manifest names the reports before these have their names: killed in between, the same command knows them as
+    # its own and writes them again.
+    with together() as run:
+        finish(result)
+        manifest.reports = run.hashes()
+        manifest.save()
+        run.place_last_first()
+    manifest.complete(guarantee=str(result.guarantee), counts=result.totals)
+
+
+def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
+    """Return counts of all rows."""
+    status: Counter[str] = sum((Counter(part["status"]) for part in parts), Counter())
+    rows = sum(part["rows"] for part in parts)
+    words = {word: status.get(word, 0) for word in STATUSES}
+    return {
+        "rows": rows,
+        "labelled": status["given"],
+        "unlabelled": rows - status["given"],
+        **words,
+    }
+
+
+@contextmanager
+def _made(folder: Path, like: Sequence[Path]) -> Iterator[None]:
+    """Make a folder; if the work in it is refused and nothing is in it, take it away again."""
+    new = make_folder(folder, like=like)
+    try:
+        yield
+    except Exception as error:
+        remove_folders(new)
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or isinstance(error, DiskFullError):
+            raise DiskFullError(
+                f"The disk of {folder} is full: make room and run the same command again; "
+                "complete parts are kept."
+            ) from error
+        raise
+
+
+def _batch_rows(files: PartFiles, memory: float | None, runner: Runner) -> int:
+    """Return how many rows are read at a time, so that all workers stay within the memory."""
+    if memory is None:
+        memory = 0.5 * (memory_free() or 4e9)
+    memory = checks.check_positive("memory", memory)
+    if memory < 2e8:
+        raise OptionError(f"{memory / 1e6:.0f} MB are too little: give at least 200 MB.")
+    return int(
+        np.clip(memory / runner.n_here / (_SWELLING * max(files.row_bytes, 200.0)), 1000, 100_000)
+    )

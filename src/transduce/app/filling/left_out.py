@@ -1,0 +1,269 @@
+"""Columns from which nothing is learned, since they came about differently with and without a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from transduce.app.filling.design_columns import bind_design
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
+from transduce.app.tables import numbers
+from transduce.app.tables.columns import STATUSES, own_columns
+from transduce.app.tables.features import as_floats, as_texts, is_number, without_number
+from transduce.app.tables.numbers import without
+from transduce.conformal.designs import Design
+from transduce.core.types import Mask
+from transduce.core.words import counted, option
+
+# A column is known only, or nearly only, where the label is: so unevenly that chance does it once in a million tables
+# at most, or, of very many columns, does it to any of them once in a thousand. Then which columns are left out says
+# next to nothing of which rows chance labelled, and guarantees stay as they are.
+UNLIKELY, UNLIKELY_OF_ANY = 1e-6, 1e-3
+MOST_KNOWN = 0.1  # of the unlabelled rows have a value in such a column
+TIMES_MORE = 5.0  # as large a share of the labelled rows has one
+FEWEST_EQUAL = 5  # different values that a copy of a column shares with it
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is left out, and why."""
+
+    name: Any
+    treatment: str  # why, in a few words
+    note: str  # why, in a sentence that names the option which says so
+
+
+def notes_on(left_out: list[LeftOut]) -> list[str]:
+    """Return the notes on columns that are left out, each once."""
+    return list(dict.fromkeys(one.note for one in left_out))
+
+
+def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
+    """Return the columns from which nothing is learned although nobody said so, in the order of the table."""
+    target = source.labels.name
+    settled = {target, options.id, *options.ignore, *options.design.not_features}
+    frame = without(source.frame, options.missing)
+    others = [name for name in frame.columns if name not in settled]
+    reasons = {one.name: one for one in [*_filled_before(frame), *_drawn_before(frame)]}
+    reasons |= {name: _computed(name, target) for name in source.computed}
+    rest = [name for name in others if name not in reasons]
+    with_label = _known_with_label(frame[rest], source, options)
+    rest = [name for name in rest if name not in {one.name for one in with_label}]
+    completed = _completed(frame[rest], [frame[one.name] for one in with_label])
+    reasons |= {one.name: one for one in [*with_label, *completed]}
+    return [reasons[name] for name in others if name in reasons]
+
+
+# ------------------------------------------------------------------------------------------- columns of our own
+
+
+def _filled_before(frame: pd.DataFrame) -> list[LeftOut]:
+    """Return columns that `fill`, or the labelling page, has added for another column, or for one of another name."""
+    families = own_columns(list(frame.columns))
+    left_out = []
+    for base, names in families.items():
+        status = frame.get(f"{base}_status")
+        if status is not None and not set(status.dropna().astype(str)) <= STATUSES:
+            continue  # a column of the user's, of that name
+        left_out += [_filled(name, base, names) for name in names]
+    known = {one.name for one in left_out}
+    for name in frame.columns:
+        base = str(name).removesuffix("_filled")
+        if name not in known and base != str(name) and base in frame.columns:
+            left_out += _completed(frame[[name]], [frame[base]])
+    return left_out
+
+
+def _filled(name: Any, base: str, names: list[Any]) -> LeftOut:
+    """Return why a column of our own is left out; all of them have one note."""
+    all_names = ", ".join(map(repr, names))
+    note = (
+        f"Columns that come from filling {base!r} before were left out: {all_names}. They hold given values in some "
+        "rows and predictions in others, and what is learned from them holds for neither. To fill several columns, "
+        f"name them all as targets of one fill. {option('ignore', names)} leaves them out without this note."
+    )
+    return LeftOut(name, f"comes from filling {base!r} before", note)
+
+
+def _completed(frame: pd.DataFrame, columns: list[pd.Series]) -> list[LeftOut]:
+    """Return columns that are a copy of one with holes, with something in the holes."""
+    left_out = []
+    for column in columns:
+        known = _known_cells(column)
+        if known is None or column[known].nunique() < FEWEST_EQUAL:
+            continue
+        cells = column[known].astype(object).tolist()
+        for name in frame.columns:
+            same_place = frame[name][known].astype(object).tolist()
+            if same_place == cells and bool(frame[name][~known].notna().any()):
+                left_out.append(_imputed(name, column.name))
+    return left_out
+
+
+def _imputed(name: Any, base: Any) -> LeftOut:
+    """Return why a column is left out that was made of another one by filling its holes."""
+    note = (
+        f"{name!r} was left out: it is {base!r} with something in its holes, so it is a known value in some rows and "
+        f"a guess in others, and what is learned from it holds for neither. If it is true in all rows, leave out "
+        f"{base!r} with {option('ignore', [base])}, and it stays."
+    )
+    return LeftOut(name, f"{base!r} with its holes filled", note)
+
+
+def _drawn_before(frame: pd.DataFrame) -> list[LeftOut]:
+    """Return the marks of rows that `transduce draw` drew, with the seed, where they are not used as such."""
+    left_out = []
+    for seed in [name for name in frame.columns if str(name).endswith("_random_seed")]:
+        name = str(seed).removesuffix("_seed")
+        if name not in frame.columns:
+            continue
+        note = (
+            f"{name!r} was left out: it marks rows that were drawn to be labelled, so it says which rows have a "
+            f"label, and nothing else. {option('random_labels', name)} makes use of it."
+        )
+        left_out.append(LeftOut(name, "marks rows drawn at random", note))
+    return left_out
+
+
+def _computed(name: Any, target: Any) -> LeftOut:
+    """Return why a column is left out that formulas compute from the target."""
+    note = (
+        f"{name!r} was left out: its formulas point at {target!r}, so it knows the value where there is one and "
+        f"nothing elsewhere. {option('ignore', [name])} leaves it out without this note."
+    )
+    return LeftOut(name, f"formulas point at {target!r}", note)
+
+
+# ----------------------------------------------------------------------------- columns that are known with a label
+
+
+def _known_with_label(frame: pd.DataFrame, source: FrameSource, options: Options) -> list[LeftOut]:
+    """Return columns with values only, or nearly only, at labelled rows."""
+    missing = source.labels.missing
+    design = bind_design(options.design, missing, source.frame)
+    unlikely = min(UNLIKELY, UNLIKELY_OF_ANY / max(frame.shape[1], 1))
+    left_out = []
+    for name in _with_holes(frame):
+        known = _known_cells(frame[name])
+        if known is not None and is_known_with_label(known, ~missing, design, unlikely):
+            left_out.append(_known_only(name, known, ~missing, source.labels.name))
+    return left_out
+
+
+def is_known_with_label(known: Mask, labelled: Mask, design: Design, unlikely: float) -> bool:
+    """Return whether cells (n,) are known nearly only at labelled rows (n,), and not by chance."""
+    if not labelled.any() or labelled.all():
+        return False
+    with_label = float(known[labelled].mean())
+    without_label = float(known[~labelled].mean())
+    if without_label > MOST_KNOWN or with_label < TIMES_MORE * without_label or with_label == 0.0:
+        return False
+    return design.chance_of_presence(known, labelled) < unlikely
+
+
+def _with_holes(frame: pd.DataFrame) -> list[Any]:
+    """Return the columns that may have empty cells; most of a wide table have none, which is seen at once."""
+    plain = [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "iuf"
+    ]
+    cells = frame[plain].to_numpy(dtype=float)
+    if not len(cells):
+        return []
+    whole = np.isfinite(cells).all(axis=0)
+    ends = np.where(whole, cells, 0.0)
+    ends = np.stack([ends.min(axis=0), ends.max(axis=0)])
+    marked = [any(map(numbers.may_be_sentinel, pair)) for pair in ends.T.tolist()]
+    complete = {plain[j] for j in np.flatnonzero(whole) if not marked[j]}
+    return [name for name in frame.columns if name not in complete]
+
+
+def _known_cells(column: pd.Series) -> Mask | None:
+    """Return which cells of a column are known (n,); None if all are."""
+    if is_number(column):
+        values = as_floats(column)
+        missing = without_number(values, _marks(values))
+    elif column.dtype == object or isinstance(column.dtype, pd.StringDtype):
+        missing = column.isna().to_numpy(dtype=bool)
+        if all(isinstance(cell, str) for cell in column[~missing]):
+            missing = as_texts(column).isna().to_numpy(dtype=bool)
+    else:
+        missing = column.isna().to_numpy(dtype=bool)
+    return ~missing if missing.any() else None
+
+
+def _marks(values: Any) -> tuple[float, ...]:
+    """Return numbers such as -999 that stand for a missing one, which lie beyond all others."""
+    finite = values[np.isfinite(values)]
+    ends = (finite.min(), finite.max()) if len(finite) else ()
+    if not any(numbers.may_be_sentinel(end) for end in ends):
+        return ()  # to sort all of them takes longer than all else
+    return tuple(numbers.sentinels(numbers.in_order(values)))
+
+
+def _known_only(name: Any, known: Mask, labelled: Mask, target: Any) -> LeftOut:
+    """Return why a column is left out that is known nearly only where there is a label."""
+    n_with, n_without = int(known[labelled].sum()), int(known[~labelled].sum())
+    n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
+    nearly = "nearly " if n_without else ""
+    elsewhere = f"{n_without:,}" if n_without else "none"
+    note = (
+        f"{name!r} was left out: it is known {nearly}only where {target!r} is, at {n_with:,} of "
+        f"{counted(n_labelled, 'row')} with a label and at {elsewhere} of {n_unlabelled:,} without, so it says which "
+        f"rows have a label, and {'hardly anything' if n_without else 'nothing'} about the others. "
+        f"{option('ignore', [name])} leaves it out without this note."
+    )
+    return LeftOut(name, f"known {nearly}only where {target!r} is", note)
+
+
+# --------------------------------------------------------------------------- running numbers along which labels stop
+
+LABELS_STOP = (
+    0.9  # how well the place along a column tells labelled from unlabelled rows: |2 auc - 1|
+)
+NEARLY_ALL_DIFFER = 0.9  # of the cells of a running number
+
+
+def running_columns(frame: pd.DataFrame, missing: Mask) -> tuple[str, ...]:
+    """Return columns that number the rows, or say when they came, along which labels stop or begin; missing (n,)."""
+    return tuple(str(name) for name in frame.columns if _labels_stop(frame[name], missing))
+
+
+def _labels_stop(column: pd.Series, missing: Mask) -> bool:
+    """Return whether a column is a running number, or a time, that tells labelled from unlabelled rows."""
+    places = _places_along(column)
+    if places is None:
+        return False
+    known = np.isfinite(places)
+    values, missing = places[known], missing[known]
+    n_missing, n_labelled = int(missing.sum()), int((~missing).sum())
+    if not n_missing or not n_labelled or known.mean() < NEARLY_ALL_DIFFER:
+        return False
+    if len(np.unique(values)) < NEARLY_ALL_DIFFER * len(values):
+        return False
+    sum_of_ranks = float(rankdata(values)[missing].sum())
+    area = (sum_of_ranks - n_missing * (n_missing + 1) / 2) / (n_missing * n_labelled)
+    return abs(2.0 * area - 1.0) >= LABELS_STOP
+
+
+def _places_along(column: pd.Series) -> Any:
+    """Return whole numbers, or times, as floats (n,); None if a column holds neither."""
+    if pd.api.types.is_bool_dtype(column):
+        return None
+    if is_number(column):
+        values = as_floats(column)
+        known = values[np.isfinite(values)]
+        return values if np.all(known == np.round(known)) else None
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        moments = numbers.Moments.of(column)
+        if moments is None:
+            return None
+        return moments.numbers(column)
+    times = pd.to_datetime(column, utc=True)
+    return times.rank().to_numpy(dtype=float, na_value=np.nan)

@@ -1,0 +1,273 @@
+"""What a folder of filled parts holds: whose it is, which parts are complete, and what may be removed from it.
+
+Nothing in the folder is written over or removed unless the manifest names it as written by this program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transduce.app.tables.parts import is_kept_name
+from transduce.core.files import (
+    is_temporary,
+    make_folder,
+    remove_folders,
+    remove_torn,
+    write_text,
+)
+from transduce.core.words import option
+
+MANIFEST = "_manifest.json"  # named so that readers of a folder of Parquet pass over it
+LOCK = ".lock"
+_WRITER = "transduce"
+_FORMAT = 2
+_INCOMPLETE = "incomplete"
+_COMPLETE = "complete"
+_WORK_NAME = re.compile(r"\.work-[0-9a-f]{16}")
+_PART_NAME = re.compile(r"part-\d{5,}-[^/\\]*")
+_BLOCK = 2**20
+
+
+@dataclass
+class Manifest:
+    """What is known of a folder of filled parts; `save` writes it into the folder."""
+
+    folder: Path
+    sources: tuple[Path, ...]  # the files of the table: nobody else may read what is made of them
+    of: dict[str, Any] = field(default_factory=dict)  # the table and the settings
+    state: str = _INCOMPLETE
+    model: str = ""  # a hash of what the fit answers
+    planned: list[str] = field(default_factory=list)  # names of all parts, whether or not complete
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)  # the complete ones
+    replaced: list[str] = field(default_factory=list)  # parts of an earlier table in this folder
+    reports: dict[str, str] = field(default_factory=dict)  # files outside of it, and their hashes
+    work: str = ""  # the folder in which texts are kept as Parquet
+    result: dict[str, Any] = field(default_factory=dict)  # the guarantee and counts, at the end
+    is_new: bool = True  # whether the folder had no manifest before this run
+    earlier: Manifest | None = None  # what `force` replaces
+
+    # ---------------------------------------------------------------------------------------- from and to the disk
+
+    @classmethod
+    def read(cls, folder: Path, sources: Sequence[Path] = ()) -> Manifest | None:
+        """Return the manifest of a folder, None if it has none; a FileExistsError if the file is not one of ours."""
+        path = folder / MANIFEST
+        if not path.exists():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            written_here = found.get("written_by", _WRITER) == _WRITER and "format" in found
+            if not written_here:
+                raise ValueError
+            return cls(
+                folder,
+                tuple(sources),
+                of=dict(found["of"]),
+                state=str(found["state"]),
+                model=str(found["model"]),
+                planned=list(filter(_is_part_name, found.get("planned", found["parts"]))),
+                parts={k: dict(v) for k, v in found["parts"].items() if _is_part_name(k)},
+                replaced=list(filter(_is_part_name, found.get("replaced", []))),
+                reports=dict(found.get("reports", {})),
+                work=_work_name(found.get("work", "")),
+                result={name: found[name] for name in ("guarantee", "counts") if name in found},
+                is_new=False,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
+            raise FileExistsError(
+                f"{path} is not a manifest of transduce, or it is damaged: move it away, "
+                "or name another folder."
+            ) from error
+
+    def save(self) -> None:
+        """Write the manifest in one piece."""
+        content = {
+            "written_by": _WRITER,
+            "format": _FORMAT,
+            "state": self.state,
+            "of": self.of,
+            "model": self.model,
+            "planned": self.planned,
+            "parts": self.parts,
+            "replaced": self.replaced,
+            "reports": self.reports,
+            "work": self.work,
+            **self.result,
+        }
+        text = json.dumps(content, indent=1, default=str, ensure_ascii=False)
+        write_text(self.folder / MANIFEST, text, force=True, like=self.sources)
+
+    # --------------------------------------------------------------------------------------------- may it be used
+
+    @classmethod
+    def open(
+        cls, folder: Path, sources: Sequence[Path], of: dict[str, Any], *, force: bool
+    ) -> Manifest:
+        """Return the manifest to go on with, or raise a FileExistsError that says what the folder holds."""
+        found = cls.read(folder, sources)
+        if found is None:
+            others = sorted(
+                name for name in os.listdir(folder) if name != LOCK and not is_temporary(name)
+            )
+            if others and not force:
+                raise FileExistsError(
+                    f"{folder} holds other files, such as {others[0]}: name an empty or a new folder, "
+                    f"or use {option('force', True)}."
+                )
+            return cls(folder, tuple(sources), of=of)
+        if force:
+            return cls(
+                folder,
+                tuple(sources),
+                of=of,
+                replaced=sorted({*found.planned, *found.parts, *found.replaced}),
+                work=found.work,
+                is_new=False,
+                earlier=found,
+            )
+        if found.of != json.loads(json.dumps(of, default=str)):
+            raise FileExistsError(
+                f"{folder} holds another table, or one filled with other settings: "
+                f"name another folder, or use {option('force', True)}."
+            )
+        if found.state == _COMPLETE:
+            raise FileExistsError(
+                f"{folder} holds this table, filled already; "
+                f"to fill it again use {option('force', True)}."
+            )
+        return found
+
+    def check_strangers(self, planned: Sequence[str], ending: str) -> None:
+        """Raise a FileExistsError if a file of somebody else would be read as rows of the filled table."""
+        own = self._own_names()
+        for name in sorted(os.listdir(self.folder)):
+            is_read = name.endswith(ending) and not name.startswith((".", "_"))
+            if name not in own and (is_read or name in planned):
+                raise FileExistsError(
+                    f"{self.folder} holds {name}, which is no part of the filled table and would be "
+                    "read as rows of it: move it away, or name another folder."
+                )
+
+    def _own_names(self) -> set[str]:
+        return {*self.planned, *self.parts, *self.replaced}
+
+    def plan(self, names: Iterable[str]) -> None:
+        """Note the names of all parts: from now on, parts of an earlier table are replaced."""
+        own = self._own_names()
+        self.planned = list(names)
+        self.replaced = sorted(own.difference(self.planned))
+        self.earlier = None
+
+    # ---------------------------------------------------------------------------------------------------- its parts
+
+    def check_parts(self) -> list[str]:
+        """Forget the parts that are not as they were written, and return their names."""
+        damaged = [name for name, part in self.parts.items() if not is_intact(self.folder, part)]
+        for name in damaged:
+            del self.parts[name]
+        return damaged
+
+    def complete(self, **result: Any) -> None:
+        """Say that all is there, and remove the parts of an earlier table."""
+        for name in self.replaced:
+            _remove_file(self.folder / name)
+        self.replaced = []
+        self.remove_work()
+        self.state = _COMPLETE
+        self.result = result
+        self.save()
+
+    def abandon(self) -> None:
+        """After a refusal: leave the folder as it was found, unless a part has been written."""
+        written = self.parts or any((self.folder / name).exists() for name in self.planned)
+        if self.earlier is not None:  # of which nothing was replaced yet
+            if self.work:
+                self.remove_work()
+                self.earlier.work = ""
+                self.earlier.save()
+        elif self.is_new and not written:
+            self.remove_work()
+            _remove_file(self.folder / MANIFEST)
+
+    # ------------------------------------------------------------------------------------------- the folder for work
+
+    def make_work(self) -> Path:
+        """Return the folder in which texts are kept as Parquet, that of an earlier run if there is one."""
+        if not self.work or not (self.folder / self.work).is_dir():
+            self.work = f".work-{secrets.token_hex(8)}"
+            self._save_work()  # before it is there, so that it is known as ours whatever happens
+            make_folder(self.folder / self.work, like=self.sources)
+        return self.folder / self.work
+
+    def _save_work(self) -> None:
+        if self.earlier is None:
+            self.save()
+        else:  # which stays as it is until the first part is replaced
+            self.earlier.work = self.work
+            self.earlier.save()
+
+    def remove_work(self) -> None:
+        """Remove the folder for work with what was kept in it; files of others in it stay."""
+        if not self.work:
+            return
+        work = self.folder / self.work
+        remove_torn(work)
+        with suppress(OSError):
+            for name in filter(is_kept_name, os.listdir(work)):
+                _remove_file(work / name)
+        remove_folders([work])
+        self.work = ""
+
+
+def _is_part_name(name: Any) -> bool:
+    return isinstance(name, str) and _PART_NAME.fullmatch(name) is not None
+
+
+def _work_name(name: Any) -> str:
+    return name if isinstance(name, str) and _WORK_NAME.fullmatch(name) else ""
+
+
+def _remove_file(path: Path) -> None:
+    if path.is_file() and not path.is_symlink():
+        path.unlink(missing_ok=True)
+
+
+# ------------------------------------------------------------------------------------------------------ hashes
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def is_intact(folder: Path, part: dict[str, Any]) -> bool:
+    """Return whether a complete part is as it was written: by its size, then by its hash."""
+    path = folder / str(part.get("name"))
+    try:
+        return path.stat().st_size == part["bytes"] and file_hash(path) == part["sha256"]
+    except (OSError, KeyError):
+        return False
+
+
+def is_own_report(folder: Path, path: Path) -> bool:
+    """Return whether a file is a report that a run, stopped before its end, wrote of this folder."""
+    try:
+        manifest = Manifest.read(folder)
+        if manifest is None or manifest.state == _COMPLETE:
+            return False
+        return manifest.reports.get(os.path.realpath(path)) == file_hash(path)
+    except OSError:
+        return False

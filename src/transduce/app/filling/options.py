@@ -1,0 +1,702 @@
+"""The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files."""
+
+# A new option is one field of `Options`, a line of `HELP`, one name in `FillOptions` or `Questions`, and one use.
+# Nothing heavy is imported here, so that help is quick.
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from transduce.core import checks
+from transduce.core.words import GUARANTEES, SHIFTS, TASKS, OptionError, flag, option
+from transduce.model_selection.methods import METHODS
+
+if TYPE_CHECKING:
+    from transduce.app.tables.columns import Target
+    from transduce.conformal.designs import Design
+    from transduce.core.answer import Answer
+    from transduce.core.guarantee import Limits
+
+ANSWER, LABELS, GUARANTEE = (
+    "The column and the answer",
+    "How the labels came about",
+    "The guarantee",
+)
+COLUMNS, OUTPUT, LARGE, COMPUTING = "Columns", "Output", "Large tables", "Computing"
+PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
+# What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
+HELP = {
+    ANSWER: {
+        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An '
+        "estimator of your own works too, and several are blended; MODULE:NAME imports one: name modules that you "
+        "trust. Methods tried in turn, and one chosen by its answers, void a guarantee for the column; intervals by "
+        "row do not depend on the method.",
+        "task": "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so "
+        "are booleans, categories, and numbers that are all 0 or 1, or all -1 or 1.",
+        "minimum": "Numbers: the least value that is possible; intervals and values end there.",
+        "maximum": "Numbers: the largest value that is possible.",
+        "limit": "Numbers: the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; "
+        "by default that of the labels. Intervals that reach it are open there.",
+        "probabilities": "Classes: add a column for the probability of every class.",
+        "reject": "Mark this share of the answers, the least certain, as rejected; their values stay.",
+        "label_next": "Add a column that numbers the rows whose labels would help most.",
+    },
+    LABELS: {
+        "labels": "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), "
+        "Grouped(column), ByClass() or Estimated() of `transduce.conformal`; most take within, order and "
+        "sensitivity.",
+        "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce "
+        "draw`.",
+        "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if "
+        "known.",
+        "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
+        "labels_by_class": "Labels were chosen by their class: answer for the shares that the classes seem to have "
+        "among rows without a label.",
+        "class_shares": "The same, with the share of every class among rows without a label, such as "
+        "yes=0.06,no=0.94.",
+        "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+        "within": "A column of categories: the guarantee holds within each.",
+        "order": "A column that orders the rows, such as a date: test for drift along it.",
+        "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
+    },
+    GUARANTEE: {
+        "confidence": "Probability with which the interval or set of a row picked at random holds the truth.",
+        "guarantee": 'What is guaranteed: "row", a row picked at random, with no label held out; "column", how '
+        'many rows are outside too; "auto" goes by the number of labels.',
+        "certainty": "Certainty of the guarantee for the whole column.",
+        "tolerance": "Numbers: bound how many answers are off by more than this.",
+        "label_conditional": "Classes: let the guarantee hold within every class.",
+    },
+    COLUMNS: {
+        "ignore": "Columns to leave out.",
+        "text": "Columns to read word by word.",
+        "number": "Columns to read as numbers, the one in each cell.",
+        "id": "The column that names the rows.",
+        "features": "What estimators of your own are given: the numbers that are made of the columns, or the "
+        "columns as they are.",
+        "missing": "Values that mark an empty cell in any column, such as -999.",
+        "keep": "Numbers such as 999 that are what they say: without this, such numbers, far from all others of their "
+        "column, are taken as empty cells, and that is noted.",
+        "case_sensitive": "Keep classes and categories apart that differ in capitals or blanks only; without this "
+        "they are one, spelled as most often, and that is noted.",
+        "pictures": "The folder below which files of pictures are: that of the table by default, of a frame the "
+        "working one.",
+    },
+    LARGE: {
+        "sample": "How many rows without a label the fit sees; it answers all others one by one."
+    },
+    COMPUTING: {
+        "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
+        "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
+        "n_jobs": "Number of fits at the same time; -1 for one on each core.",
+        "random_state": "The same seed gives the same answer, however the rows are sorted. "
+        "Seeds tried in turn, and one chosen by its answers, void a guarantee for the column; "
+        "intervals by row are the same for every seed.",
+    },
+}
+KINDS = {"regression": "numbers", "classification": "classes"}
+OF_ALL_ROWS = ("reject", "label_next")  # questions to all answers at once
+NEED_ALL_ROWS = (*OF_ALL_ROWS, "device")  # what no fit to a sample of the rows can make use of
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value: its type, what help calls it, and how it is checked."""
+
+    type: Any  # a list may be repeated on the command line
+    metavar: str = ""
+    check: Callable[[str, Any], object] | None = None  # raises a ValueError
+    choices: tuple[str, ...] = ()
+    task: str = ""  # the only task that it suits
+    words: str = ""  # what a docstring calls it, if not by its type
+
+
+def read_method(method: Any) -> list[Any]:
+    """Return the parts of a method: names in the registry, and estimators; several are blended."""
+    several = method.split(",") if isinstance(method, str) else method
+    parts = []
+    for part in several if isinstance(several, list | tuple) else [several]:
+        word = part.strip().replace("_", "-").lower() if isinstance(part, str) else ""
+        if word in METHODS:
+            parts.append(word)
+            continue
+        if isinstance(part, str) and ":" not in part:
+            known = ", ".join(map(repr, METHODS))
+            raise ValueError(
+                f"There is no method {part!r}: choose one of {known}, or give an estimator."
+            )
+        from transduce.model_selection import own_models
+
+        parts.append(
+            own_models.imported(part) if isinstance(part, str) else own_models.checked(part)
+        )
+    if not parts:
+        raise ValueError("method is empty: name a method, or give an estimator.")
+    return parts
+
+
+def _name(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        such = "cuda" if name == "device" else "photos"
+        raise ValueError(f"{name} is a name such as {such!r}; got {value!r}.")
+
+
+def _design(name: str, value: Any) -> None:
+    from transduce.conformal.designs import Design
+
+    if not isinstance(value, Design):
+        some = "Chance(), Drawn(column), Sampled(column), Grouped(column), ByClass() or Estimated()"
+        raise ValueError(f"labels says how the labels came about: {some}; got {value!r}.")
+
+
+def _named_limits(texts: Sequence[Any]) -> Limits:
+    from transduce.app.tables.columns import limits_in
+
+    return limits_in({str(one).strip(): 1 for one in texts})
+
+
+def _limits(name: str, value: Any) -> None:
+    if _named_limits(value).number < len({str(one).strip() for one in value}):
+        raise ValueError(f"{option(name)} is a limit such as '<0.5' or '>100'; got {value!r}.")
+
+
+def _one_of(words: tuple[str, ...]) -> Kind:
+    return Kind(str, check=partial(checks.check_choice, choices=words), choices=words)
+
+
+FLAG = Kind(bool, check=checks.check_flag)
+FLAG_OF_CLASSES = replace(FLAG, task="classification")
+NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
+AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
+SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
+SECONDS, FACTOR = (
+    Kind(float, "SECONDS", checks.check_positive),
+    Kind(float, "FACTOR", checks.check_factor),
+)
+ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
+SEED = Kind(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGEST_SEED))
+JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
+COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
+VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
+FOLDER = Kind(str, "FOLDER", _name)
+METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", lambda name, value: read_method(value))
+METHOD = replace(METHOD, words="str, estimator or list of these")
+DESIGN = Kind(object, check=_design)
+LIMITS = Kind(list, "LIMIT", _limits, task="regression")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What there is to know of one option."""
+
+    help: str  # on the command line and in the docstring
+    panel: str
+    kind: Kind
+
+    def described(self, default: Any) -> str:
+        """Return type and default as a docstring says them."""
+        if self.kind.choices:
+            return f"{{{', '.join(map(repr, self.kind.choices))}}}, default={default!r}".replace(
+                "'", '"'
+            )
+        word = {list: "sequence of str", object: "Design"}.get(
+            self.kind.type, self.kind.type.__name__
+        )
+        word = self.kind.words or word
+        return (
+            f"{word}, optional"
+            if default is None or default == []
+            else f"{word}, default={default!r}"
+        )
+
+
+def _option(default: Any, kind: Kind) -> Any:
+    """Return a field of `Options`."""
+    usual: Any = {"default_factory": list} if default == [] else {"default": default}
+    return field(metadata={"kind": kind}, **usual)
+
+
+def _described(kinds: Mapping[str, Kind]) -> dict[str, Option]:
+    """Return options of some kinds, with what help says of them."""
+    places = {name: (said, panel) for panel, texts in HELP.items() for name, said in texts.items()}
+    return {name: Option(*places[name], kind) for name, kind in kinds.items()}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of `fill` and of its result, as it was asked; checked."""
+
+    method: Any = _option("auto", METHOD)
+    task: str = _option("auto", _one_of(TASKS))
+    minimum: float | None = _option(None, NUMBER)
+    maximum: float | None = _option(None, NUMBER)
+    limit: list[Any] = _option([], LIMITS)
+    probabilities: bool = _option(False, FLAG_OF_CLASSES)
+    reject: float | None = _option(None, SHARE)
+    label_next: bool = _option(False, FLAG)
+    labels: Design | None = _option(None, DESIGN)
+    confidence: float = _option(0.9, LEVEL)
+    guarantee: str = _option("auto", _one_of(GUARANTEES))
+    certainty: float = _option(0.95, LEVEL)
+    tolerance: float | None = _option(None, AMOUNT)
+    label_conditional: bool = _option(False, FLAG_OF_CLASSES)
+    ignore: list[Any] = _option([], SOME_COLUMNS)
+    text: list[Any] = _option([], SOME_COLUMNS)
+    number: list[Any] = _option([], SOME_COLUMNS)
+    id: Any = _option(None, COLUMN)
+    features: str = _option("encoded", _one_of(("encoded", "columns")))
+    missing: list[Any] = _option([], VALUES)
+    keep: list[Any] = _option([], VALUES)
+    case_sensitive: bool = _option(False, FLAG)
+    pictures: str | None = _option(None, FOLDER)
+    sample: int = _option(20_000, ROWS)
+    budget_seconds: float = _option(300.0, SECONDS)
+    device: str | None = _option(None, DEVICE)
+    n_jobs: int | None = _option(None, JOBS)
+    random_state: int = _option(0, SEED)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], *, questions: bool = False) -> Options:
+        """Return options as they were given, or raise an error that says what to correct."""
+        for name in given:
+            if name not in OPTIONS or (name in QUESTIONS and not questions):
+                hint = (
+                    f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                )
+                if name in LABEL_FLAGS:
+                    hint = ": say how the labels came about, as in labels=Drawn('column')"
+                raise TypeError(f"fill has no option {name!r}{hint}.")
+        options = dict(given)
+        lists = {"ignore", "text", "number", "limit"}
+        for name in lists & set(given):  # one column is no list, and is refused below
+            one = given[name] if name != "limit" else [given[name]]
+            options[name] = one if isinstance(given[name], str) else list(given[name])
+        for name in ("missing", "keep"):
+            values = given.get(name, ())
+            several = isinstance(values, list | tuple | set | frozenset)
+            options[name] = list(values) if several else [values]
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        for name, one in OPTIONS.items():
+            value = getattr(self, name)
+            unset = value is None if DEFAULTS[name] is None else value == []
+            if one.kind.check is not None and not unset:
+                one.kind.check(name, value)
+        if (
+            self.minimum is not None
+            and self.maximum is not None
+            and not self.minimum < self.maximum
+        ):
+            low, high = option("minimum", self.minimum), option("maximum", self.maximum)
+            raise OptionError(f"{low} is not below {high}.")
+
+    @property
+    def design(self) -> Design:
+        """How the labels came about."""
+        from transduce.conformal.designs import Chance
+
+        return Chance() if self.labels is None else self.labels
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every class is to be compared with its own calibration labels."""
+        return self.label_conditional or self.design.by_class
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest value that is possible."""
+        low = -float("inf") if self.minimum is None else float(self.minimum)
+        return low, float("inf") if self.maximum is None else float(self.maximum)
+
+    def limits_with(self, seen: Limits) -> Limits:
+        """Return which limits labels have, and those that the user names."""
+        return seen.with_named(_named_limits(self.limit))
+
+    def possible(self, answer: Answer, seen: Limits) -> Answer:
+        """Return an answer that is open at the limits of labels, and cut to what is possible."""
+        limits = self.limits_with(seen)
+        return answer.opened(limits.below, limits.above).within(*self.limits)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How cells of the target and of every other column are read."""
+        return {"case_sensitive": self.case_sensitive, "keep": self.keep}
+
+    def columns(self, target: Any) -> list[Any]:
+        """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
+        design = self.design
+        named = [] if self.id is None else [self.id]
+        names = [*self.ignore, *self.text, *self.number, *named, *design.columns]
+        if target in names:
+            cannot = "it cannot be ignored, read otherwise, or name or mark rows"
+            raise OptionError(f"{target!r} is the target: {cannot}.")
+        if both := [name for name in self.text if name in self.number]:
+            raise OptionError(
+                f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two."
+            )
+        lacks = ""
+        if design.calibrates and self.guarantee == "row":
+            lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
+        elif (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
+            lacks = "probabilities, which the machine lacks: choose another method"
+            if design.calibrates:
+                lacks = "labels that calibrate: choose another method than the machine"
+        if lacks:
+            raise OptionError(f"{_spelled_design(design)} needs {lacks}.")
+        return [target, *names]
+
+    def check_labels(self, target: Target) -> None:
+        """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
+        for name in self.changed():
+            suits = OPTIONS[name].kind.task or target.task
+            if suits != target.task:
+                here, there = KINDS[suits], KINDS[target.task]
+                raise OptionError(f"{option(name)} is for {here}, and these labels are {there}.")
+        if self.minimum is None and self.maximum is None:
+            return
+        if target.spelling.moments is not None:
+            name = option("minimum" if self.minimum is not None else "maximum")
+            raise OptionError(
+                f"{name} is for numbers, and these labels are {target.spelling.moments.what}."
+            )
+        low, high = self.limits
+        for label in target.known.astype(float):
+            if not low <= label <= high:
+                name = "minimum" if label < low else "maximum"
+                what = f"label {label:g}, beyond {option(name, getattr(self, name))}"
+                raise ValueError(f"{target.name!r} has the {what}: correct one of them.")
+
+    @property
+    def parts(self) -> list[Any]:
+        """The method's parts: names in the registry, and estimators."""
+        return read_method(self.method)
+
+    @property
+    def own(self) -> list[Any]:
+        """The estimators among the method's parts."""
+        return [part for part in self.parts if not isinstance(part, str)]
+
+    @property
+    def method_name(self) -> str:
+        """What the method is called: by its name, the class of an estimator, or the blend of several."""
+        if len(self.parts) > 1:
+            return "blend"
+        if not self.own:
+            return str(self.parts[0])
+        from transduce.model_selection import own_models
+
+        return own_models.called(self.own[0])
+
+    def for_labels(self, *targets: Target) -> Options:
+        """Return the options for these labels, those of rows that are kept from the fit among them; all are checked."""
+        for target in targets:
+            self.check_labels(target)
+        classes = None
+        if targets[0].task == "classification":
+            classes = sorted({one for target in targets for one in target.known.tolist()}, key=str)
+        settled = self.for_task(targets[0].task)
+        self.design.check(classes, self.by_class)
+        return settled
+
+    def for_task(self, task: str) -> Options:
+        """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""
+        for method in (METHODS[part] for part in self.parts if isinstance(part, str)):
+            if task not in method.tasks:
+                good = ", ".join(
+                    repr(other.name) for other in METHODS.values() if task in other.tasks
+                )
+                said = f"Method {method.name!r} fills {KINDS[method.tasks[0]]}"
+                raise OptionError(
+                    f"{said}, and these labels are {KINDS[task]}: choose one of {good}."
+                )
+        if self.own:
+            from transduce.model_selection import own_models
+
+            for part in self.own:
+                own_models.check_task(part, task)
+        elif self.features != "encoded":
+            raise OptionError(
+                f"{option('features', self.features)} is for an estimator of your own."
+            )
+        there = [name for name, method in METHODS.items() if method.on_devices]
+        if self.device is not None and not any(part in there for part in self.parts):
+            said = f"{option('device', self.device)} is for the methods {', '.join(there)}"
+            raise OptionError(f"{said}: name one of them.")
+        if self.own and self.guarantee == "row":
+            said = f"{option('guarantee', 'row')} comes from the confidence machine"
+            raise OptionError(
+                f"{said}, not from an estimator of your own: leave out one of the two."
+            )
+        return replace(self, task=task, guarantee="column" if self.own else self.guarantee)
+
+    def check_sampled(self) -> None:
+        """Raise a ValueError if a fit to a sample of the rows cannot make use of these options."""
+        odd = [option(name) for name in self.changed() if name in NEED_ALL_ROWS]
+        if self.guarantee == "row":
+            odd.append("guarantee 'row'")
+        if self.design.needs_all_rows:
+            odd.append(_spelled_design(self.design))
+        if odd:
+            raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
+
+    def no_features(self, target: Any) -> list[Any]:
+        """Return the columns that are no features of a target, besides it and the one that names the rows."""
+        seed = f"{target}_random_seed"  # of `transduce draw`
+        return [*self.ignore, *self.design.not_features, seed]
+
+    def for_other_rows(self) -> Options:
+        """Return the options for rows that are answered one by one, of which there is neither a share nor an order."""
+        return replace(self, **{name: DEFAULTS[name] for name in OF_ALL_ROWS})
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that are not left at their defaults."""
+        return _changed(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the options as JSON can hold them."""
+        design, method = self.labels, self.method
+        words = None if design is None else {"design": type(design).__name__, **_changed(design)}
+        if not isinstance(method, str):
+            from transduce.model_selection import own_models
+
+            method = own_models.as_code(method)
+        return vars(self) | {"method": method, "labels": words}
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> Options:
+        """Return the options that `as_json` made this of."""
+        if found.get("labels") is not None:
+            from transduce.conformal import designs
+
+            words = dict(found["labels"])
+            found = found | {"labels": getattr(designs, words.pop("design"))(**words)}
+        return cls.read(found, questions=True)
+
+    def as_call(self, target: Any, task: str, file: str = "", **more: Any) -> str:
+        """Return the code that does it again, of a table in Python or in a file; `more` are flags of the command."""
+        changed, lines = replace(self, task=task).changed(), list[str]()
+        words = {name: f"{name}={_as_code(value)}" for name, value in changed.items()}
+        if not isinstance(self.method, str):
+            from transduce.model_selection import own_models
+
+            words["method"] = f"method={own_models.as_code(self.method)}"
+            lines = own_models.import_lines(self.method)
+        fit = [repr(target), *(words[name] for name in FIT if name in words)]
+        asked = [words[name] for name in QUESTIONS if name in words]
+        if "out" in more:
+            own = [repr(file), *fit, f"out={more['out']!r}", *asked]
+            lines += [
+                "from transduce.app.filling import fill_folder",
+                f"fill_folder({', '.join(own)})",
+            ]
+            return "\n".join(lines)
+        table = "table"
+        if file:
+            lines.append("from transduce.app.tables.files import read")
+            table = f"read({', '.join([repr(file), *(f'{name}={value!r}' for name, value in more.items())])})"
+        call = f"fill({table}, {', '.join(fit)})"
+        return "\n".join([*lines, f"{call}.ask({', '.join(asked)})" if asked else call])
+
+    def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
+        """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
+        flags: dict[str, Any] = {}
+        for name, value in replace(self, task=task).changed().items():
+            flags |= flags_of(value) if name == "labels" else {name: value}
+        if not isinstance(self.method, str):
+            flags["method"] = ",".join(self.parts)
+        words = ["transduce", "fill", table, "--target", str(target)]
+        for name, value in {**flags, **more}.items():
+            for one in value if isinstance(value, list) else [value]:
+                beside = (
+                    [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
+                )
+                words += [flag(name)] if one is True else beside
+        return shlex.join(words)
+
+
+def _defaults(record: Any) -> dict[str, Any]:
+    """Return the defaults of options, or of a design."""
+    return {one.name: [] if one.default is MISSING else one.default for one in fields(record)}
+
+
+def _changed(record: Any) -> dict[str, Any]:
+    """Return the fields of options, or of a design, that are not at their defaults; values may be arrays."""
+    return {
+        name: value
+        for name, default in _defaults(record).items()
+        if (value := getattr(record, name)) is not default
+        and (hasattr(value, "dtype") or value != default)
+    }
+
+
+OPTIONS = _described({one.name: one.metadata["kind"] for one in fields(Options)})
+DEFAULTS = _defaults(Options)
+
+
+class FillOptions(TypedDict, total=False):
+    """The options of `fill`, for editors and type checkers."""
+
+    method: Any
+    task: str
+    labels: Design | None
+    confidence: float
+    guarantee: str
+    label_conditional: bool
+    ignore: Sequence[Any]
+    text: Sequence[Any]
+    number: Sequence[Any]
+    id: Any
+    features: str
+    missing: Any
+    keep: Any
+    case_sensitive: bool
+    pictures: str | None
+    sample: int
+    budget_seconds: float
+    device: str | None
+    n_jobs: int | None
+    random_state: int
+
+
+class Questions(TypedDict, total=False):
+    """What is asked of the result, for editors and type checkers."""
+
+    minimum: float | None
+    maximum: float | None
+    limit: Sequence[str]
+    probabilities: bool
+    reject: float | None
+    label_next: bool
+    certainty: float
+    tolerance: float | None
+
+
+FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
+# Questions that change the guarantee alone, and no column.
+OF_GUARANTEE = ("certainty", "tolerance")
+
+
+# ------------------------------------------------------------------------------------------- how the labels came about
+
+# The flags of the command line, which make a design.
+_KINDS = dict.fromkeys([name for name in HELP[LABELS] if name != "labels"], COLUMN)
+_KINDS |= {"labels_by_class": FLAG, "shift": _one_of(SHIFTS), "sensitivity": FACTOR}
+_KINDS |= {"class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text))}
+LABEL_FLAGS = _described(_KINDS)
+LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
+LABEL_DEFAULTS |= {"labels_by_class": False}
+_WAYS = {  # in which labels may have come about: the flag, the design, and its field for the value of the flag
+    "random_labels": ("Drawn", "rows"),
+    "sampling_probability": ("Sampled", "probability"),
+    "groups": ("Grouped", "groups"),
+    "labels_by_class": ("ByClass", ""),
+    "class_shares": ("ByClass", "shares"),
+    "shift": ("Estimated", ""),
+}
+
+
+def design_of(flags: Mapping[str, Any]) -> Design | None:
+    """Return how the labels came about, as flags of the command line say it; None if none does."""
+    from transduce.conformal import designs
+
+    flags = LABEL_DEFAULTS | dict(flags)
+    checks.check_choice("shift", flags["shift"], SHIFTS)
+    given = [name for name, value in flags.items() if value != LABEL_DEFAULTS[name]]
+    if not given:
+        return None
+    ways = [name for name in _WAYS if name in given]
+    if len(ways) > 1 and ways != ["labels_by_class", "class_shares"]:
+        both = " and ".join(map(option, ways[:2]))
+        why = "since labels came about in one way: leave out one of the two"
+        raise OptionError(f"{both} exclude each other, {why}.")
+    modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
+    if not ways or flags["shift"] == "ignore":
+        return designs.Chance(reweight=not ways, **modifiers)
+    kind, name = _WAYS[ways[-1]]
+    value = flags[ways[-1]]
+    own = {name: read_spelled(value) if name == "shares" else value} if name else {}
+    return getattr(designs, kind)(**own, **modifiers)
+
+
+def flags_of(design: Design) -> dict[str, Any]:
+    """Return the flags of the command line that say how the labels came about; those at their defaults are left out."""
+    flags, own = _changed(design), type(design).__name__
+    for name, (kind, field_name) in _WAYS.items():
+        if kind == own and field_name in flags:
+            flags[name] = flags.pop(field_name)
+    if "class_shares" in flags:
+        shares = {str(name): float(share) for name, share in flags["class_shares"].items()}
+        said = ",".join(f"{name}={share!r}" for name, share in shares.items())
+        odd = any(set(name) & set('=,{"') or name != name.strip() for name in shares)
+        flags["class_shares"] = json.dumps(shares, ensure_ascii=False) if odd else said
+    elif own == "ByClass":
+        flags["labels_by_class"] = True
+    if own == "Estimated" or not flags.pop("reweight", True):
+        flags["shift"] = "estimate" if own == "Estimated" else "ignore"
+    return {name: flags[name] for name in LABEL_FLAGS if name in flags}
+
+
+_SHARE = re.compile(
+    r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL
+)  # a name ends where = and a number follow
+
+
+def read_spelled(text: str) -> dict[str, float]:
+    """Return shares of classes as ``yes=0.06,no=0.94``, or as JSON, says them."""
+    try:
+        if text.lstrip().startswith("{"):
+            return {str(name): float(share) for name, share in json.loads(text).items()}
+        pairs = [(name.strip(), float(share)) for name, share in _SHARE.findall(text)]
+        if pairs and not _SHARE.sub("", text) and len(dict(pairs)) == len(pairs):
+            return dict(pairs)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
+    raise ValueError(
+        f"{option('class_shares')} gives each class once, as in {example}; got {text!r}."
+    )
+
+
+def _spelled_design(design: Design) -> str:
+    """Return how the user said how the labels came about."""
+    return option(next(iter(flags_of(design))))
+
+
+def _as_code(value: Any) -> str:
+    """Return a value as Python code."""
+    from transduce.conformal.designs import Design
+
+    if not isinstance(value, Design):
+        return repr(value)
+    words = [f"{name}={one!r}" for name, one in _changed(value).items()]
+    return f"{type(value).__name__}({', '.join(words)})"
+
+
+def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
+    """Give a function some options: in its signature, and described in its docstring where that says ``OPTIONS``."""
+
+    def describe(function: Callable[..., Any]) -> Any:
+        plain = inspect.signature(function)
+        every = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        indent, lines = "        " if "self" in plain.parameters else "    ", []
+        for name in names:
+            default, kind = DEFAULTS[name], inspect.Parameter.KEYWORD_ONLY
+            annotation = Options.__annotations__[name]
+            every.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+            lines.append(f"{indent}{name} : {OPTIONS[name].described(default)}\n")
+            wrapped = textwrap.wrap(OPTIONS[name].help, 116 - len(indent))
+            lines += [f"{indent}    {line}\n" for line in wrapped]
+        function.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+        function.__doc__ = (function.__doc__ or "").replace(f"{indent}OPTIONS\n", "".join(lines))
+        return function
+
+    return describe

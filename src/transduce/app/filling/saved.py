@@ -1,0 +1,153 @@
+"""Saving what rows that come later are answered from: the table and the options, and no code."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyarrow import parquet
+
+from transduce.app.filling.engine import fit_fill
+from transduce.app.filling.options import Options
+from transduce.app.filling.result import FittedFill
+from transduce.app.filling.sources import FrameSource, draw
+from transduce.app.tables.files import Table, arrow_table
+from transduce.app.tables.pictures import file_below, holds_pictures, small_copies
+from transduce.app.tables.vectors import to_pandas
+from transduce.core.checks import check_path
+from transduce.core.files import whole_file
+from transduce.core.guarantee import Limits
+from transduce.model_selection.methods import METHODS
+from transduce.model_selection.own_models import as_stored, of_stored
+
+_FORMAT = 3
+_TABLE, _OPTIONS = "table.parquet", "options.json"
+
+
+def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **options: Any) -> None:
+    """Save a table and options, so that rows which come later can be answered as this table is filled.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file; by custom its name ends in ``.transduce``.
+    table : pandas or polars DataFrame, or Table
+        Rows with and without a label. Those that a fit would see are kept, and no others.
+    target : str
+        The column.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    **options
+        As those of `fill`, and of `FillResult.ask`.
+
+    Notes
+    -----
+    The file holds data, and small copies of pictures, and no code: a file from a stranger can be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/prices.transduce", table, "price", method="ridge")
+    ...     load(f"{folder}/prices.transduce").new_columns(table[:1])["price_status"].tolist()
+    ['answered']
+    """
+    read = Options.read(options, questions=True)
+    source = FrameSource.read(table, target, read)
+    read.check_sampled()
+    if not all(isinstance(name, str) for name in source.frame.columns):
+        raise ValueError(
+            "A table is saved with its columns' names as text: rename those that are not."
+        )
+    roles = draw(source.scan(target, read), target, read)
+    rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
+    about = {
+        "format": _FORMAT,
+        "version": version("transduce"),
+        "prefer": source.prefer,
+        "target": target,
+    }
+    about["limits"] = asdict(source.labels.limits)
+    method = read.parts if len(read.parts) > 1 else read.parts[0]
+    settled = read.for_task(source.labels.task)
+    if source.labels.decisive is not None:  # a task that is named would make the guarantee exact
+        settled = replace(settled, task=read.task)
+    # The rows are stored without their formulas.
+    settled = replace(settled, ignore=list(dict.fromkeys([*settled.ignore, *source.computed])))
+    about["options"] = settled.as_json() | {"method": as_stored(method)}
+    like = _origin(table, source.frame.iloc[rows], read.pictures or source.pictures)
+    with whole_file(path, force=force, like=like) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
+        frame = source.frame.iloc[rows]
+        if source.labels.spelling.classes:  # as they are written
+            frame = frame.assign(**{target: source.labels.labels[rows]})
+        folder = read.pictures or source.pictures
+        copies = {
+            name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)
+        }
+        parquet.write_table(arrow_table(frame.assign(**copies)), buffer := io.BytesIO())
+        archive.writestr(_TABLE, buffer.getvalue())
+
+
+def _origin(table: Any, frame: pd.DataFrame, folder: str) -> list[Path]:
+    """Return the files that a saved fit is made of: that of the table, and those of pictures."""
+    names = [
+        cell
+        for _, column in frame.items()
+        if holds_pictures(column)
+        for cell in column
+        if isinstance(cell, str)
+    ]
+    pictures = [file_below(folder, name) for name in names]
+    own = table.files if isinstance(table, Table) else ()
+    return [*own, *(path for path in pictures if isinstance(path, Path))]
+
+
+def load(path: str | Path) -> FittedFill:
+    """Fit again what was saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of `save`.
+
+    Returns
+    -------
+    FittedFill
+        As `fit_fill` returns it.
+
+    Examples
+    --------
+    >>> load("nothing.transduce")
+    Traceback (most recent call last):
+    FileNotFoundError: There is no file nothing.transduce.
+    """
+    check_path("path", path)
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            about = json.loads(archive.read(_OPTIONS))
+            frame = to_pandas(parquet.read_table(io.BytesIO(archive.read(_TABLE))))
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        said = f"{path} is not a file that `transduce fill --save` wrote, or it is damaged."
+        raise ValueError(said) from error
+    if about.get("format") != _FORMAT:
+        by = f"transduce {about.get('version')}, in a format that is not known here"
+        raise ValueError(f"{path} was written by {by}.")
+    method = of_stored(about["options"]["method"])
+    for part in method if isinstance(method, list) else [method]:
+        if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names
+            raise ValueError(f"{path} names the method {part!r}, which is not known here.")
+    options = vars(Options.of_json(about["options"] | {"method": method}))
+    limits = Limits(**about["limits"])
+    return fit_fill(frame, about["target"], prefer=about["prefer"], limits=limits, **options)

@@ -1,0 +1,561 @@
+"""Where the rows of a table are, in a frame, a Dask frame or files, which are drawn, and where parts are worked on."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.filling.options import Options
+from transduce.app.tables import columns
+from transduce.app.tables.columns import (
+    ColumnCells,
+    Target,
+    check_names,
+    missing_labels,
+    read_target,
+)
+from transduce.app.tables.files import Table
+from transduce.app.tables.numbers import without
+from transduce.app.tables.row_hashes import content_order, draw_keys, labelled_hashes, row_hashes
+from transduce.app.tables.vectors import to_pandas
+from transduce.conformal.designs import Drawn, calibration_number
+from transduce.core import checks
+from transduce.core.checks import WrongTypeError
+from transduce.core.computing import call_each, n_threads, threads_here
+from transduce.core.ranks import fewest_calibration
+from transduce.core.types import AnyArray, Mask
+from transduce.population.draws import read_marks
+
+if TYPE_CHECKING:
+    from transduce.app.filling.result import FillResult, FittedFill
+
+MOST_LABELS = 50_000  # more are not fitted to
+Work = Callable[[Any, Any], Any]
+SampledColumns = tuple[
+    AnyArray, pd.DataFrame
+]  # rows of a part that the fit saw, and their new columns
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Source:
+    """What is known of a table, wherever its rows are."""
+
+    name: str = ""  # where it came from, if that is known
+    flags: dict[str, Any] = field(default_factory=dict)  # of the command line, to read it again
+    prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
+    words: bool = False  # whether texts such as NA stand for a missing label
+    pictures: str = "."  # the folder below which pictures are
+    roles: RowDraw | None = None  # which rows the fit saw, if not all
+
+    @property
+    def origin(self) -> tuple[Path, ...]:
+        """The files that the rows came from, if they came from any: what is made of them is as private."""
+        return (Path(self.name),) if self.name and Path(self.name).is_file() else ()
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"row {row + 1}"
+
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Raise an error that says what to do if a result of this table cannot answer what is asked of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSource(_Source):
+    """A table in memory: one part, whose labels are all known."""
+
+    given: Any  # as it came: a pandas or polars frame
+    frame: pd.DataFrame
+    labels: Target
+    computed: tuple[Any, ...] = ()  # columns that formulas of a workbook compute from the target
+
+    @classmethod
+    def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
+        """Return a frame, or a table read from a file, with its labels."""
+        names, given, cells = options.columns(target), table, None
+        if isinstance(table, Table):
+            given = table.frame.drop(columns=[name for name in table.index if name not in names])
+            table.check_column(target)
+            cells = table.cells(target)
+        frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
+        known = without(frame, options.missing)
+        columns.check_columns(frame, names)
+        labels = read_target(known, target, task=options.task, cells=cells, **options.reading)
+        check_names(frame, labels, options.probabilities, options.label_next)
+        if not isinstance(table, Table):
+            return cls(given, frame, labels)
+        labels = replace(labels, notes=[*labels.notes, *table.notes])
+        about: dict[str, Any] = {
+            "name": table.name,
+            "prefer": table.prefer,
+            "pictures": table.folder,
+            "computed": tuple(table.computed_from(target)),
+        }
+        return cls(
+            given,
+            frame,
+            labels,
+            flags={} if table.sheet is None else {"sheet": table.sheet},
+            **about,
+        )
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of the table."""
+        return [
+            scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)
+        ]
+
+    def at(self, rows: AnyArray) -> FrameSource:
+        """Return some of the rows."""
+        return replace(self, frame=self.frame.iloc[rows], labels=self.labels.at(rows))
+
+    def order_by_content(self, options: Options) -> AnyArray:
+        """Return the order of the rows in which a fit sees them: by what is in them, not by where they stand."""
+        # Without the seed, so that a fit in which no seed has part is the same to the last digit for every seed.
+        # Columns from which nothing is learned tell rows apart that are copies otherwise, such as visits of two
+        # patients; beyond that they do not count, so that answers do not change with them.
+        frame = without(self.frame, options.missing)
+        no_feature = {self.labels.name, options.id, *options.ignore, *options.design.not_features}
+        features = [name for name in frame.columns if name not in no_feature]
+        design = [name for name in options.design.not_features if name not in options.ignore]
+        hashes = row_hashes(frame[features])
+        hashes = labelled_hashes(hashes, frame[self.labels.name], self.labels.missing)
+        return content_order(hashes, ties=row_hashes(frame[design]))
+
+    def take(
+        self, roles: RowDraw, target: Any, options: Options
+    ) -> tuple[FrameSource, FrameSource]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+        return self.at(inside), self.at(roles.calibration[:, 1])
+
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with those of the result after its own."""
+        table = self.given if table is None else table
+        if not isinstance(table, pd.DataFrame):
+            return with_new_columns(table, result.new, self.labels.name)
+        return pd.concat([table, result.new], axis=1)
+
+
+def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
+    """Return a polars frame with new columns after its own; dates and enumerations have the type of the target."""
+    import polars
+
+    columns, kind = polars.from_pandas(new.reset_index(drop=True)), table.schema.get(target)
+    if kind is not None and kind.is_temporal():
+        columns = columns.with_columns(polars.selectors.temporal().cast(kind))
+    if isinstance(kind, polars.Enum):
+        columns = columns.with_columns(polars.col(f"{target}_filled").cast(kind))
+    return table.hstack(columns)
+
+
+def as_pandas(table: Any) -> pd.DataFrame:
+    """Return a polars frame as pandas, or raise a TypeError if it is not one."""
+    if hasattr(table, "collect") and not hasattr(table, "shape"):
+        raise WrongTypeError("The table is a lazy frame: call its collect() first.")
+    if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
+        lists = [name for name, kind in table.schema.items() if kind.is_nested()]
+        frame = pd.DataFrame(table.drop(lists).to_pandas())
+        for name, column in to_pandas(table.select(lists).to_arrow()).items():
+            frame.insert(table.columns.index(name), name, column)
+        return frame
+    kind = type(table).__name__
+    raise WrongTypeError(
+        f"fill takes a pandas or polars frame; got {kind}. Files are filled by `transduce fill`."
+    )
+
+
+def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
+    """Return what a draw needs to know of some rows; the label counts where there is one."""
+    design = options.design
+    drawn = read_marks(frame, design.rows) if isinstance(design, Drawn) else None
+    seen = [name for name in frame.columns if name != target and name not in options.ignore]
+    hashes = row_hashes(frame[seen], options.random_state)
+    hashes = labelled_hashes(hashes, frame[target], missing)
+    return PartScan(missing, hashes, drawn, columns.limit_texts(frame[target]))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartSource(_Source):
+    """A table in parts, each of one or more frames that are read where the work is done."""
+
+    parts: Sequence[Any]
+
+    def check_questions(self, before: Options, asked: Options) -> None:
+        """Refuse what no part of the table can be asked alone."""
+        asked.check_sampled()
+
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
+        raise NotImplementedError
+
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with those of the result after its own."""
+        raise NotImplementedError
+
+    def name_row(self, part: int, row: int) -> str:
+        """Return what to call a row of a part, both counted from 0."""
+        return f"partition {part + 1}, row {row + 1}"
+
+    def scan(self, target: Any, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each part."""
+        return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
+
+    def take(
+        self, roles: RowDraw, target: Any, options: Options
+    ) -> tuple[FrameSource, FrameSource]:
+        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
+        by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
+        frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
+        every = pd.concat([frame for frame in frames if frame is not None], ignore_index=True)
+        places = np.argsort(
+            np.lexsort((drawn[:, 1], drawn[:, 0]))
+        )  # parts and their rows came in order
+        frame = every.iloc[places].reset_index(drop=True)
+        known = without(frame, options.missing).copy()
+        if all(
+            isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None
+        ):
+            known[target] = known[target].astype(
+                "category"
+            )  # categories that differ by part were lost
+        known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
+        labels = read_target(
+            known,
+            target,
+            task=options.task,
+            cells=ColumnCells(prefer=self.prefer),
+            **options.reading,
+        )
+        columns.check_marks(labels)  # the rows with and without a label were drawn already
+        check_names(frame, labels, options.probabilities)
+        n = len(drawn) - len(roles.calibration)
+        rows = FrameSource(frame, frame, labels, prefer=self.prefer, pictures=self.pictures)
+        held = rows.at(np.arange(n, len(drawn)))
+        return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
+
+
+Source = FrameSource | PartSource
+
+
+def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
+    """Return what a draw needs to know of a part."""
+    target, options, words = about
+    np.empty(
+        2**21
+    )  # freed at once: Linux then keeps what smaller arrays free, and takes half the time
+    scans = [
+        PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))
+    ]  # of a part without rows
+    for frame in frames:
+        known = without(frame, options.missing)
+        scans.append(scan_rows(known, missing_labels(known[target], words=words), target, options))
+    drawn = [one.drawn for one in scans if one.drawn is not None]
+    return PartScan(
+        np.concatenate([one.missing for one in scans]),
+        np.concatenate([one.hashes for one in scans]),
+        np.concatenate(drawn) if drawn else None,
+        sum((Counter(one.limits) for one in scans), Counter()),
+    )
+
+
+def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return some rows of a part."""
+    taken, start = [], 0
+    for frame in frames:
+        taken.append(frame.iloc[rows[(rows >= start) & (rows < start + len(frame))] - start])
+        start += len(frame)
+    return pd.concat(taken, ignore_index=True)
+
+
+def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
+    """Return the new columns of the sampled rows of each part, as the fit answered them."""
+    new = result.new.iloc[len(roles.visible) :].reset_index(drop=True)
+    parts = {
+        n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()
+    }
+    return {n: (roles.sampled[rows, 1], new.iloc[rows]) for n, rows in parts.items()}
+
+
+def columns_of_part(
+    fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None
+) -> pd.DataFrame:
+    """Return the new columns of a part: the sampled rows as the fit answered them, all others one by one."""
+    new = fitted.new_columns(frame)
+    if sampled is not None:
+        rows, seen = sampled
+        for name in new.columns:
+            column = new[name].array.copy()
+            column[rows] = seen[name].astype(new[name].dtype).array
+            new[name] = column
+    return new
+
+
+def is_dask(table: Any) -> bool:
+    """Return whether this is a Dask frame."""
+    return type(table).__module__.startswith(("dask.", "dask_expr.")) and hasattr(
+        table, "map_partitions"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DaskSource(PartSource):
+    """A Dask frame, partition by partition; its answers are computed when its frame is."""
+
+    given: Any
+
+    def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
+        """Return ``work(item, [partition])`` for every partition, in order; None where the item is None."""
+        from dask import compute, delayed
+
+        pairs = zip(items, self.parts, strict=True)
+        done = iter(
+            compute(*[delayed(work)(item, [part]) for item, part in pairs if item is not None])
+        )
+        return [None if item is None else next(done) for item in items]
+
+    def with_columns(self, result: FillResult, table: Any = None) -> Any:
+        """Return a lazy frame, which may have new columns already, with those of the result after its own."""
+        import dask.dataframe as dd
+        from dask import delayed
+
+        assert self.roles is not None
+        table = self.given if table is None else table
+        meta = _with_columns(result.fitted, None, table._meta)
+        sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
+        parts = enumerate(table.to_delayed())
+        tasks = [delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in parts]
+        return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
+
+
+def _with_columns(fitted: Any, sampled: SampledColumns | None, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a partition with its new columns."""
+    return pd.concat([frame, columns_of_part(fitted, frame, sampled)], axis=1)
+
+
+def _sent(shared: Any) -> Any:
+    """Return what stands for an object on the workers: sent to a running cluster now, else a part of the graph."""
+    from dask import delayed
+
+    try:
+        from distributed import get_client
+
+        return get_client().scatter(shared, broadcast=True, hash=False)
+    except (ImportError, ValueError):  # there is no cluster
+        return delayed(shared, pure=False)
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """The cores of this machine, through joblib.
+
+    Parameters
+    ----------
+    n_jobs : int or None, default=None
+        Processes at the same time, as joblib counts them, started only if they save time; None is 1.
+
+    Examples
+    --------
+    >>> sorted(LocalRunner().map(pow, 2, [1, 2, 3]))
+    [2, 4, 8]
+    """
+
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_jobs(self.n_jobs)
+
+    @property
+    def n_here(self) -> int:
+        """How many processes share the memory of this machine."""
+        return n_threads(self.n_jobs or 1)
+
+    def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+        """Yield ``work(shared, item)`` for every item, in order; in other processes if they pay."""
+        return call_each([(work, shared, item) for item in items], threads_here(), self.n_jobs or 1)
+
+
+@dataclass(frozen=True)
+class DaskRunner:
+    """The workers of a Dask cluster; one that dies costs the time of its parts, which others do again."""
+
+    client: Any
+
+    @property
+    def n_here(self) -> int:
+        """How many processes share the memory of this machine: the workers of the cluster that run on it."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return max(1, sum(_is_here(str(worker.get("host", ""))) for worker in workers))
+
+    def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+        """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
+        from distributed import as_completed
+
+        sent = self.client.submit(
+            lambda: shared, pure=False
+        )  # made again if the worker that holds it dies
+        futures = [self.client.submit(work, sent, item, pure=False) for item in items]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+                future.release()
+        finally:
+            self.client.cancel(futures)
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host is this machine."""
+    from distributed.utils import get_ip
+
+    names = {"localhost", "", "::1", socket.gethostname(), socket.getfqdn(), get_ip()}
+    return host in names or host.startswith("127.")
+
+
+Runner = LocalRunner | DaskRunner  # each with `n_here`, and with `map`
+
+
+LONGEST_WAIT = 86_400.0  # seconds for a scheduler to answer: a day
+
+
+@contextmanager
+def cluster_runner(
+    address: str, *, n_workers: int | None = None, timeout: float = 10.0
+) -> Iterator[DaskRunner]:
+    """Connect to a Dask cluster, or start one on this machine.
+
+    Parameters
+    ----------
+    address : str
+        ``"local"`` starts a cluster of worker processes here, which ends with the block; otherwise the address of a
+        scheduler, such as ``tcp://scheduler:8786``.
+    n_workers : int, optional
+        Workers of a local cluster; one for each core by default.
+    timeout : float, default=10.0
+        Seconds to wait for a scheduler to answer, and for its first worker.
+
+    Yields
+    ------
+    DaskRunner
+        For `fill_folder`.
+
+    Examples
+    --------
+    >>> from transduce.app.filling import fill_folder
+    >>> with cluster_runner("local", n_workers=2) as runner:  # doctest: +SKIP
+    ...     fill_folder("data/*.parquet", "price", "filled", runner=runner)
+    """
+    checks.check_positive("timeout", timeout, most=LONGEST_WAIT)
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ValueError("A cluster needs Dask: pip install 'transduce[dask]'.") from error
+    if address == "local":
+        here = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        with here as cluster, Client(cluster) as client:
+            yield DaskRunner(client)
+        return
+    try:
+        client = Client(address, timeout=timeout)
+    except (OSError, TimeoutError, ValueError) as error:
+        said = f"No Dask scheduler answers at {address}: check the address and that it runs."
+        raise ConnectionError(said) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout)
+        except TimeoutError as error:
+            raise ConnectionError(
+                f"The Dask scheduler at {address} has no workers: start some, then run this again."
+            ) from error
+        yield DaskRunner(client)
+
+
+# ------------------------------------------------------------------------- random draws of rows by what is in them
+
+
+@dataclass(frozen=True, eq=False)
+class PartScan:
+    """What is known of the rows of one part of a table after a first look."""
+
+    missing: Mask  # (n,) where the label is missing
+    hashes: AnyArray  # (n,) one for each row
+    drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
+    limits: Mapping[str, int] = field(
+        default_factory=dict
+    )  # labels that are limits, how often each occurs
+
+
+@dataclass(frozen=True, eq=False)
+class RowDraw:
+    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
+
+    visible: AnyArray  # (v, 2) labelled rows that the fit sees
+    calibration: AnyArray  # (c, 2) labelled rows that stay outside, and drawn ones without a label
+    sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
+    n_labelled: int  # in the whole table
+    n_unlabelled: int  # in the whole table
+
+
+def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
+    """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
+    n_labels = sum(int((~scan.missing).sum()) for scan in scans)
+    number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
+    if isinstance(options.design, Drawn):
+        drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
+        least = 2 * fewest_calibration(float(options.confidence))
+        if drawn < least:
+            few = f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample"
+            half = "half of them calibrate the sample and half all other rows"
+            raise ValueError(f"{few}: {half}, so it takes {least}.")
+        number = drawn // 2
+    roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
+    if roles.n_unlabelled == 0:
+        raise ValueError(f"No cell of column {target!r} is empty, so there is nothing to fill.")
+    if roles.n_labelled == 0:
+        raise ValueError(
+            f"All cells of column {target!r} are empty: some must have a label to learn from."
+        )
+    return roles
+
+
+def draw_roles(
+    parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int
+) -> RowDraw:
+    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
+    # Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit
+    # sees all others: what became of a row plays no part in its role.
+    missing = np.concatenate([part.missing for part in parts])
+    hashes = np.concatenate([part.hashes for part in parts])
+    starts = np.cumsum([0, *(len(part.missing) for part in parts)])
+    labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
+    keys = np.zeros(len(missing), dtype=np.uint64)
+    for rows in (labelled, unlabelled):
+        keys[rows] = draw_keys(hashes[rows])
+    unmarked = all(part.drawn is None for part in parts)
+    marks = [part.missing & False if part.drawn is None else part.drawn for part in parts]
+    drawn = ~missing if unmarked else np.concatenate(marks)
+    held = _smallest(np.flatnonzero(drawn), keys, n_calibration)
+    shown = _smallest(np.setdiff1d(labelled, held), keys, n_visible)
+    empty = np.setdiff1d(np.flatnonzero(drawn & missing), held)
+    some = np.append(_smallest(np.flatnonzero(missing & ~drawn), keys, n_sampled), empty)
+
+    def places(rows: AnyArray) -> AnyArray:
+        part = np.searchsorted(starts, rows, side="right") - 1
+        return np.column_stack([part, rows - starts[part]])
+
+    return RowDraw(places(shown), places(held), places(some), len(labelled), len(unlabelled))
+
+
+def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
+    """Return the rows with the smallest keys, in the order of these. Shapes: rows (r,), keys (n,)."""
+    if number < len(rows):
+        rows = rows[np.argpartition(keys[rows], number)[:number]]
+    return rows[np.argsort(keys[rows], kind="stable")]

@@ -1,0 +1,575 @@
+"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from transduce.app.labelling.journal import Label
+from transduce.core import checks
+from transduce.core.ranks import calibration_rank
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import counted
+from transduce.population.betting import BETS, log_bets, log_mean_of_bets, log_wealth
+
+if TYPE_CHECKING:
+    from transduce.app.labelling.state import State
+
+# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those that are unlabelled
+# at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
+# hit with probability (R - h) / U, whatever happened before. So for every candidate total r there is a martingale that
+# starts at 1 and, if r is the true total, ever reaches 1 / level with probability at most `level` (Ville). It rises
+# with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
+MOST_POINTS = 40  # of a curve
+MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
+ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random draws so far, in order; what nobody could judge, or has judged yet, counts as a hit.
+
+    Parameters
+    ----------
+    unlabelled, known : int array of shape (s,)
+        How many rows each was drawn from, and how many hits were known, outside those rows, before it.
+    hits : boolean array of shape (s,)
+        Whether it was a hit.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(100, 7, False), (99, 7, True)])
+    >>> len(draws), draws.known.tolist()
+    (2, [7, 7])
+    """
+
+    unlabelled: AnyArray
+    known: AnyArray
+    hits: Mask
+
+    def __post_init__(self) -> None:
+        shapes = {np.shape(part) for part in (self.unlabelled, self.known, self.hits)}
+        if len(shapes) != 1 or len(shapes.pop()) != 1:
+            raise ValueError("unlabelled, known and hits must have one entry for each draw.")
+        if np.any(np.asarray(self.unlabelled) < 1) or np.any(np.asarray(self.known) < 0):
+            raise ValueError(
+                "A draw is from 1 row or more, and the number of hits known before it is not negative."
+            )
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, bool]]) -> Draws:
+        """Return draws from a list of (unlabelled, known, hit)."""
+        try:
+            table = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                "Draws are a list of (unlabelled, known, hit): two whole numbers and True or False."
+            ) from None
+        return cls(table[:, 0], table[:, 1], table[:, 2].astype(bool))
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, part: slice) -> Draws:
+        return Draws(self.unlabelled[part], self.known[part], self.hits[part])
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What is known of the hits of a table at one moment.
+
+    Parameters
+    ----------
+    draws : Draws
+        The random draws so far.
+    found, doubtful : int
+        Hits among the labelled rows, and rows that were drawn and not judged: each may be a hit.
+    pool : int
+        All other unlabelled rows, from which the next row is drawn.
+
+    Examples
+    --------
+    >>> Audit(Draws.of([]), found=7, doubtful=0, pool=100).most
+    107
+    """
+
+    draws: Draws
+    found: int
+    doubtful: int
+    pool: int
+
+    def __post_init__(self) -> None:
+        checks.check_type("draws", self.draws, Draws, "Draws")
+        for name in ("found", "doubtful", "pool"):
+            checks.check_whole(name, getattr(self, name), least=0, most=MOST_ROWS)
+
+    @property
+    def most(self) -> int:
+        """The largest total there can be."""
+        return self.found + self.doubtful + self.pool
+
+
+def log_martingale(draws: Draws, total: int) -> Array:
+    """Return the logarithm of the martingale of a candidate total, after each draw. Returns shape (s,)."""
+    return log_wealth(draws.hits.astype(float), _means(draws, total))
+
+
+def _means(draws: Draws, total: int) -> Array:
+    """Return the share of hits among the rows that each draw was from, if a candidate total is right."""
+    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then none is left.
+    return np.asarray(np.maximum(total - draws.known, 0) / draws.unlabelled)
+
+
+def first_rejection(draws: Draws, total: int, level: float) -> int | None:
+    """Return after how many draws a total was rejected; None if it is not."""
+    reached = log_martingale(draws, total) >= -np.log(level)
+    return int(np.argmax(reached)) + 1 if reached.any() else None
+
+
+def total_at_most(audit: Audit, level: float) -> int:
+    """Return the largest total that no look so far has rejected."""
+    totals, draws = range(audit.found + 1, audit.most + 1), audit.draws
+    # The rejected totals are the large ones.
+    return audit.found + bisect_left(
+        totals, True, key=lambda r: first_rejection(draws, r, level) is not None
+    )
+
+
+def first_total_below(found: int, recall: float) -> int:
+    """Return the smallest total of which the found hits are less than the recall wanted."""
+    return found * 1 // _written(recall) + 1 if found else 1
+
+
+def _written(share: float) -> Fraction:
+    """Return the fraction that a decimal number stands for."""
+    return Fraction(repr(float(share)))
+
+
+def draws_needed(audit: Audit, total: int, level: float) -> int | None:
+    """Return how many further draws reject a total if none of them is a hit."""
+    if total > audit.most or first_rejection(audit.draws, total, level) is not None:
+        return 0
+    missing = total - audit.found - audit.doubtful
+    if missing <= 0:
+        return None
+    bets = np.zeros(len(BETS))
+    if len(audit.draws):
+        hits = audit.draws.hits.astype(float)
+        bets = log_bets(hits, _means(audit.draws, total))[:, -1]
+
+    def enough(count: int) -> bool:
+        return float(log_mean_of_bets(bets + _log_misses(audit.pool, missing, count))) >= -np.log(
+            level
+        )
+
+    # One more leaves too few rows.
+    return 1 + bisect_left(range(1, audit.pool - missing + 1), True, key=enough)
+
+
+def _log_misses(pool: int, missing: int, count: int) -> Array:
+    """Return the logarithm of each bet's product over misses in a row: of (u - bet missing) / (u - missing)."""
+    left = pool - np.append(BETS, 1.0) * missing
+    products = gammaln(left + 1.0) - gammaln(left - count + 1.0)
+    return np.asarray(products[:-1] - products[-1])
+
+
+def share_of_level(number: int) -> float:
+    """Return the part of the level that the certificate of this number may use: all of them together use it up."""
+    return 1.0 / (
+        ZETA_3 * number**3
+    )  # answers can be frozen again and again; the first time uses 83 %
+
+
+@dataclass(frozen=True)
+class RecallCertificate:
+    """What is certain about the share of wanted rows that are found.
+
+    Parameters
+    ----------
+    found, total_at_most : int
+        Wanted rows found, and how many there are at most, in the whole table.
+    unlabelled, n_draws : int
+        Rows without a label, and random draws so far.
+    recall, certainty : float
+        The share to be reached, and the probability that no statement of this kind, at any time, is wrong.
+    draws_needed : int or None
+        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be judged first.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(1000 - s, 95, False) for s in range(600)])
+    >>> certificate = certify_recall(Audit(draws, 95, 0, 400), recall=0.95, certainty=0.95)
+    >>> certificate.reached, certificate.missed_at_most, round(certificate.recall_at_least, 3)
+    (True, 3, 0.969)
+    """
+
+    found: int
+    total_at_most: int
+    unlabelled: int
+    n_draws: int
+    recall: float
+    certainty: float
+    draws_needed: int | None
+
+    @property
+    def missed_at_most(self) -> int:
+        """How many wanted rows are not found, at most."""
+        return self.total_at_most - self.found
+
+    @property
+    def recall_at_least(self) -> float:
+        """The share of the wanted rows that are found, at least; 1 if there can be none."""
+        return self.found / self.total_at_most if self.total_at_most else 1.0
+
+    @property
+    def reached(self) -> bool:
+        """Whether the share wanted is certain."""
+        return self.total_at_most < first_total_below(self.found, self.recall)
+
+
+def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCertificate:
+    """Return what is certain about the share of wanted rows that are found.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts; a hit is a wanted row.
+    recall, certainty : float
+        The share to be reached, and the probability that no such statement, at any time, is wrong.
+
+    Returns
+    -------
+    RecallCertificate
+
+    Examples
+    --------
+    >>> certify_recall(Audit(Draws.of([]), 95, 0, 1000), recall=0.95, certainty=0.95).draws_needed
+    422
+    """
+    checks.check_type("audit", audit, Audit, "an Audit")
+    checks.check_share("certainty", certainty)
+    _check_part("recall", recall)
+    level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
+    most = total_at_most(audit, level)
+    needed = draws_needed(audit, first_total_below(audit.found, recall), level)
+    return RecallCertificate(
+        audit.found, most, unlabelled, len(audit.draws), recall, certainty, needed
+    )
+
+
+@dataclass(frozen=True)
+class WrongCertificate:
+    """What is certain about the number of frozen answers that are wrong.
+
+    Parameters
+    ----------
+    found, wrong_at_most : int
+        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong, at most.
+    remaining, n_draws : int
+        Rows that still have an answer and no label, and random draws since the answers were frozen.
+    share, certainty : float
+        The share of wrong answers to be certain of, and the probability that no such statement is ever wrong.
+    draws_needed : int or None
+        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have to be judged first.
+
+    Examples
+    --------
+    >>> draws = Draws.of([(1000 - s, 0, False) for s in range(100)])
+    >>> certify_answers(Audit(draws, 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
+    30
+    """
+
+    found: int
+    wrong_at_most: int
+    remaining: int
+    n_draws: int
+    share: float
+    certainty: float
+    draws_needed: int | None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the share wanted is certain."""
+        return self.wrong_at_most <= _allowed(self.remaining, self.share)
+
+
+def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCertificate:
+    """Return what is certain about the number of frozen answers that are wrong.
+
+    Parameters
+    ----------
+    audit : Audit
+        Draws and counts since the answers were frozen; a hit is a wrong answer.
+    share, certainty : float
+        The share of wrong answers among the remaining ones, and the probability that no such statement is ever wrong.
+
+    Returns
+    -------
+    WrongCertificate
+
+    Examples
+    --------
+    >>> certify_answers(Audit(Draws.of([]), 0, 0, 900), share=0.05, certainty=0.95).wrong_at_most
+    900
+    """
+    checks.check_type("audit", audit, Audit, "an Audit")
+    checks.check_share("certainty", certainty)
+    _check_part("share", share)
+    level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
+    wrong = total_at_most(audit, level) - audit.found
+    needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
+    return WrongCertificate(
+        audit.found, wrong, remaining, len(audit.draws), share, certainty, needed
+    )
+
+
+def _check_part(name: str, value: float) -> None:
+    """Raise a ValueError unless a setting is a number from 0 to 1."""
+    checks.check_number(name, value)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1; got {value:g}.")
+
+
+def _allowed(remaining: int, share: float) -> int:
+    return int(remaining * _written(share))
+
+
+def bound_curve(audit: Audit, level: float) -> list[tuple[int, int]]:
+    """Return after which draws some of the totals were rejected, and the largest total that was left then."""
+    count, bound, first = len(audit.draws), total_at_most(audit, level), audit.most
+    if count:  # hits found since among them, rows that could be hits before the first draw
+        first = max(first, int(audit.draws.unlabelled[0] + audit.draws.known[0]))
+    curve = {0: first}
+    totals = np.geomspace(bound + 1, max(first, bound + 1), MOST_POINTS).round().astype(int)
+    for total in np.unique(totals)[::-1].tolist():
+        after = first_rejection(audit.draws, total, level)
+        if after is not None:
+            curve[after] = total - 1
+    return sorted((curve | {count: bound}).items())
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How far the random draws are that calibrate intervals, or sets of classes."""
+
+    planned: int = 0  # draws fixed beforehand
+    drawn: int = 0  # how many of them were made
+    answered: int = 0  # how many of them were judged
+    spoilt: bool = False  # whether another row was labelled on purpose before the last of them
+    searched: bool = False  # the same, after the last of them
+    earlier: int = 0  # draws of the complete block before this one
+    waiting: bool = False  # whether the last of them waits to be judged
+    missing: int = 0  # draws skipped that must be judged first, since each counts as badly answered
+
+    @property
+    def complete(self) -> bool:
+        """Whether all draws planned were made, and enough of them judged."""
+        return 0 < self.planned == self.drawn and not (self.spoilt or self.waiting or self.missing)
+
+    @property
+    def ready(self) -> bool:
+        """Whether intervals or sets can be made."""
+        return self.complete or self.earlier > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """All that is certain at one moment."""
+
+    recall: RecallCertificate | None  # about the wanted class; None if none is wanted
+    answers: WrongCertificate | None  # about the answers frozen last; None if none were
+    intervals: Intervals  # about the calibration of intervals
+    recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
+    answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
+
+
+def certify(state: State, wrong_share: float) -> Certificates:
+    """Return all certificates of a state; each freeze of answers has its own part of the level."""
+    recall, answers, recall_curve, answers_curve = None, None, [], []
+    certainty, level = state.header.certainty, 1.0 - state.header.certainty
+    if state.wanted is not None:
+        audit, found = state.audit(state.is_wanted), state.outside(state.is_wanted, doubt=False)
+        recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+        *bounds, (last, _) = bound_curve(audit, level)
+        recall_curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
+        recall_curve.append((last, recall.recall_at_least))
+    for freeze in state.freezes[-1:]:
+        level, is_wrong = level * share_of_level(len(state.freezes)), state.is_wrong(freeze)
+        audit = state.audit(is_wrong, freeze.first_draw)
+        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
+        certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
+        answers = replace(certified, certainty=certainty)
+        *bounds, (last, _) = bound_curve(audit, level)
+        answers_curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
+        answers_curve.append((last, answers.wrong_at_most))
+    return Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
+
+
+def intervals(state: State) -> Intervals:
+    """Return how far the draws are that calibrate intervals."""
+    if state.plan is None:
+        return Intervals()
+    plan, rows = state.plan, state.drawn_in(state.plan)
+    judged = sum(row in state.labels for row in rows)
+    before = state.block is not None and state.block.first_draw < plan.first_draw
+    earlier = state.block.count if before and state.block is not None else 0
+    waiting, missing = state.pending in rows, 0
+    if plan.level and len(rows) == plan.count and not waiting:
+        calibrate = state.calibrating(plan, plan.level)
+        worst = plan.aside + sum(row not in state.labels for row in rows)
+        finite = sum(row in state.labels for row in calibrate)
+        missing = max(calibration_rank(plan.level, finite + worst) - finite, 0)
+    return Intervals(
+        plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing
+    )
+
+
+def rounded_down(share: float) -> str:
+    """Return a share in percent with at most one decimal, never rounded up: 99.99 % certain is not certain."""
+    number = int(1000 * share + 1e-9) / 10
+    return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
+
+
+def rounded_up(share: float) -> str:
+    """Return a bound on a share in percent with at most one decimal, never rounded down."""
+    return rounded_down(math.ceil(1000 * share - 1e-9) / 1000)
+
+
+def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
+    """Return what is certain about the rows found, in a headline and a sentence."""
+    sure, goal = rounded_down(certificate.certainty), rounded_down(certificate.recall)
+    found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
+    if certificate.unlabelled == 0:
+        return "Every row is labelled.", f"{found}; none can be missing."
+    missed, least = certificate.missed_at_most, rounded_down(certificate.recall_at_least)
+    bound = f"With {sure} certainty at most {counted(missed, 'more row')} of this class {_is(missed)} left"
+    if certificate.reached:
+        return (
+            f"You can stop: at least {least} are found.",
+            f"{found}. {bound}: {goal} was the goal.",
+        )
+    if certificate.draws_needed is None:
+        skipped = "Random draws that you skipped may be the missing rows."
+        return "Judge the skipped draws first.", f"{found}. {skipped}"
+    needed = counted(certificate.draws_needed, "more random draw")
+    ahead = f"{needed} without another “{wanted}” would make {goal} certain."
+    if certificate.n_draws > 0:
+        return f"At least {least} are found.", f"{found}. {bound}. {ahead}"
+    if certificate.found == 0:
+        found, ahead = f"No row of class “{wanted}” is found yet", ""
+    return (
+        "Nothing is certain yet.",
+        f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}",
+    )
+
+
+MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
+
+
+def about_left(state: State) -> tuple[str, str]:
+    """Return an estimate of how many wanted rows are left, and a hint where a search finds no more, in sentences."""
+    left, hint = state.left_to_find(), ""
+    if state.n_misses >= MANY_MISSES and state.mode == "find":
+        hint = f"The last {state.n_misses:,} proposals were not “{state.wanted}”: audit to learn how many are left."
+    if left is None:
+        return "", hint
+    about = "hardly any more" if left < 1.5 else f"about {float(f'{left:.2g}'):,.0f} more"
+    return f"An estimate, not a certificate: {about} of class “{state.wanted}” may be left.", hint
+
+
+def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
+    """Return what is certain about wrong answers, in a headline and a sentence."""
+    if certificate.remaining == 0:
+        return "Every row is labelled.", "No answer is left that could be wrong."
+    many, remaining = certificate.wrong_at_most, counted(certificate.remaining, "answer")
+    if certificate.n_draws == 0:
+        head, text = "Nothing is certain yet.", f"{remaining} frozen."
+    else:
+        sure, share = rounded_down(certificate.certainty), rounded_up(many / certificate.remaining)
+        head = f"At most {many:,} of {remaining} {_is(many)} wrong."
+        known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
+        text = f"That is {share} of them, and {sure} certain. {known}."
+    if certificate.reached:
+        return head, text
+    if certificate.draws_needed is None:
+        return head, f"{text} Judge the random draws that you skipped first."
+    ahead = f"{counted(certificate.draws_needed, 'more random draw')} without a wrong answer"
+    return head, f"{text} {ahead} would show that at most {rounded_up(certificate.share)} are."
+
+
+def about_intervals(intervals: Intervals) -> str:
+    """Return how far the calibration is, in sentences."""
+    if intervals.planned == 0:
+        alone = "The first random draws calibrate by themselves, with no assumption at all"
+        return f"{alone}: audit when you like."
+    planned, skipped = (
+        counted(intervals.planned, "random draw"),
+        intervals.drawn - intervals.answered,
+    )
+    count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
+    if intervals.complete:
+        done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
+        if skipped:
+            done += f" {count} as badly answered: judge them if you can."
+        return f"{done} The next draws begin a new block." if intervals.searched else done
+    kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
+    if intervals.spoilt:
+        return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
+    if intervals.missing:
+        few = (
+            f"judge {intervals.missing:,} of them"
+            if intervals.missing <= skipped
+            else "begin a new block"
+        )
+        return f"{count} as badly answered, which is too many: {few}.{kept}"
+    skipped -= intervals.waiting
+    aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""
+    judged = f"{intervals.answered:,} of {planned} judged"
+    return f"{judged}; until the last, label nothing that was not drawn.{aside}{kept}"
+
+
+def about_labels_since(count: int, needed: int) -> str:
+    """Return what becomes of labels given after a complete block of draws, of which there may be none yet."""
+    if count:
+        message = (
+            f"{counted(count, 'value')} that you gave after the block of random draws "
+            f"{'is' if count == 1 else 'are'} kept in the table as given, but the fill does not learn from "
+            f"{'it' if count == 1 else 'them'} yet, since that would spoil the draws."
+        )
+    else:
+        message = (
+            "The block of random draws is complete: a value that you give now is kept in the table as given, but the "
+            "fill does not learn from it yet, since that would spoil the draws."
+        )
+    if needed:
+        draws = f"{needed:,} more rows that are drawn at random"
+        return f"{message} That changes once {draws} have a value: choose Audit for these."
+    return f"{message} Too few rows are left for another block of draws."
+
+
+def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
+    """Return all certificates as lines of text, for a file, with what is guaranteed of the filled table."""
+    lines = [f"Certificates of {name}", ""]
+    if certificates.recall is not None:
+        lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
+        lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
+    if certificates.answers is not None:
+        lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
+    lines += [
+        *("Intervals and sets:", about_intervals(certificates.intervals), ""),
+        *("The filled table:", filled, ""),
+        "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
+        "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"

@@ -1,0 +1,308 @@
+"""What a session exports: the labels, the table filled with the page's answers, its report, and the certificates."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.filling import FillResult, fill
+from transduce.app.filling.diagnostics import Told
+from transduce.app.filling.engine import fill_told
+from transduce.app.labelling.certificates import certificate_text, intervals
+from transduce.app.labelling.journal import Label
+from transduce.app.labelling.model import Model
+from transduce.app.labelling.session import Exported, Session
+from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
+from transduce.app.tables import files
+from transduce.app.tables.files import write
+from transduce.conformal import Drawn, Estimated
+from transduce.conformal.designs import Design
+from transduce.core.files import check_free, together, write_text
+from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
+from transduce.core.types import Mask
+from transduce.core.words import counted
+
+FOLDS = 5
+FOUND_BY = {"find": "found by searching", "learn": "chosen to teach"}
+FOUND_BY |= {"chosen": "chosen by you", "table": "in the table before"}
+
+
+def write_files(session: Session, path: Path, *, force: bool) -> Exported:
+    """Write all files, named after a path."""
+    endings = (("labelled", None), ("filled", None), ("filled", ".html"), ("certificate", ".txt"))
+    labelled, filled, report, certificate = (files.named_after(path, *ending) for ending in endings)
+    for file in (labelled, filled, report, certificate):
+        check_free(file, force=force)
+    if session.model is None:
+        raise ValueError(f"There are no answers yet. {session.no_answers}")
+    table = session.table
+    source = table.source or files.Table(table.frame, "csv", None, "table")
+    answers = told_answers(session)
+    labels = label_columns(session, answers)
+    result: FillResult | None = None
+    try:
+        result = fill_labels(session, answers)
+        verdict = result.guarantee.statement
+        grounds = result.guarantee.grounds
+        said = str(result.guarantee)
+    except ValueError as error:
+        verdict = "The table could not be filled."
+        grounds = str(error)
+        said = f"The table could not be filled: {error}"
+    text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
+    done = Exported(labelled, certificate, None, None, said, verdict, grounds)
+    with together():
+        write(labelled, source, labels, force=force)
+        write_text(certificate, text, force=force, like=source.files)
+        if result is not None:
+            write_text(report, result.report(), force=force, like=source.files)
+            # With all digits: a certificate is about these very answers, which the labelled
+            # table has too.
+            write(filled, source, result.new, force=force)
+            done = replace(done, filled=filled, report=report)
+    return done
+
+
+def told_answers(session: Session) -> Answers:
+    """Return the answers that all files tell of: those frozen last, which a certificate is about, or those of now."""
+    now, codes = session.answers(everywhere=True), session.state.codes()
+    for frozen in session.state.freezes[-1:]:
+        now = replace(now, values=frozen.values, source=f"answers frozen on {frozen.time[:10]}")
+    values = now.values.copy()
+    values[[*codes]] = [*codes.values()]
+    return replace(now, values=values)
+
+
+def judged_draws(session: Session) -> pd.DataFrame | None:
+    """Return labels of random draws, and answers that these have not taught; None if they are too few to tell."""
+    state, hidden = session.state, session.answers().hidden
+    since = state.freezes[-1].first_draw if state.freezes else 0
+    drawn = [row for row in state.drawn[since:] if row in state.labels]
+    if len(drawn) < ENOUGH_DRAWS or session.prepared is None:
+        return None
+    answers = state.freezes[-1].values if state.freezes else hidden
+    if answers is None:  # a fifth of the draws is hidden in turn
+        model = Model(
+            session.prepared, session.task, session.settings.confidence, state.header.seed
+        )
+        codes, shares = state.codes(), None if state.numbers else state.class_shares()
+        answers = np.full(session.table.n_rows, np.nan if state.numbers else -1)
+        for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
+            others = {row: code for row, code in codes.items() if row not in some}
+            answers[some] = model.answer(others, shares, everywhere=True).values[some]
+    true, answered = [state.labels[row] for row in drawn], session.named(answers[drawn])
+    judged = pd.DataFrame({"true": true, "answered": answered}).dropna(ignore_index=True)
+    return judged if len(judged) >= ENOUGH_DRAWS else None
+
+
+def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
+    """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer."""
+    state, target, n = session.state, session.table.target, session.table.n_rows
+    labels = [state.label_of(row) for row in range(n)]
+    by, random = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
+    by[list(state.given)] = "table"
+    by[list(state.labels)] = "person"
+    random[state.drawn] = True
+    columns = {
+        f"{target}_label": pd.Series(labels, dtype=object).infer_objects(),
+        f"{target}_by": by,
+        f"{target}_random": np.where(random, "yes", "no"),
+        f"{target}_answer": session.named(answers.values),
+    }
+    taken = [name for name in columns if name in session.table.frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
+    return pd.DataFrame(columns)
+
+
+# ------------------------------------------------------------------------------------------------- the filled table
+
+
+def fill_labels(session: Session, answers: Answers) -> FillResult:
+    """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
+    state, table, block = session.state, session.table, CalibrationBlock.of(session)
+    level = session.settings.confidence if block is None else block.level
+    notes = [f"The values are those of the labelling page: {answers.source}."]
+    again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}"
+    again = "" if table.path is None or session.journal is None else again
+    calibrated, guarantee = None, _nothing(session)
+    if block is not None:
+        try:
+            calibrated = block.fill(session)
+            guarantee = block.guarantee(session, calibrated.guarantee)
+            notes.append(block.note(session))
+        except ValueError as error:  # no draw could be judged, say: the answers stand by themselves
+            guarantee = replace(
+                guarantee, reasons=(f"The random draws cannot calibrate them: {error}",)
+            )
+    about = (
+        answers.source,
+        judged_draws(session),
+        guarantee,
+        _origins(state),
+        _to_do(session),
+        again,
+        notes,
+    )
+    told = Told(session.named(answers.values), *about)
+    frame = _with_labels(session, state.labelled)
+    result = fill_told(frame, table.target, told, calibrated, **_options(session, level))
+    return replace(result, source=replace(result.source, name=table.name))
+
+
+def _options(session: Session, level: float) -> dict[str, Any]:
+    """Return the options of a fill that a session settles."""
+    task = "regression" if session.task == "numbers" else "classification"
+    options = {"task": task, "confidence": level, "pictures": str(session.table.folder)}
+    return options | session.settings.reading(session.table)
+
+
+def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
+    """Return the table with some labels in the column to be filled, and no others."""
+    table = session.table
+    kind = float if session.task == "numbers" else object
+    column = pd.Series([labels.get(row) for row in range(table.n_rows)], dtype=kind).to_numpy()
+    return table.frame.drop(columns=[table.target], errors="ignore").assign(
+        **{table.target: column}
+    )
+
+
+def _origins(state: State) -> str:
+    """Return how the labels came about, as a sentence."""
+    drawn = sum(row in state.labels for row in state.drawn)
+    kinds = Counter("table" for row in state.given if row not in state.labels)
+    kinds.update(
+        one.mode for one in state.decisions.values() if one.label is not None and not one.random
+    )
+    parts = [f"{counted(drawn, 'random draw')}" if drawn else ""]
+    parts += [f"{kinds[kind]:,} {words}" for kind, words in FOUND_BY.items() if kinds[kind]]
+    return f"{counted(len(state.labelled), 'label')}: {', '.join(filter(None, parts))}."
+
+
+def _to_do(session: Session) -> str:
+    """Return what to do next, as a sentence."""
+    state = session.state
+    found = intervals(state)
+    if found.ready:
+        return "Go on with the session where answers are not sure enough, and export again."
+    if found.missing:
+        return f"Judge {found.missing:,} of the random draws that you skipped: then they calibrate the answers."
+    size, made = state.block_size(session.settings.confidence), 0
+    if state.plan is not None and not state.block_is_due:
+        size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
+    if not size:
+        return "Label the rows that are left."
+    draws = counted(size - made, "more random draw")
+    return f"Audit: {draws}, with nothing else labelled between them, will calibrate the answers."
+
+
+def _nothing(session: Session) -> Guarantee:
+    """Return that nothing is guaranteed, since no block of random draws is complete, and what to do."""
+    about = "interval" if session.task == "numbers" else "set"
+    why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
+    level, n_labelled = session.settings.confidence, len(session.state.labelled)
+    return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
+
+
+def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
+    """Return the labels of a session that a fill may learn from, and the drawn rows that calibrate it, or None."""
+    # Labels that came after a complete block of random draws are left out: they would spoil the draw.
+    labels, block = session.state.labels, CalibrationBlock.of(session)
+    if block is None:
+        return dict(labels), None
+    known = {*block.taught, *block.rows}
+    return {row: label for row, label in labels.items() if row in known}, [
+        *block.rows,
+        *block.aside,
+    ]
+
+
+def labels_since_block(session: Session) -> dict[int, Label]:
+    """Return the labels of a session that a fill may not learn from: those after a complete block of random draws."""
+    state = session.state
+    if state.block is None or not intervals(state).ready:
+        return {}
+    return {row: state.labels[row] for row in state.labelled_since(state.block)}
+
+
+def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
+    """Return the table with the labels that a fill may learn from, and how they came about."""
+    labels, drawn = labels_to_fill(session)
+    frame = _with_labels(session, {**session.state.given, **labels})
+    return (frame, Estimated()) if drawn is None else _with_draws(session, frame, drawn)
+
+
+def _with_draws(
+    session: Session, frame: pd.DataFrame, drawn: list[int]
+) -> tuple[pd.DataFrame, Drawn]:
+    """Return a table with a further column that marks the rows drawn, and the design that names it."""
+    marks = f"{session.table.target}_random"
+    return frame.assign(**{marks: np.isin(np.arange(len(frame)), drawn)}), Drawn(marks)
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationBlock:
+    """A complete block of random draws, and the labels that were there before: draws calibrate what these taught."""
+
+    level: float  # of the intervals or sets
+    taught: Mapping[int, Label]  # labels that teach
+    rows: list[int]  # drawn rows that calibrate
+    aside: list[
+        int
+    ]  # rows drawn before these that got no label: they count as the worst possible, too
+    unlabelled: (
+        Mask  # (n,) rows without a label at the end of the block: what its guarantee is about
+    )
+
+    @classmethod
+    def of(cls, session: Session) -> CalibrationBlock | None:
+        """Return the last block that calibrates, if there is one; its first draws teach where labels were too few."""
+        state, block = session.state, session.state.block
+        if block is None or not intervals(state).ready:
+            return None
+        level = block.level or session.settings.confidence
+        ends = (block.began, block.ended)
+        before, after = (replay(state.header, state.given, session.events[:end]) for end in ends)
+        rows, taught = state.calibrating(block, level), before.labelled
+        first = [row for row in state.drawn_in(block) if row not in rows]
+        taught |= {row: state.labels[row] for row in first if row in state.labels}
+        aside = [row for row in (*before.drawn, *first) if row not in taught]
+        return cls(level, taught, rows, aside, after.pool)
+
+    def fill(self, session: Session) -> FillResult:
+        """Return the table filled from the labels that teach, calibrated by the draws."""
+        labels = session.state.labels
+        known = {row: labels[row] for row in self.rows if row in labels}
+        frame = _with_labels(session, {**self.taught, **known})
+        frame, design = _with_draws(session, frame, [*self.rows, *self.aside])
+        return fill(frame, session.table.target, labels=design, **_options(session, self.level))
+
+    def guarantee(self, session: Session, found: Guarantee) -> Guarantee:
+        """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""
+        state, assumptions, reasons = session.state, found.assumptions, found.reasons
+        n, since = int(self.unlabelled.sum()), sum(self.unlabelled[row] for row in state.labelled)
+        if since and found.kind != "none":
+            labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
+            about = f"the {n:,} rows without a label when the last row was drawn"
+            reasons += (f"It is about {about}; {labelled}.",)
+        if state.n_blocks > 1:
+            assumptions += (NO_SECOND_LOOK,)
+        # Whether these rows differ from the others need not be tested: the session drew them.
+        doubted = found.verdict is not None and found.verdict.shifted
+        kind = "exact" if doubted and found.kind == "approximate" else found.kind
+        found = replace(found, kind=kind, verdict=None, assumptions=assumptions, reasons=reasons)
+        # Bounds on wrong answers would be about those of this fit; the page's are frozen to bound them.
+        return replace(found, wrong=None, wrong_by_class=())
+
+    def note(self, session: Session) -> str:
+        """Return where intervals or sets come from, as a sentence."""
+        what = "Intervals" if session.task == "numbers" else "Sets of classes"
+        drawn = counted(len(self.rows), "random draw")
+        return f"{what} come from a fit to {counted(len(self.taught), 'label')}; {drawn} made since calibrate it."

@@ -1,0 +1,643 @@
+"""A labelling session: rows are proposed and judged, the rest is answered, and certificates say when to stop."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.labelling.certificates import Certificates, certify
+from transduce.app.labelling.journal import Event, Header, Journal, Label, now, pack
+from transduce.app.labelling.state import MODES, Answers, Proposal, open_state
+from transduce.app.labelling.table import (
+    LabelTable,
+    as_class,
+    as_number,
+    choose_classes,
+    read_label_table,
+)
+from transduce.core import checks
+from transduce.core.computing import few_threads, show_progress
+from transduce.core.types import AnyArray
+from transduce.core.words import quoted
+
+# What compares all rows is imported when that begins: the first row needs none of it.
+if TYPE_CHECKING:
+    from transduce.app.labelling.model import Model, Prepared
+    from transduce.conformal.designs import Design
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What a session is to reach, and how.
+
+    Parameters
+    ----------
+    recall, certainty : float, default=0.95
+        Share of the wanted rows to be found, and how certain that is to be.
+    wrong_share, confidence : float, default=0.05 and 0.9
+        Share of the answers that may be wrong, and level of intervals of numbers.
+    task : {"auto", "classes", "numbers"}, default="auto"
+        What labels are.
+    seed : int, optional
+        Of the random draws; by default one that cannot be known beforehand.
+    prepared : Prepared, optional
+        Features and graph, if they are there already.
+    labels_by_class : bool, default=False
+        Whether the table's labels were chosen by their class: answers are then for the shares of the other rows.
+    ignore, text, number : sequence of str, optional
+        Columns that no answer may rest on, that are read word by word, and as numbers, as those of `transduce.fill`.
+    minimum, maximum : float, optional
+        The least and the largest number that a label can be.
+    first : sequence of int, optional
+        Rows to propose first where rows are to teach, such as those that `FillResult.advice` names.
+    wait : bool, default=True
+        Whether to wait until all rows are compared; until then rows come in a random order, without answers.
+
+    Examples
+    --------
+    >>> from transduce.app.labelling import SessionSettings
+    >>> SessionSettings(recall=0.9).certainty
+    0.95
+    """
+
+    recall: float = 0.95
+    certainty: float = 0.95
+    wrong_share: float = 0.05
+    confidence: float = 0.9
+    task: str = "auto"
+    seed: int | None = None
+    prepared: Prepared | None = None
+    labels_by_class: bool = False
+    ignore: Sequence[str] = ()
+    text: Sequence[str] = ()
+    number: Sequence[str] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    first: Sequence[int] = ()
+    wait: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("recall", "certainty", "wrong_share", "confidence"):
+            if name != "recall" or self.recall != 1.0:
+                checks.check_share(name, getattr(self, name))
+        if self.seed is not None:
+            checks.check_whole("seed", self.seed, least=0)
+        for row in self.first:
+            checks.check_whole("first", row, least=0)
+
+    def reading(self, table: LabelTable) -> dict[str, list[str]]:
+        """Return how the columns that a table has are read, as options of `transduce.fill`."""
+        named = {"ignore": self.ignore, "text": self.text, "number": self.number}
+        others = [name for name in table.frame.columns if name != table.target]
+        return {how: [name for name in names if name in others] for how, names in named.items()}
+
+    def check_number(self, number: float) -> None:
+        """Raise a ValueError if a label is a number that is not possible."""
+        if self.minimum is not None and number < self.minimum:
+            raise ValueError(
+                f"{number:g} is below {self.minimum:g}, the least value that is possible."
+            )
+        if self.maximum is not None and number > self.maximum:
+            raise ValueError(
+                f"{number:g} is above {self.maximum:g}, the largest value that is possible."
+            )
+
+
+def journal_path(table: LabelTable) -> Path | None:
+    """Return where the journal of a table lies: beside it; None for a frame."""
+    if table.path is None:
+        return None
+    sheet = None if table.source is None else table.source.sheet
+    of_csv = table.path.name.removesuffix(
+        ".csv"
+    )  # two tables that differ in their ending have two journals
+    parts = [one for one in (of_csv, sheet, table.target) if one]
+    words = [re.sub(r"[^\w]+", "-", one).strip("-") or "table" for one in parts]
+    return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
+
+
+def differing(header: Header, settings: SessionSettings) -> list[str]:
+    """Return, as sentences, which settings a session cannot take, because it was begun with others."""
+    # A level that is chosen after looking would not be the level of the certificate.
+    levels = [
+        (name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")
+    ]
+    words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
+    notes = [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
+    if settings.task not in ("auto", header.task):
+        notes.append(
+            f"The session was begun with {header.task} and keeps them; {settings.task} were asked for."
+        )
+    return notes
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The files written, and what is guaranteed of them.
+
+    Parameters
+    ----------
+    labelled, certificate : Path
+        The table with the labels, and what is certain, as text.
+    filled, report : Path or None
+        The table filled from the labels, and its report; None if it could not be filled.
+    guarantee, verdict, grounds : str
+        What is guaranteed of the filled table, or why it could not be filled; and the same in two parts, what and why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from transduce.app.labelling import Exported
+    >>> Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label.").guarantee
+    'No label.'
+    """
+
+    labelled: Path
+    certificate: Path
+    filled: Path | None
+    report: Path | None
+    guarantee: str
+    verdict: str = ""
+    grounds: str = ""
+
+
+class Preparation:
+    """All rows compared with each other: at once, or in a thread while the first of them are judged."""
+
+    def __init__(self, make: Callable[[], Model], *, wait: bool) -> None:
+        self._make, self.stage, self.share = make, "columns", 0.0
+        self.model: Model | None = None
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        if wait:
+            self.model = make()
+        else:
+            self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with show_progress(self._hear):
+                self.model = self._make()
+        except Exception as error:  # rows can be labelled all the same
+            self.error = error
+
+    def _hear(self, stage: str, share: float) -> None:
+        self.stage, self.share = stage, share
+
+    @property
+    def words(self) -> str:
+        """How far it is, or why there is none, in words; none once it is there."""
+        if self.error is not None:
+            return f"The rows cannot be compared: {self.error}"
+        return (
+            f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
+            if self.model is None
+            else ""
+        )
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until it is done, so many seconds at most; return whether it is."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+HELD_BACK = 30  # skipped rows come back after so many others
+FEWEST_NUMBERS = 3  # labels that numbers are answered from
+
+
+class Session:
+    """Label a table by hand; after every label the rest is answered, and certificates say when to stop.
+
+    A row that was drawn (mode "audit") stays drawn, also if it is skipped or undone, and is a hit until it is judged.
+
+    Parameters
+    ----------
+    table : str, Path or pandas.DataFrame
+        The table; it is never written.
+    target : str
+        The column to label; it need not exist yet. Labels that it has are kept.
+    show : sequence of str, optional
+        Columns that are shown and searched.
+    classes : sequence, optional
+        Classes; by default those that the table has, or yes and no.
+    wanted : str, number or bool, optional
+        The class to be found; by default of two the one that sounds like a hit, or the rarer one.
+    journal : str, Path, None or "auto", default="auto"
+        File that everything is written to at once, and from which a session goes on; "auto" is
+        ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in memory only.
+    settings : SessionSettings, optional
+        Recall, certainty, seed and the like.
+
+    Attributes
+    ----------
+    table, state, preparation : LabelTable, State, Preparation
+        The table; labels, draws and plans; and how far the comparison of all rows is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce.app.labelling import Session
+    >>> table = pd.DataFrame({"size": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2]})
+    >>> session = Session(table, "large", classes=["yes", "no"])
+    >>> for row, label in [(0, "no"), (3, "yes")]:
+    ...     session.answer(label, row=row)
+    >>> session.answers().values.tolist(), session.propose("find").row in (4, 5)  # places in the list of classes
+    ([1, 1, 1, 0, 0, 0], True)
+    """
+
+    def __init__(
+        self,
+        table: str | Path | pd.DataFrame | LabelTable,
+        target: str,
+        *,
+        show: Sequence[str] = (),
+        classes: Sequence[Label] = (),
+        wanted: Label = None,
+        journal: str | Path | None = "auto",
+        settings: SessionSettings | None = None,
+    ) -> None:
+        self.settings = settings or SessionSettings()
+        named = [as_class(label) for label in classes]
+        self.table = (
+            table if isinstance(table, LabelTable) else read_label_table(table, target, show)
+        )
+        if max(self.settings.first, default=0) >= max(self.table.n_rows, 1):
+            last = self.table.n_rows - 1
+            raise ValueError(f"first names rows from 0 to {last}; got {max(self.settings.first)}.")
+        path = journal_path(self.table) if journal == "auto" else journal
+        like = [] if self.table.path is None else [self.table.path]
+        self._journal = Journal(None if path is None else Path(path), like)
+        try:
+            self.state = open_state(
+                self.table, self._journal, self.settings, "classes" if named else None
+            )
+            self._notes = [
+                *filter(None, [self._journal.note]),
+                *differing(self.state.header, self.settings),
+            ]
+            self._name_classes(named, None if wanted is None else as_class(wanted))
+            self.preparation = Preparation(self._make_model, wait=self.settings.wait)
+        except BaseException:
+            self._journal.abandon()
+            raise
+        self._answers: tuple[int, Answers] | None = None
+        self._proposal: Proposal | None = None
+        self._recent: list[int] = []
+
+    def _name_classes(self, classes: Sequence[Label], wanted: Label) -> None:
+        """Add the classes that are not in the journal yet, and the class wanted."""
+        state = self.state
+        if self.task == "numbers":
+            if state.mode == "find":
+                self._record(Event("mode", mode="learn"))
+            return
+        fresh = not state.classes
+        if fresh:
+            classes, wanted = choose_classes(state.given, wanted, classes)
+        for label in classes:
+            if str(label) not in map(str, state.classes):
+                self._record(Event("class", label=label))
+        if wanted is not None:
+            self.want(wanted)
+        if fresh and state.wanted is None:
+            self._record(Event("mode", mode="learn"))
+
+    def _make_model(self) -> Model:
+        from transduce.app.labelling.model import Model, prepare
+
+        reading = self.settings.reading(self.table)
+        prepared = self.settings.prepared
+        if prepared is None:
+            prepared = prepare(
+                self.table,
+                ignore=reading["ignore"],
+                text=reading["text"],
+                number=reading["number"],
+            )
+        return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def model(self) -> Model | None:
+        """What proposes and answers rows; None until all rows are compared."""
+        return self.preparation.model
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """Features, graph and map; None until they are there."""
+        return None if self.model is None else self.model.prepared
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should be told."""
+        return [*self._notes, *(self.prepared.notes if self.prepared else ())]
+
+    @property
+    def task(self) -> str:
+        """What labels are: "classes" or "numbers"."""
+        return self.state.header.task
+
+    @property
+    def classes(self) -> list[Label]:
+        """The classes, in the order of their keys."""
+        return list(self.state.classes)
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal's file."""
+        return self._journal.path
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened, as the journal has it."""
+        return self._journal.events
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal and end what runs in the background."""
+        if self.model is not None:
+            self.model.second.close()
+        self._journal.close()
+
+    # ----------------------------------------------------------------------------------------------- deciding
+
+    def _record(self, event: Event) -> None:
+        """Write an event to the journal, then take it."""
+        state = self.state
+        event = replace(event, unlabelled=state.n_pool, hits=state.hits(), time=now())
+        self._journal.append(event)
+        state.apply(event)
+        self._proposal = None
+
+    def propose(self, mode: str | None = None) -> Proposal | None:
+        """Return the row to judge next, in this mode ("find", "learn" or "audit") from now on; None if there is none.
+
+        A random draw is in the journal when it is returned, and is proposed again until it is judged or skipped.
+        """
+        if mode is not None and mode != self.state.mode:
+            checks.check_choice("mode", mode, MODES)
+            if mode == "find" and self.task == "numbers":
+                raise ValueError("Numbers are not searched for: choose 'learn' or 'audit'.")
+            self._record(Event("mode", mode=mode))
+        if self._proposal is None:
+            with few_threads(
+                0
+            ):  # tall and thin products are bound by memory, and idle threads disturb them
+                self._proposal = self._choose()
+            if self._proposal is not None and self._proposal.row not in self._recent[-1:]:
+                self._recent.append(self._proposal.row)
+        return self._proposal
+
+    def _choose(self) -> Proposal | None:
+        state = self.state
+        if state.revisit is not None and state.label_of(state.revisit) is None:
+            drawn = state.was_drawn(state.revisit)
+            return Proposal(state.revisit, "audit" if drawn else state.mode, "undone", random=drawn)
+        if state.n_pool == 0 and state.pending is None:
+            waiting = state.doubtful
+            return Proposal(waiting[0], "audit", "skipped", random=True) if waiting else None
+        if state.mode == "audit" or state.n_pool == 0:
+            if state.pending is None:
+                size = state.block_size(self.settings.confidence) if state.block_is_due else 0
+                if size:
+                    self._plan(size)
+                self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
+            assert state.pending is not None
+            return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
+        free, labelled = state.pool.copy(), state.labelled
+        skipped = [row for row, decision in state.decisions.items() if decision.label is None]
+        free[skipped[-HELD_BACK:]] = False
+        if not free.any():
+            free = state.pool
+        first = [
+            row for row in self.settings.first if state.pool[row] and row not in state.decisions
+        ]
+        if first and state.mode == "learn":
+            return Proposal(first[0], "learn", "advised")
+        seen = {
+            *labelled,
+            *state.decisions,
+        }  # where nobody could tell, rows alike will not teach either
+        if self.model is None:  # no search found it: it tells of all rows
+            place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())
+            return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
+        if self.task == "numbers":
+            return self.model.widest(free, self.answers(), seen, self._recent)
+        if state.mode == "find":
+            hits = [row for row, label in labelled.items() if label == state.wanted]
+            others = [row for row, label in labelled.items() if label != state.wanted]
+            return self.model.find(free, hits, others)
+        return self.model.learn(free, seen, self._first_opinion(self.model), self._recent)
+
+    def answer(self, label: Label, *, row: int | None = None) -> None:
+        """Give a row, by default the one proposed, its label, or change it; it is on disk when this returns."""
+        label = self._read_label(label)
+        current = self.propose() if row is None else self._proposal
+        row = self._read_row(current.row if row is None and current is not None else row)
+        mode = current.mode if current is not None and current.row == row else "chosen"
+        kind = "answer" if self.state.label_of(row) is None else "change"
+        drawn = self.state.was_drawn(row)
+        self._record(
+            Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn)
+        )
+
+    def skip(self) -> None:
+        """Leave the proposed row without a label; a random draw that is skipped counts as a hit until it is judged."""
+        current = self.propose()
+        if current is None:
+            raise ValueError("There is no row to skip.")
+        drawn = self.state.was_drawn(current.row)
+        self._record(Event("skip", row=current.row, mode=current.mode, random=drawn))
+
+    def undo(self) -> int:
+        """Take back the last answer, skip or change; return its row."""
+        if not self.state.undoable:
+            raise ValueError("There is nothing to undo.")
+        row = self.state.undoable[-1][0].row
+        self._record(Event("undo", row=row))
+        return row
+
+    def _read_row(self, row: int | None) -> int:
+        whole = isinstance(row, int | np.integer) and not isinstance(row, bool)
+        if row is None or not whole or not 0 <= row < self.table.n_rows:
+            raise ValueError(
+                f"There is no row {quoted(row)}: rows count from 0 to {self.table.n_rows - 1}."
+            )
+        return int(row)
+
+    def _read_label(self, label: Label) -> Label:
+        """Return a label as it is kept."""
+        if self.task == "numbers":
+            if isinstance(label, bool):
+                raise ValueError(f"label must be a number; got {quoted(label)}.")
+            number = as_number(label, self.table.decimal)
+            self.settings.check_number(number)
+            return number
+        alike = [known for known in self.classes if label is not None and str(known) == str(label)]
+        if not alike:
+            names = ", ".join(map(repr, self.classes))
+            raise ValueError(
+                f"There is no class {quoted(label)}: choose one of {names}, or add it first."
+            )
+        return alike[0]
+
+    def add_class(self, name: str) -> None:
+        """Add a class by its name."""
+        checks.check_type("name", name, str, "the name of a class, as text")
+        name = name.strip()
+        if self.task == "numbers" or not name or name in map(str, self.state.classes):
+            raise ValueError(f"{quoted(name)} cannot be added as a class.")
+        self._record(Event("class", label=name))
+
+    def want(self, label: Label) -> None:
+        """Say which class is to be found; only before the first random draw."""
+        label = self._read_label(label)
+        if self.state.drawn and label != self.state.wanted:
+            why = (
+                "cannot change after the first random draw, because its certificate would not hold"
+            )
+            raise ValueError(
+                f"The class to be found {why}: start a new session to find another class."
+            )
+        if label != self.state.wanted:
+            self._record(Event("wanted", label=label))
+
+    def freeze(self, tolerance: float | None = None) -> None:
+        """Freeze the current answers: draws from now on tell how many are wrong, or off by more than a tolerance."""
+        if self.no_answers:
+            raise ValueError(f"There are no answers to freeze. {self.no_answers}")
+        values = self.answers(everywhere=True).values
+        if self.task == "numbers":
+            if tolerance is None:
+                raise ValueError(
+                    "Give a tolerance: how far a number may be off and still count as right."
+                )
+            checks.check_not_negative("tolerance", tolerance, "a number from 0")
+        data = pack(values.astype(np.float64 if self.task == "numbers" else np.int16))
+        self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
+
+    def plan_draws(self, count: int) -> None:
+        """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %; usual are 39 and 79."""
+        checks.check_whole("count", count, least=1)
+        if count > self.state.n_pool:
+            raise ValueError(
+                f"{count} draws are more than the {self.state.n_pool} rows that are left."
+            )
+        if self.state.pending is not None:
+            raise ValueError(
+                "A random draw is waiting: judge it first, then fix the number of new draws."
+            )
+        self._plan(count)
+
+    def _plan(self, count: int) -> None:
+        """Write down how many draws calibrate, and at which level, before the first of them is made."""
+        self._record(Event("plan", number=float(count), level=self.settings.confidence))
+
+    # ------------------------------------------------------------------------------------------------ knowing
+
+    def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
+        state, shares = self.state, None
+        if everywhere or self._answers is None or self._answers[0] != state.version:
+            if self.task == "classes":
+                shares = state.class_shares(model.second.shares if self._by_class else None)
+            self._answers = (
+                state.version,
+                model.answer(state.codes(), shares, everywhere=everywhere),
+            )
+        return self._answers[1]
+
+    @property
+    def _by_class(self) -> bool:
+        """Whether nothing but the other rows tells the shares of the classes."""
+        return self.settings.labels_by_class and not self.state.tells_shares
+
+    def _unanswered(self) -> Answers:
+        """Return the labels alone, until all rows are compared."""
+        certain, codes = np.full(self.table.n_rows, np.nan), self.state.codes()
+        values: AnyArray = np.full(len(certain), -1, dtype=np.int16)
+        values = certain.copy() if self.task == "numbers" else values
+        values[[*codes]] = [*codes.values()]
+        return Answers(values, certain, "nobody yet: all rows are being compared")
+
+    def named(self, values: AnyArray) -> AnyArray:
+        """Return values of `Answers` as classes or numbers, None or NaN where there is no answer."""
+        if self.task == "numbers":
+            return np.asarray(values, dtype=float)
+        return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
+
+    def answers(self, *, everywhere: bool = False) -> Answers:
+        """Return the current answers at all rows: the second opinion if it is ready, else the first.
+
+        The first opinion on numbers is renewed `everywhere` in the largest tables on request, which may take seconds.
+        """
+        if self.model is None:
+            return self._unanswered()
+        found = self.model.second.answer(self.state.version)
+        return found or self._first_opinion(self.model, everywhere=everywhere)
+
+    @property
+    def no_answers(self) -> str:
+        """Why there are no answers yet, as a sentence; empty if there are some."""
+        if self.model is None:
+            return self.preparation.words
+        if self.task == "numbers":
+            few = len(self.state.labelled) < FEWEST_NUMBERS
+            return f"Label {FEWEST_NUMBERS} rows first." if few else ""
+        return (
+            "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
+        )
+
+    def think(self) -> bool:
+        """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
+        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
+
+    def certificate(self) -> Certificates:
+        """Return what is certain now, however often it was looked at before."""
+        return certify(self.state, self.settings.wrong_share)
+
+    def to_fill(self) -> tuple[pd.DataFrame, Design]:
+        """Return the table with the labels that were given, and how they came about, for `transduce.fill`.
+
+        With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it are
+        left out; without one all labels are there, and the odds of a label are estimated.
+        """
+        from transduce.app.labelling.export import table_to_fill
+
+        return table_to_fill(self)
+
+    def export(self, folder: str | Path | None = None, *, force: bool = False) -> Exported:
+        """Write the labels, and the table filled from them, beside the table or into a folder.
+
+        Parameters
+        ----------
+        folder : str or Path, optional
+            Where the files go; needed if the table is a frame.
+        force : bool, default=False
+            Whether files that exist may be replaced.
+        """
+        target = (
+            Path(folder)
+            if folder is not None
+            else self.table.path.parent
+            if self.table.path
+            else None
+        )
+        if target is None:
+            raise ValueError("The table is a frame: say into which folder to export.")
+        from transduce.app.labelling.export import write_files
+
+        return write_files(self, target / (self.table.path or Path("table.csv")).name, force=force)

@@ -1,0 +1,597 @@
+"""The table as the page shows it: how columns are read, what can be guaranteed, like rows, and answers by row."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import feather
+
+from transduce.app.filling.design_columns import bind_design
+from transduce.app.filling.forecast import forecast_guarantee
+from transduce.app.filling.left_out import LeftOut, columns_left_out
+from transduce.app.filling.sources import FrameSource
+from transduce.app.labelling.table import MOST_SHOWN, LabelTable
+from transduce.app.page.run import KNOWN, GivenLabels
+from transduce.app.page.workspace import Choices
+from transduce.app.report.plain import clean, finite
+from transduce.app.tables import files
+from transduce.app.tables.columns import Target
+from transduce.app.tables.features import (
+    DateReading,
+    Features,
+    NumberReading,
+    as_texts,
+    vectorize,
+)
+from transduce.app.tables.files import Workbook, write
+from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
+from transduce.conformal.designs import Drawn, labels_needed
+from transduce.conformal.exchangeability import exchangeability_test
+from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
+from transduce.conformal.selection import Judged, pick
+from transduce.core import checks
+from transduce.core.guarantee import Guarantee
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import percent
+
+MOST_ROWS = (
+    20_000  # that are looked at to tell how columns are read; and on either side of a comparison
+)
+FIRST_ROWS = 8
+MOST_VALUES = 8  # of a column that are listed
+MOST_COLUMNS = 300
+N_NEIGHBOURS = 6
+NOTHING = "Nothing can be guaranteed like this"
+LONGEST, LONGEST_HOLE = 160, 16  # characters of a cell, and of one that may say that it is empty
+
+
+class Preview:
+    """A table as it is read under some choices; columns are looked at once each."""
+
+    def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
+        self.path, self._given = path, given
+        table = files.read(path, sheet=choices.sheet)
+        self.table = table if given is None else given.put_into(table, choices)[0]
+        n = len(self.table.frame)
+        some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
+        self._some = self.table.frame.iloc[some].reset_index(drop=True)
+        self._features: dict[Any, Features] = {}
+        self._columns: dict[Any, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._compared: dict[Any, dict[str, Any]] = {}
+        self._left_out: dict[str, list[LeftOut]] = {}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All rows."""
+        return self.table.frame
+
+    def choices(self, choices: Choices) -> Choices:
+        """Return the choices; with labels of the labelling page, they also say how these came about."""
+        return choices if self._given is None else self._given.said(choices)
+
+    @cached_property
+    def shown(self) -> LabelTable:
+        """The rows as they are shown."""
+        names = [str(name) for name in self.frame.columns]
+        return LabelTable(self.frame.set_axis(names, axis=1), "", names, "", self.path, self.table)
+
+    # ---------------------------------------------------------------------------------------------------- columns
+
+    def features_of(self, name: Any, choices: Choices) -> Features:
+        """Return the features of a column, read as `fill` reads one that is not the target."""
+        text, number = str(name) in choices.text, str(name) in choices.number
+        key = (name, text, number, *_said_of_all(choices))
+        with self._lock:
+            if key not in self._features:
+                own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
+                self._features[key] = vectorize(
+                    without(self._some[[name]], choices.missing),
+                    folder=self.table.folder,
+                    prefer=self.table.prefer,
+                    **own,
+                    **choices.options().reading,
+                )
+            return self._features[key]
+
+    def column(self, name: Any, choices: Choices) -> dict[str, Any]:
+        """Return what the page shows of a column: how `fill` reads it, as the target or as any other."""
+        is_target = str(name) == choices.target
+        text, number = str(name) in choices.text, str(name) in choices.number
+        of_target = choices.task if is_target else None
+        is_out = str(name) in choices.ignore or str(name) == choices.id
+        key = (name, text, number, is_out, of_target, *_said_of_all(choices))
+        if key not in self._columns:
+            every = without(self.frame[[name]], choices.missing)[name]
+            features = self.features_of(name, choices)
+            shown = self._described(name, features, every)
+            if is_out:  # such a column is not read
+                shown |= {"empty": shown["n_blank"]}
+            elif is_target:
+                shown |= self._described_target(choices, shown["n_blank"])
+            elif text:
+                shown |= {"kind": "text"}
+            self._columns[key] = shown | {"holes": shown["empty"]}
+        return self._columns[key]
+
+    def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
+        """Return how a column is read, and what was odd; empty cells are counted in the whole table."""
+        line, reading = features.columns.iloc[0], features.encoder.readings.get(name)
+        spelled, n_blank = self.table.cells(name).reading, int(every.isna().sum())
+        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
+        all_seen = len(self._some) == len(self.frame)
+        return {
+            "name": str(name),
+            "kind": str(line["kind"]),
+            "unit": clean(reading.unit if isinstance(reading, NumberReading) else "", 20),
+            "treatment": clean(line["treatment"]),
+            "empty": int(line["n_missing"]) if all_seen else _n_empty(features, name, every),
+            "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
+            "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
+            "in_text": bool(self._some[name].map(type).eq(str).any()),
+            "notes": [clean(note, 400) for note in notes],
+            "values": [[value, count] for value, count in _frequent(self._some[name])],
+            "target": 0 < n_blank < len(every),
+        }
+
+    def _described_target(self, choices: Choices, n_blank: int) -> dict[str, Any]:
+        """Return how the column to be filled is read; where it is refused, why."""
+        try:
+            labels = self.target(choices)
+        except ValueError as error:
+            return {"notes": [clean(str(error), 800)], "empty": n_blank, "marks": []}
+        of_table = [clean(note, 400) for note in self.table.notes]
+        notes = [clean(note, 400) for note in labels.notes]
+        kinds = {"classes": "category", "dates": "date"}
+        return {
+            "kind": kinds.get(labels.kind, "number"),
+            "unit": clean("" if labels.spelling.moments else labels.spelling.unit, 20),
+            "empty": int(labels.missing.sum()),
+            "marks": [number_text(mark) for mark in labels.spelling.marks],
+            "notes": [note for note in notes if note not in of_table],
+        }
+
+    def cells(self, row: int, columns: list[str]) -> list[Any]:
+        """Return cells of a row, each with its kind, what is in it, and the place of its column."""
+        table, found = replace(self.shown, show=columns), list[Any]()
+        for cell in table.cells(row):
+            value, text = table.frame[cell.name].iloc[row], clean(cell.text, LONGEST)
+            plain = cell.kind == "number" and isinstance(value, int | float | np.number)
+            found.append(
+                [cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)]
+            )
+        return found
+
+    def as_json(self, choices: Choices) -> dict[str, Any]:
+        """Return the first rows, every column, and those that may be filled, the one with most holes first."""
+        gone = {*choices.ignore, *map(str, self.table.index)}
+        columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
+        columns = [column | {"ignored": column["name"] in gone} for column in columns]
+        notes = {str(one.name): clean(one.note, 400) for one in self.left_out(choices)}
+        columns = [
+            column | {"notes": [notes[column["name"]], *column["notes"]]}
+            if column["name"] in notes
+            else column
+            for column in columns
+        ]
+        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
+        rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
+        sheets = (
+            [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
+        )
+        return {
+            "rows": len(self.frame),
+            "looked_at": len(self._some),
+            "n_columns": self.frame.shape[1],
+            "columns": columns,
+            "targets": [one["name"] for one in holes],
+            "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
+            "notes": [clean(note) for note in self.table.notes],
+            "sheets": sheets,
+        }
+
+    # ---------------------------------------------------------------------------------------------- labelled and not
+
+    def target(self, choices: Choices) -> Target:
+        """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
+        labels = FrameSource.read(self.table, choices.target, choices.options()).labels
+        choices.options().check_labels(labels)
+        return labels
+
+    def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
+        """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
+        no_features = choices.options().no_features(choices.target)
+        left_out = (str(one.name) for one in self.left_out(choices))
+        gone = {choices.target, choices.id, *map(str, no_features), *left_out}
+        frame = without(self.frame.iloc[rows], choices.missing)
+        blocks, origins = [np.empty((len(rows), 0))], list[str]()
+        for name in self.frame.columns:
+            if str(name) not in gone and name not in self.table.index:
+                blocks.append(self.features_of(name, choices).encoder.transform(frame[[name]]))
+                origins += [str(name)] * blocks[-1].shape[1]
+        return np.concatenate(blocks, axis=1), origins
+
+    def left_out(self, choices: Choices) -> list[LeftOut]:
+        """Return the columns from which the fill will learn nothing, although nobody said so."""
+        if choices.target is None:
+            return []
+        key = repr(choices)
+        if key not in self._left_out:
+            try:
+                options = choices.options()
+                source = FrameSource.read(self.table, choices.target, options)
+                self._left_out[key] = columns_left_out(source, options)
+            except ValueError:  # how labels came about has yet to be chosen
+                self._left_out[key] = []
+        return self._left_out[key]
+
+    def compare(self, choices: Choices) -> dict[str, Any]:
+        """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
+        lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
+        key = (
+            choices.target,
+            choices.task,
+            choices.flags.get("random_labels"),
+            *lists,
+            *_said_of_all(choices),
+        )
+        if key not in self._compared:
+            labels, design = self.target(choices), choices.options().design
+            labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
+            if isinstance(design, Drawn):
+                drawn = bind_design(design, labels.missing, self.frame).rows
+                labelled, unlabelled = (
+                    np.flatnonzero(drawn.labelled),
+                    unlabelled[~drawn.empty[unlabelled]],
+                )
+            rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
+            matrix, origins = self.features(rows, choices)
+            verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict
+            self._compared[key] = {
+                "differ": verdict.shifted,
+                "perhaps": verdict.suspected,
+                "tested": verdict.p_value is not None,
+                "compared": [verdict.n_labelled, verdict.n_unlabelled],
+                "columns": [clean(name, 80) for name in verdict.features[:3]],
+            }
+        return self._compared[key]
+
+    def neighbours(self, row: int, labels: Target, choices: Choices) -> list[int]:
+        """Return the labelled rows that are most like a row, the nearest first."""
+        labelled = _some_of(np.flatnonzero(~labels.missing))
+        matrix, _ = self.features(np.append(labelled, row), choices)
+        distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
+        return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+
+
+def _said_of_all(choices: Choices) -> tuple[Any, ...]:
+    """Return what was said of how the cells of every column are read."""
+    return tuple(choices.missing), tuple(choices.keep), choices.case_sensitive
+
+
+def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
+    """Return how many cells of a column are empty or read as such, as the report counts them."""
+    reading = features.encoder.readings.get(name)
+    if isinstance(reading, NumberReading | DateReading):
+        codes, parts = reading.parts(name, column)
+        return int(parts[f"{name} is missing"][codes].sum())
+    known = column.dropna()
+    if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
+        short = [isinstance(cell, str) and len(cell) < LONGEST_HOLE for cell in known]
+        known = as_texts(known[short])
+    return int(column.isna().sum() + known.isna().sum())
+
+
+def _frequent(column: pd.Series) -> list[tuple[str, int]]:
+    """Return values of a column: those that often mark an empty cell, the most frequent, the least and the largest."""
+    cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
+    texts = [
+        clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells
+    ]
+    counts = Counter(texts)
+    floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(in_order(floats)))]
+    values = {one: counts[one] for one in odd if one in counts} | dict(
+        counts.most_common(MOST_VALUES)
+    )
+    if cells and not any(isinstance(one, str) for one in cells):
+        values |= {
+            texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))
+        }
+    return list(values.items())
+
+
+def _some_of(rows: AnyArray) -> AnyArray:
+    """Return rows, a random part of very many."""
+    if len(rows) <= MOST_ROWS // 2:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS // 2, replace=False))
+
+
+# ------------------------------------------------------------------------------------------------ what is guaranteed
+
+
+def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
+    """Return what will and will not be guaranteed, as the fill itself decides it, and whether to offer draws."""
+    options = choices.options()
+    source = FrameSource.read(preview.table, choices.target, options)
+    options.check_labels(source.labels)
+    forecast = forecast_guarantee(source, options)
+    guarantee = forecast.guarantee
+    if guarantee.kind == "none":
+        return {
+            "headline": NOTHING,
+            "will": [],
+            "will_not": list(guarantee.reasons),
+            "draw": True,
+            "roughly": False,
+            "refused": bool(forecast.refusal),
+        }
+    return {
+        "headline": guarantee.headline,
+        "will": _promises(guarantee),
+        "will_not": _exceptions(forecast, source.labels),
+        "draw": guarantee.kind != "exact" or choices.way == "chance",
+        "roughly": guarantee.kind == "approximate",
+        "refused": False,
+    }
+
+
+def _promises(guarantee: Guarantee) -> list[str]:
+    """Return what will be guaranteed of each row, and of all rows together."""
+    promises = [replace(guarantee, outside=None).statement]
+    bound = guarantee.outside
+    if bound is not None:
+        promises.append(
+            f"How many of the {bound.of:,} rows together are outside: with "
+            f"{percent(bound.certainty)} certainty at most {bound.at_most:,}."
+        )
+    return promises
+
+
+def _exceptions(forecast: GuaranteeForecast, labels: Target) -> list[str]:
+    """Return what will not be guaranteed, and what may turn out by the fit."""
+    guarantee = forecast.guarantee
+    plural = f"{guarantee.about}s"
+    exceptions = [f"Any of this, unless {' and '.join(guarantee.assumptions)}."]
+    if not forecast.bounds_column:
+        n_unlabelled = int(labels.missing.sum())
+        exceptions.append(
+            f"How many of the {n_unlabelled:,} rows together are outside their {plural}."
+        )
+    exceptions += _conditions(forecast)
+    needed = labels_needed(guarantee.confidence or 0.0)
+    if forecast.n_calibration == 0 and labels.n_labels < needed:
+        exceptions.append(f"Much: {labels.n_labels} labels are few, and {plural} will be wide.")
+    exceptions.append("One particular row: a guarantee is about rows picked at random.")
+    return exceptions
+
+
+def _conditions(forecast: GuaranteeForecast) -> list[str]:
+    """Return what may turn out by the fit, and what is left of the guarantee then."""
+    conditions = []
+    shifted = forecast.if_event(SHIFTED)
+    if shifted is not None and forecast.guarantee.kind == "exact":
+        column = ""
+        if forecast.bounds_column and shifted.outside is None:
+            column = ", and not for all rows together"
+        conditions.append(
+            "Exactly this, if labelled and unlabelled rows are found to differ: then it holds "
+            f"roughly{column}."
+        )
+    if forecast.if_event(DRIFTING) is not None:
+        conditions.append(
+            "Exactly this, if errors are found to drift along the order: then it holds roughly."
+        )
+    if forecast.if_event(UNEVEN) is not None:
+        conditions.append(
+            "Anything, if the other columns tell so clearly which rows have a label that too few "
+            "labelled rows are like the others."
+        )
+    return conditions
+
+
+# ----------------------------------------------------------------------- the answers row by row, in pages
+
+MOST_A_PAGE = 200
+MOST_KEPT = 6  # orders that are kept
+SHOWN = ["row", "status", "value", "low", "high", "value_text", "low_text", "high_text"]
+SHOWN += ["chance", "set", "first"]
+
+
+class AnswerRows:
+    """The answers of a fill, with the columns of the table that tell which row is meant."""
+
+    def __init__(self, folder: Path, preview: Preview) -> None:
+        self.brief: dict[str, Any] = json.loads((folder / "brief.json").read_text("utf-8"))
+        changes = folder / "changes.json"
+        self.changes = json.loads(changes.read_text("utf-8")) if changes.exists() else None
+        self._table = feather.read_table(folder / "answers.feather", memory_map=True)
+        self._preview, self._folder = preview, folder
+        target, first = self.brief["choices"]["target"], self.brief["context"]
+        relevance = {one["name"]: one["relevance"] or 0.0 for one in self.brief["relevance"] or ()}
+        gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
+        names = [name for name in map(str, preview.frame.columns) if name not in gone]
+        others = sorted(
+            (name for name in names if name not in first),
+            key=lambda name: -relevance.get(name, 0.0),
+        )
+        self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
+        self._order = lru_cache(MOST_KEPT)(self._sorted)
+        self._kept: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all that is shown besides the rows."""
+        return {
+            **self.brief,
+            "context": self.context,
+            "changes": self.changes,
+            "n_answers": len(self),
+        }
+
+    @cached_property
+    def rows(self) -> AnyArray:
+        """The places of the answers in the table, shape (m,)."""
+        return np.asarray(self._table["row"].to_numpy())
+
+    def _column(self, name: str) -> Any:
+        """Return a column of the answers, or one of the table at the same rows, as an Arrow array."""
+        if name in self._table.column_names:
+            return self._table[name]
+        if name not in self._kept:
+            column = self._preview.shown.frame[name].iloc[self.rows]
+            plain = pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(
+                column
+            )
+            cells = pa.array(column if plain else column.astype("string"), from_pandas=True)
+            self._kept[name] = pa.chunked_array(
+                [cells] if isinstance(cells, pa.Array) else cells.chunks
+            )
+        return self._kept[name]
+
+    # ----------------------------------------------------------------------------------------------------- pages
+
+    def page(self, asked: dict[str, str]) -> dict[str, Any]:
+        """Return some rows, as they are asked for."""
+        start, count = max(int(asked.get("start", 0)), 0), max(int(asked.get("count", 50)), 0)
+        sort, down = asked.get("sort", ""), asked.get("down") == "1"
+        kept, counts = self._found(asked.get("search", "").strip()), dict[str, int]()
+        if asked.get("trust"):
+            trusted, other = self.trusted(asked)
+            counts = {"trusted": int(trusted.sum()), "other": int((trusted & other).sum())}
+            kept &= trusted
+        if asked.get("status"):
+            kept &= pc.equal(self._table["status"], asked["status"]).to_numpy()
+        places = self._order(sort, down)
+        places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
+        places = places[kept[places]]
+        shown = places[start : start + min(count, MOST_A_PAGE)]
+        return {"total": len(places), "start": start, "rows": self._lines(shown), **counts}
+
+    def _sorted(self, sort: str, down: bool) -> AnyArray:
+        """Return the places of the answers in an order; by default the least certain come first."""
+        if not sort:
+            return np.arange(len(self))
+        if sort not in self._table.column_names and sort not in self.context:
+            raise ValueError(f"There is no column {sort!r} to sort by.")
+        order = "descending" if down else "ascending"
+        return pc.sort_indices(self._column(sort), sort_keys=[("", order)]).to_numpy()
+
+    @cached_property
+    def _searched(self) -> list[str]:
+        """The columns with words in them: numbers are not searched for."""
+        kinds = {name: self._column(name).type for name in self.context}
+        types = (pa.string(), pa.large_string())
+        return [name for name, kind in kinds.items() if kind in types]
+
+    def _found(self, words: str) -> Mask:
+        """Return which rows have all these words in what is shown of them; a number finds that row, too."""
+        found = np.ones(len(self), dtype=bool)
+        for word in words.split()[:10]:
+            one = np.zeros(len(self), dtype=bool)
+            for name in (*self._searched, "value"):
+                texts = pc.cast(self._column(name), pa.string())
+                one |= pc.fill_null(
+                    pc.match_substring(texts, word, ignore_case=True), False
+                ).to_numpy()
+            if word.isdecimal():
+                one |= self.rows == int(word) - 1
+            found &= one
+        return found
+
+    @cached_property
+    def _judged(self) -> Judged:
+        """What rows to trust are picked by."""
+        known = feather.read_table(self._folder / "judged.feather")
+        first = (
+            self._table["first"].to_numpy()
+            if self.brief["task"] == "regression"
+            else np.zeros(len(self))
+        )
+        of_known = tuple(known[name].to_numpy() for name in KNOWN)
+        return Judged(
+            self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2])
+        )
+
+    def trusted(self, asked: Mapping[str, str]) -> tuple[Mask, Mask]:
+        """Return which rows are picked such that a bounded share is wrong, and which were filled otherwise.
+
+        What is picked is an answer of the fit that saw no calibration label; the table has those of a second fit.
+        """
+        if self.brief["trust"]["why_not"]:
+            raise ValueError(self.brief["trust"]["why_not"])
+        share = checks.check_share("The share of mistakes", float(asked["trust"]))
+        relative = bool(asked.get("relative"))
+        first, value = (self._table[name].to_numpy() for name in ("first", "value"))
+        if self.brief["task"] != "regression":
+            return pick(self._judged.p_values(0.5), share), first != value
+        tolerance = checks.check_positive(
+            "An amount to be off by", float(asked.get("tolerance", "nan"))
+        )
+        picked = pick(self._judged.p_values(tolerance, relative=relative), share)
+        return picked, np.abs(first - value) > tolerance * (np.abs(first) if relative else 1.0)
+
+    def with_trusted(self, asked: Mapping[str, str]) -> Path:
+        """Write the filled table with a column that says which rows may be trusted, and return the file."""
+        name, n_rows = Path(str(self.brief["filled"])), self.brief["counts"]["rows"]
+        picked = np.full(n_rows, None, dtype=object)
+        picked[self.rows] = np.where(self.trusted(asked)[0], "yes", "no")
+        path, new = self._folder / f"trusted-{name}", {f"{self.brief['target']}_trusted": picked}
+        filled = files.read(self._folder / name, sheet=self.brief["choices"]["sheet"])
+        write(path, filled, pd.DataFrame(new), force=True)
+        return path
+
+    def _lines(self, places: AnyArray) -> list[dict[str, Any]]:
+        """Return answers with the cells that tell which row is meant."""
+        names = [name for name in SHOWN if name in self._table.column_names]
+        lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
+        for line in lines:
+            line |= {
+                name: finite(value) for name, value in line.items() if isinstance(value, float)
+            }
+            line["cells"] = self._preview.cells(line["row"], self.context)
+        return lines
+
+    # ------------------------------------------------------------------------------------------------- one row
+
+    def row(self, row: int, choices: Choices) -> dict[str, Any]:
+        """Return one row with all of its cells, and the labelled rows that are most like it."""
+        place = np.flatnonzero(self.rows == row)
+        if not len(place):
+            raise ValueError(f"Row {row + 1} was not filled.")
+        labels, table = self._preview.target(choices), self._preview.shown
+        near = self._preview.neighbours(row, labels, choices)
+        moments = labels.spelling.moments
+        known = [
+            labels.labels[one] if moments is None else moments.shown(labels.labels[one])
+            for one in near
+        ]
+        known = [clean(label) if isinstance(label, str) else finite(label) for label in known]
+        left = {str(choices.target), *choices.ignore}
+        columns = [name for name in table.show if name not in left]
+        relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}
+        columns.sort(key=lambda name: -relevance.get(name, 0.0))
+        return {
+            **self._lines(place[:1])[0],
+            "columns": columns,
+            "relevance": [relevance.get(name) for name in columns],
+            "own": self._preview.cells(row, columns),
+            "neighbours": [
+                {"row": one, "label": label, "cells": self._preview.cells(one, columns)}
+                for one, label in zip(near, known, strict=True)
+            ],
+        }

@@ -1,0 +1,608 @@
+"""The local web server: a thin client of `fill` and `Session`, for one browser on this machine only."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, replace
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from transduce.app.labelling.journal import Label
+from transduce.app.labelling.session import Session, SessionSettings
+from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
+from transduce.app.page import view as views
+from transduce.app.page.preview import AnswerRows, Preview, outlook
+from transduce.app.page.run import RESULT, GivenLabels, LostLabelsError, Run, as_sentence
+from transduce.app.page.view import Json
+from transduce.app.page.workspace import Choices, StaleError, Workspace, in_boxes
+from transduce.app.tables.files import named_after
+from transduce.app.tables.numbers import without
+from transduce.app.tables.pictures import preview
+from transduce.core.words import options_spelled
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+ENTER = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+    "<title>transduce</title></head><body><p>Opening …</p></body></html>"
+)
+REPORT_POLICY = (  # the report has a policy of its own besides, which names its script
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+LONGEST_BODY = 64_000
+LONGEST_TEXT = 200
+FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
+KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+SESSION_TASKS = {"auto": "auto", "regression": "numbers", "classification": "classes"}
+Body = dict[str, Json]
+Lock = AbstractContextManager[Any]
+
+
+class Guard:
+    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives."""
+
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
+        self._app, self._token, self._used = app, token, False
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
+        self._cookie_name = f"transduce-{port}"  # cookies do not tell ports apart
+        self._secret = secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it; every answer carries the headers."""
+        if scope["type"] != "http":
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await (self._refusal(Request(scope)) or self._app)(scope, receive, sending)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that must not go through; None if it may."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if host not in self._hosts:
+            return PlainTextResponse("Forbidden: this address is not served here.", 403)
+        foreign = origin is not None and origin != f"http://{host}"
+        if foreign or (origin is None and request.method not in ("GET", "HEAD")):
+            return PlainTextResponse("Forbidden: the request comes from another page.", 403)
+        site = request.headers.get("sec-fetch-site", "none")
+        if site not in ("none", "same-origin") and request.scope["path"] != "/":
+            return PlainTextResponse("Forbidden: the request comes from another site.", 403)
+        cookie = request.cookies.get(self._cookie_name, "")
+        if secrets.compare_digest(cookie.encode(), self._secret.encode()):
+            return None
+        return self._enter(request)
+
+    def _enter(self, request: Request) -> Response:
+        """Return the cookie for the one-time key, which is then used up."""
+        key = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        if self._used or not secrets.compare_digest(key.encode(), self._token.encode()):
+            return PlainTextResponse(
+                "Forbidden: open the address that the command printed. It works once, in one browser; start the "
+                "command again for a new one.",
+                403,
+            )
+        self._used = True
+        # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a link led here.
+        response = Response(ENTER, media_type="text/html")
+        response.set_cookie(
+            self._cookie_name, self._secret, httponly=True, samesite="strict", path="/"
+        )
+        return response
+
+
+class EndedError(ValueError):
+    """A question about a session that has ended: a page that is being left may still ask it."""
+
+
+class Server:
+    """Answers the requests of the labelling page, one at a time."""
+
+    def __init__(self, session: Session | None) -> None:
+        self.session, self.lock = session, threading.RLock()
+
+    @property
+    def _session(self) -> Session:
+        if self.session is None:
+            raise EndedError("Labelling has ended: go back to the table.")
+        return self.session
+
+    def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
+        """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
+
+        def first(request: Request) -> Response:
+            return (
+                RedirectResponse(home, 303)
+                if home and self.session is None
+                else _static("index.html")
+            )
+
+        reading: dict[str, Callable[[Request], Json]] = {
+            "about": lambda request: views.about(self._session) | {"home": home},
+            "view": lambda request: views.view(self._session),
+            "preparing": lambda request: views.preparing(self._session),
+            "history": self._history,
+            "search": self._search,
+            "row/{row:int}": self._row,
+        }
+        acting: dict[str, Callable[[Body], object]] = {
+            "answer": self._answer,
+            "skip": lambda body: self._session.skip(),
+            "undo": lambda body: self._session.undo(),
+            "mode": lambda body: self._session.propose(_read(body, "mode", "a short text")),
+            "want": lambda body: self._session.want(self._class(body)),
+            "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
+            "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
+            "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
+            "pause": lambda body: self._session.think(),
+            "export": self._export,
+        }
+        return [
+            Route(page, first),
+            Route("/page/{name}", lambda request: _static(request.path_params["name"])),
+            Route("/favicon.ico", lambda request: Response(status_code=204)),
+            Route(
+                "/image/{row:int}/{column:int}",
+                lambda request: _picture(self._session.table, request),
+            ),
+            *(
+                Route(f"/api/{name}", _reading(answer, self.lock))
+                for name, answer in reading.items()
+            ),
+            *_acting(
+                "/api", {name: partial(self._do, do) for name, do in acting.items()}, self.lock
+            ),
+        ]
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def _history(self, request: Request) -> Json:
+        start = int(request.query_params.get("start", 0))
+        count = int(request.query_params.get("count", 200))
+        return views.history(self._session, max(start, 0), min(max(count, 1), 200))
+
+    def _search(self, request: Request) -> Json:
+        table, lines = self._session.table, list[Json]()
+        for row in table.search(request.query_params.get("words", "")[:LONGEST_TEXT]):
+            label = self._session.state.label_of(row)
+            shown = None if label is None else str(label)
+            lines.append({"row": row, "title": table.title(row), "label": shown})
+        return lines
+
+    def _row(self, request: Request) -> Json:
+        row = int(request.path_params["row"])
+        if row >= self._session.table.n_rows:
+            raise ValueError(f"There is no row {row}.")
+        return views.row_card(self._session, row, self._session.answers())
+
+    # ------------------------------------------------------------------------------------------------- acting
+
+    def _do(self, do: Callable[[Body], object], body: Body) -> Json:
+        """Do what the page asks for, and return what it shows then."""
+        state = self._session.state
+        if body.get("version", state.n_events) != state.n_events:
+            raise StaleError(
+                "Another tab has gone on: here is where the session stands now. Look, then do it again."
+            )
+        found = do(body)
+        return found if isinstance(found, dict) else views.view(self._session)
+
+    def _answer(self, body: Body) -> Json:
+        label = self._class(body) if self._session.task == "classes" else body.get("label")
+        if isinstance(label, dict | list):
+            raise ValueError("A label is a number or a class.")
+        asks = views.question(self._session, label)
+        if asks is not None:
+            return {"ask": asks}
+        self._session.answer(label, row=_read(body, "row", "a whole number"))
+        return None
+
+    def _class(self, body: Body) -> Label:
+        """Return the class that a request names by its place."""
+        code, classes = _read(body, "class", "a whole number"), self._session.classes
+        if not 0 <= code < len(classes):
+            raise ValueError(f"There is no class number {code}.")
+        return classes[code]
+
+    def _export(self, body: Body) -> Json:
+        try:
+            done = self._session.export(force=bool(body.get("force")))
+        except FileExistsError:
+            return {"exists": "Files of an earlier export are there."}
+        paths = (done.labelled, done.filled, done.report, done.certificate)
+        written: list[Json] = [path.name for path in paths if path is not None]
+        said: Body = {"verdict": done.verdict, "grounds": done.grounds}
+        return {"files": written, "folder": str(done.labelled.parent.resolve()), **said}
+
+
+class OpenServer:
+    """Answers the requests of the page for the whole job: a table is opened, described, filled, and labelled."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.label = Server(None)
+        self._runs: dict[str, Run] = {}
+        self._previews: dict[Any, Preview] = {}
+        self._answers: dict[Any, AnswerRows] = {}
+        self._lock = threading.RLock()
+
+    def routes(self) -> list[Route]:
+        """Return what is answered."""
+        reading = {
+            "state": lambda request: self.state(),
+            "preview": lambda request: self.preview.as_json(self.choices),
+            "outlook": lambda request: outlook(self.preview, self.choices),
+            "test": lambda request: self.preview.compare(self.choices),
+            "answers": lambda request: self.answers.as_json(),
+            "rows": lambda request: self.answers.page(dict(request.query_params)),
+            "row": lambda request: self.answers.row(int(request.query_params["row"]), self.choices),
+        }
+        acting = {
+            "open": self._open,
+            "change": self._change,
+            "fill": self._fill,
+            "label": self._label,
+        }
+        acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
+        picture = Route(
+            "/open/picture/{row:int}/{column:int}",
+            lambda request: _picture(self.preview.shown, request),
+        )
+        return [
+            Route("/", lambda request: _static("open.html")),
+            *(Route(f"/open/{name}", _reading(answer)) for name, answer in reading.items()),
+            *_acting(
+                "/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock
+            ),
+            Route("/open/drop", self._drop, methods=["POST"]),
+            Route("/open/file/{name}", self._file),
+            picture,
+            *self.label.routes("/label", "/"),
+        ]
+
+    def _do(self, do: Callable[[Body], None], body: Body) -> Json:
+        do(body)
+        return self.state()
+
+    # ----------------------------------------------------------------------------------------- what is known now
+
+    @property
+    def choices(self) -> Choices:
+        """What was said about the open table; with the labels of the labelling page, also how these came about."""
+        return self.preview.choices(self.workspace.saved.choices)
+
+    @property
+    def _run(self) -> Run:
+        folder = self.workspace.computed
+        return self._runs.setdefault(folder.name, Run(folder))
+
+    @property
+    def preview(self) -> Preview:
+        """The open table as it is read; read again where the file has changed."""
+        path, choices = self.workspace.path, self.workspace.saved.choices
+        with self._lock:
+            own = (choices.target, choices.labels) if choices.labels else None
+            key = (path, path.stat().st_mtime_ns, choices.sheet, own)
+            if key not in self._previews:
+                self._previews = {key: Preview(path, choices, self._given())}
+            return self._previews[key]
+
+    def _given(self) -> GivenLabels | None:
+        """Return the labels of the labelling page that take part; None if none do, or if they were lost."""
+        if not self.workspace.saved.choices.labels:
+            return None
+        with suppress(LostLabelsError):  # the table can be looked at all the same; a fill refuses
+            return GivenLabels.read(self.workspace.computed)
+        return None
+
+    @property
+    def answers(self) -> AnswerRows:
+        """The answers of the last fill."""
+        folder = self.workspace.computed / RESULT
+        with self._lock:
+            if not (folder / "brief.json").exists():
+                raise ValueError("Nothing was filled yet.")
+            key = (folder, (folder / "brief.json").stat().st_mtime_ns, id(self.preview))
+            if key not in self._answers:
+                self._answers = {key: AnswerRows(folder, self.preview)}
+            return self._answers[key]
+
+    def state(self) -> dict[str, Any]:
+        """Return where the page is: the tables, the open one with what was said about it, and how far a fill is."""
+        space = self.workspace
+        known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
+        known |= {"table": space.name}
+        if space.name is None:
+            return known
+        saved, progress = space.saved, self._run.progress
+        brief = space.computed / RESULT / "brief.json"
+        known |= {
+            "choices": asdict(saved.choices),
+            "revision": saved.revision,
+            "notes": space.notes,
+        }
+        past = time.time() - progress.began if progress.state == "running" else 0.0
+        known |= {"run": {**asdict(progress), "seconds": past}}
+        given = self._given()
+        way = saved.choices.way if given is None else given.said(saved.choices).way
+        known |= {"way": way, "since": "" if given is None else given.about_since}
+        return known | {"filled": brief.stat().st_mtime_ns if brief.exists() else None}
+
+    # -------------------------------------------------------------------------------------------------- what is done
+
+    def _open(self, body: Body) -> None:
+        name = body.get("name")
+        self._end_labelling()
+        self.workspace.open(None if name is None else str(name))
+
+    def _change(self, body: Body) -> None:
+        changes = body.get("changes")
+        if not isinstance(changes, dict):
+            raise ValueError("Say what to change.")
+        self.workspace.change(*_version(body), changes)
+
+    def _fill(self, body: Body) -> None:
+        saved = self.workspace.seen(*_version(body))
+        if saved.choices.labels:
+            GivenLabels.read(self.workspace.computed)  # refuses if they were lost
+        self.preview.target(self.choices)  # refuses what cannot be filled at once
+        saved = self.workspace.change(*_version(body), {"step": "answers"})
+        self._run.start(self.workspace.path, saved.choices)
+
+    def _label(self, body: Body) -> None:
+        """Open the labelling page with the same table, target and level; random draws are asked for at once."""
+        choices, path = self.workspace.saved.choices, self.workspace.path
+        if choices.target is None:
+            raise ValueError("Choose the column to fill first.")
+        with self.label.lock:
+            self._end_labelling()
+            gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
+            show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
+            table = read_label_table(path, choices.target, show, choices.sheet)
+            table = replace(
+                table,
+                frame=without(table.frame, choices.missing),
+                keep=tuple(choices.keep),
+                case_sensitive=choices.case_sensitive,
+            )
+            settings = self._session_settings(choices, table.n_rows)
+            session = Session(table, choices.target, settings=settings)
+            self.label.session = session
+            session.propose("audit" if body.get("draw") else "learn")
+
+    def _session_settings(self, choices: Choices, n_rows: int) -> SessionSettings:
+        """Return the settings of a labelling session that say what was chosen here."""
+        options = choices.options()
+        names_rows = [] if options.id is None else [options.id]
+        return SessionSettings(
+            confidence=choices.confidence,
+            task=SESSION_TASKS[choices.task],
+            labels_by_class=choices.way == "class",
+            ignore=[*options.no_features(choices.target), *names_rows, *self.preview.table.index],
+            text=options.text,
+            number=options.number,
+            minimum=options.minimum,
+            maximum=options.maximum,
+            first=self._advised(choices, n_rows),
+            wait=False,
+        )
+
+    def _advised(self, choices: Choices, n_rows: int) -> list[int]:
+        """Return the rows that the last fill would have labelled, if it was of this column."""
+        if not (self.workspace.computed / RESULT / "brief.json").exists():
+            return []
+        brief = self.answers.brief
+        same = brief["choices"]["target"] == choices.target and brief["counts"]["rows"] == n_rows
+        return list(brief["advised"]) if same else []
+
+    def _end_labelling(self) -> None:
+        with self.label.lock:
+            if self.label.session is not None:
+                self.label.session.close()
+            self.label.session = None
+
+    def _back(self, body: Body) -> None:
+        """Take the labels of the labelling page with which to fill again, and close it."""
+        from transduce.app.labelling import export  # the first row needs none of it
+
+        with self.label.lock:
+            session = self.label.session
+            if session is None:  # another tab was quicker
+                return
+            labels, drawn = export.labels_to_fill(session)
+            needed = session.state.block_size(session.settings.confidence)
+            given = GivenLabels(labels, drawn, export.labels_since_block(session), needed)
+            version = session.state.n_events
+            given.write(self.workspace.computed, self.workspace.path)
+            self._end_labelling()
+        saved = self.workspace.saved
+        changes = {"labels": version if given.labels else 0}
+        self.workspace.change(self.workspace.path.name, saved.revision, changes)
+
+    async def _drop(self, request: Request) -> Response:
+        """Keep a file that was dropped."""
+        try:
+            name = await self.workspace.keep(request.query_params.get("name", ""), request.stream())
+        except (ValueError, OSError) as error:
+            return _json({"error": as_sentence(error)}, 400)
+        return _json({"name": name})
+
+    def _file(self, request: Request) -> Response:
+        """Return a file of the last fill: the filled table, also with the rows to trust, the report, or the numbers."""
+        wanted, folder = request.path_params["name"], self.workspace.computed / RESULT
+        names = ("filled", "trusted", "report", "show", "numbers")
+        if not (folder / "brief.json").exists() or wanted not in names:
+            return PlainTextResponse("There is no such file.", 404)
+        table = Path(str(self.answers.brief["filled"])).name
+        file = folder / {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
+        if wanted == "show":
+            return FileResponse(file, headers={"content-security-policy": REPORT_POLICY})
+        ending = None if wanted in ("filled", "trusted") else file.suffix
+        if wanted == "trusted":
+            try:
+                file = self.answers.with_trusted(request.query_params)
+            except Exception as error:  # whatever it is, the page says so
+                return PlainTextResponse(as_sentence(error), 400)
+        called = named_after(self.workspace.path, wanted, ending).name
+        return FileResponse(file, filename=called, media_type="application/octet-stream")
+
+
+def _version(body: Body) -> tuple[str, int]:
+    """Return the table, and the version of what was said about it, that a request is about."""
+    return _read(body, "table", "a short text"), _read(body, "revision", "a whole number")
+
+
+def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
+    """Return what a function gives as JSON, or what it refuses as a sentence."""
+    try:
+        with lock or nullcontext(), options_spelled(in_boxes):
+            return _json(answer())
+    except EndedError as error:
+        return _json({"ended": str(error)})
+    except Exception as error:  # whatever it is, the page says so and goes on
+        return _json({"error": as_sentence(error)}, 409 if isinstance(error, StaleError) else 400)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """Return what went wrong where no handler said so itself."""
+    return _json({"error": as_sentence(error)}, 500)
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    """Return an answer as JSON in plain letters, since names of files need not be UTF-8."""
+    return Response(json.dumps(answer, allow_nan=False), status, media_type="application/json")
+
+
+def _reading(
+    answer: Callable[[Request], Any], lock: Lock | None = None
+) -> Callable[[Request], Response]:
+    """Return a handler that answers with what a function makes of the request."""
+    return lambda request: _reply(lambda: answer(request), lock)
+
+
+def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -> list[Route]:
+    """Return the addresses of actions, each of which takes what a request carries."""
+
+    async def act(request: Request) -> Response:
+        body, do = await _body(request), actions[request.scope["path"].removeprefix(f"{under}/")]
+        return (
+            body
+            if isinstance(body, Response)
+            else await run_in_threadpool(_reply, lambda: do(body), lock)
+        )
+
+    return [Route(f"{under}/{name}", act, methods=["POST"]) for name in actions]
+
+
+def _static(name: str) -> Response:
+    """Return a file of the page."""
+    file, kind = files("transduce.app.page").joinpath("static", name), KINDS.get(Path(name).suffix)
+    if kind is None or "/" in name or "\\" in name or not file.is_file():
+        return PlainTextResponse("There is no such page.", 404)
+    return Response(file.read_bytes(), media_type=kind)
+
+
+def _picture(table: LabelTable, request: Request) -> Response:
+    """Return the picture in a cell."""
+    file = table.image(request.path_params["row"], request.path_params["column"])
+    if file is None:
+        return PlainTextResponse(
+            "Forbidden: images are shown from below the table's folder only.", 403
+        )
+    if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
+        return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
+    shown = preview(file)
+    return (
+        PlainTextResponse("No picture.", 404)
+        if shown is None
+        else Response(shown, media_type="image/png")
+    )
+
+
+async def _body(request: Request) -> Body | Response:
+    """Return the JSON that a request carries, or the refusal of anything else."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return PlainTextResponse("Send JSON.", 415)
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > LONGEST_BODY:
+            return PlainTextResponse("Too long.", 413)
+    try:
+        body = json.loads(content or b"{}")
+    except ValueError:
+        return PlainTextResponse("This is not JSON.", 400)
+    return body if isinstance(body, dict) else PlainTextResponse("Send an object.", 400)
+
+
+def _read(body: Body, name: str, what: str) -> Any:
+    """Return a value that a request carries, if it is what it is to be."""
+    value = body.get(name)
+    if (
+        not isinstance(value, FIELDS[what])
+        or isinstance(value, bool)
+        or len(str(value)) > LONGEST_TEXT
+    ):
+        raise ValueError(f"{name} must be {what}.")
+    return value
+
+
+def listen(port: int = 0) -> socket.socket:
+    """Return a socket that listens on this machine's own address; port 0 is any free one."""
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=64)
+    except OSError as error:
+        raise OSError(f"Port {port} is taken: choose another one, or leave it out.") from error
+
+
+def make_server(
+    served: Session | Workspace, listening: socket.socket
+) -> tuple[uvicorn.Server, str]:
+    """Return a web server for a session, or a folder of tables, on this socket, and the address, which works once."""
+    port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
+    routes = (Server(served) if isinstance(served, Session) else OpenServer(served)).routes()
+    handlers: dict[Any, Any] = {Exception: _failed}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    guarded = Guard(app, port=port, token=token)
+    silent: dict[str, Any] = {"log_level": "critical", "access_log": False, "server_header": False}
+    plain: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
+    config = uvicorn.Config(guarded, timeout_graceful_shutdown=1, **silent, **plain)
+    return uvicorn.Server(config), f"http://127.0.0.1:{port}/?token={token}"

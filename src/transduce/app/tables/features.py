@@ -1,0 +1,828 @@
+"""Any table's columns as finite numbers for every method, of these rows and of later ones, with an account of each."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.tables import numbers, pictures, vectors
+from transduce.app.tables.numbers import Moments
+from transduce.app.tables.row_hashes import content_order, row_hashes
+from transduce.app.tables.vectors import EACH
+from transduce.core.computing import stage
+from transduce.core.types import AnyArray, Array
+from transduce.core.validation import is_complex
+from transduce.core.words import counted, option, quoted, shortened
+
+MOST_LEVELS = 40  # more categories than this are encoded by their letters
+LETTER_FEATURES = 10
+TEXT_FEATURES = 50
+MOST_NOTED = 10  # columns whose cells are noted
+MOST_UNITS = 3  # of numbers in text; more are hardly units
+MOST_WORDS = 20_000
+FITTED_TEXTS = 30_000  # texts that directions are fitted to
+SHOWING = 100  # different cells: where none is a date, the column does not hold dates
+TRIED = (
+    1_000  # cells that show whether a column of texts may hold dates: a cell takes a millisecond
+)
+FEWEST_WORDS = 4  # on average, for a column to be read as text
+FARTHEST = 100.0  # of a feature, in standard deviations
+LEAST_SPREAD = (
+    0.5  # beside how far cells lie that differ from most: that of 0 and 1, equally frequent
+)
+FAR = 100.0  # times as far from the median as nearly all others that differ from it
+MOST_FAR = 0.1  # of these cells may be far
+FEWEST_TO_TELL = 20  # rows
+LARGE = 2**27  # numbers; so many features are held in single precision
+_OWN = "dropped: every row has its own"  # what becomes of identifiers
+_ID = re.compile(
+    r"(?i:(.*[^a-z])?(id|uuid|guid|key|index|unnamed: 0|__index_level_0__))|.*[a-z]I[dD]|"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of all rows."""
+
+    matrix: Array  # (n, d)
+    names: list[str]  # what each feature is
+    origins: list[Any]  # the column each feature comes from
+    columns: (
+        pd.DataFrame
+    )  # what was done to each column: name, kind, treatment, n_missing, n_features
+    notes: list[str]
+    encoder: Encoder  # turns rows which come later into the same features
+
+    def at(self, rows: AnyArray) -> Features:
+        """Return the features of some rows."""
+        return replace(self, matrix=self.matrix[rows])
+
+
+@dataclass(eq=False)
+class _Column:
+    """One column and its features, before they are scaled."""
+
+    name: Any
+    kind: str
+    treatment: str
+    n_missing: int
+    parts: dict[str, Array] = field(default_factory=dict)
+    reading: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+class _Said(NamedTuple):
+    """What the user said about a column."""
+
+    text: bool  # whether it is to be read word by word
+    number: bool  # whether the number in each cell is to be read
+    prefer: str  # the decimal sign, in case of doubt
+    seed: int
+    folder: str  # of pictures
+    case_sensitive: bool  # whether categories that differ in capitals or blanks only are different
+    keep: tuple[Any, ...]  # numbers that look like marks of missing cells, and are none
+
+
+def vectorize(  # noqa: PLR0913
+    frame: pd.DataFrame,
+    target: Any = None,
+    *,
+    ignore: Collection[Any] = (),
+    text: Collection[Any] = (),
+    number: Collection[Any] = (),
+    id: Any = None,
+    prefer: str = "point",
+    random_state: int = 0,
+    folder: str | Path = ".",
+    case_sensitive: bool = False,
+    keep: Collection[Any] = (),
+    left_out: Mapping[Any, str] | None = None,
+) -> Features:
+    """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
+    # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
+    # 1, and the features of a category, date, vector or picture have it together, so that a column does not count the
+    # more the more features it becomes; methods that would standardise every feature again undo this.
+    others_than_target = frame.drop(columns=[target]) if target in frame.columns else frame
+    order = content_order(row_hashes(others_than_target))
+    frame = frame.iloc[order]
+    others, columns = dict.fromkeys(ignore, ("ignored", "left out on request")), []
+    others |= {name: ("left out", why) for name, why in (left_out or {}).items()}
+    others |= {} if id is None else {id: ("identifier", "names the rows")}
+    others |= {} if target is None else {target: ("target", "filled")}
+    with stage("columns") as report:
+        for done, name in enumerate(frame.columns):
+            said = _Said(
+                name in text,
+                name in number,
+                prefer,
+                random_state,
+                str(folder),
+                case_sensitive,
+                tuple(keep),
+            )
+            about = (*others[name], int(frame[name].isna().sum())) if name in others else None
+            columns.append(
+                _Column(name, *about) if about else _profile(frame[name], name, said, order)
+            )
+            report(done / frame.shape[1])
+    scaled = [
+        (scale, column.parts[scale.feature]) for column in columns for scale in _scales(column)
+    ]
+    kind = float if len(frame) * len(scaled) < LARGE else np.float32
+    matrix = np.empty((len(frame), len(scaled)), dtype=kind)
+    for j, (scale, values) in enumerate(scaled):
+        matrix[order, j] = scale.apply(values)
+    readings = {c.name: c.reading for c in columns if c.reading is not None}
+    names, origins = [scale.feature for scale, _ in scaled], [scale.column for scale, _ in scaled]
+    for column in columns:
+        at_median = column.n_missing and f"{column.name} is missing" in column.parts
+        column.treatment += ", median where missing" if at_median else ""
+    counts = Counter(origins)
+    lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
+    account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
+    encoder = Encoder(readings, [scale for scale, _ in scaled])
+    return Features(
+        matrix, names, origins, account, _notes(column.notes for column in columns), encoder
+    )
+
+
+def _scales(column: _Column) -> list[Scale]:
+    """Return how the features of a column are scaled."""
+    reading, name, parts = column.reading, column.name, column.parts
+    if not isinstance(reading, vectors.VectorReading):
+        few = "levels" if isinstance(reading, LevelsReading) else "letters"
+        return scale_features(name, parts, few if column.kind == "category" else column.kind)
+    *block, flag = parts  # whether it is missing is a feature besides
+    as_one = (
+        reading.unit or reading.projection is not None or reading.folder is not None
+    )  # by one factor
+    kind, start, scales, total = "letters" if as_one else "date", 0, list[Scale](), 0.0
+    for size, weight in reading.groups or ((len(block), 1.0),):
+        own = scale_features(name, {one: parts[one] for one in block[start : start + size]}, kind)
+        scales += [scale._replace(spread=scale.spread / weight) for scale in own]
+        start, total = start + size, total + (weight**2 if own else 0.0)
+    scales = [scale._replace(spread=scale.spread * total**0.5) for scale in scales]
+    return [*scales, *scale_features(name, {flag: parts[flag]}, "number")]
+
+
+def _notes(of_columns: Iterable[list[str]]) -> list[str]:
+    """Return the notes on cells; of very many columns the first, and how many more there are."""
+    noted = [notes for notes in of_columns if notes]
+    notes = [note for own in noted[:MOST_NOTED] for note in own]
+    if len(noted) > MOST_NOTED:
+        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in these ways.")
+    return notes
+
+
+def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
+    """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
+    if getattr(series.dtype, "kind", "") in "cO" and is_complex(series):
+        note = f"{quoted(name)} was left out: complex numbers are not read; give their parts as columns of their own."
+        kind = "complex numbers"
+        return _Column(name, kind, "dropped: not data", int(series.isna().sum()), notes=[note])
+    if is_number(series):
+        treatment = "as it is" if pd.api.types.is_numeric_dtype(series.dtype) else "in seconds"
+        return _number(name, as_floats(series), treatment, rows, keep=said.keep)
+    series, n_missing = series.reset_index(drop=True), int(series.isna().sum())
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return _constant(name, series.nunique(), n_missing) or _date(name, series)
+    found = None if said.text else vectors.read_vectors(series)
+    if found is not None:
+        return _vector(name, found, said.seed)
+    if not said.text and pictures.holds_pictures(series):
+        return _picture(name, series, said.folder, rows)
+    texts = as_texts(series)
+    first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
+    odd = next(
+        (cell for cell in first if not pd.api.types.is_scalar(cell)), None
+    )  # such as a record
+    if odd is not None and " at 0x" in str(odd):
+        note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
+        return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
+    dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
+    column = dropped or _profile_text(name, texts, said, rows)
+    if odd is not None and not column.treatment.startswith("dropped"):
+        such = f"{shortened(str(odd))} ({type(odd).__name__})"
+        column.notes = [
+            f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."
+        ]
+    return column
+
+
+def _constant(name: Any, distinct: int, n_missing: int) -> _Column | None:
+    """Return a column to be dropped if it has the same value in every row."""
+    if distinct == 0:
+        return _Column(name, "empty", "dropped: no value", n_missing)
+    same = distinct == 1 and n_missing == 0
+    return _Column(name, "constant", "dropped: one value", n_missing) if same else None
+
+
+def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _Column:
+    present = texts.dropna()
+    if said.text:
+        return _text(name, texts, said.seed)
+    if said.number:
+        found = numbers.read_numbers(texts.to_numpy(), said.prefer, anywhere=True)
+        return _number_in_text(name, texts, found, rows, keep=said.keep, anywhere=True)
+    moments = Moments.of(texts, dates=False)
+    if moments is not None:
+        values = moments.numbers(texts)
+        unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
+        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
+        return _number_in_text(name, texts, found, rows, keep=said.keep, moments=moments)
+    odd_cells = present[present.str.contains(r"\d")]
+    if len(odd_cells) and not numbers.holds_code(present):
+        found = numbers.read_numbers(texts.to_numpy(), said.prefer)
+        odd_cells = texts.iloc[found.unread]
+        if found.nearly_all:
+            return _number_in_text(name, texts, found, rows, keep=said.keep)
+    dates, reader = _dates(present, texts)
+    if dates is not None:
+        return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
+    n_words = present.str.split().str.len().mean()
+    alike: dict[str, str] = {}
+    notes = list[str]()
+    if not said.case_sensitive:
+        counts = present.value_counts().sort_index(kind="stable")
+        alike = numbers.usual_spellings(counts.to_dict())
+        notes = numbers.spelling_note(name, "Categories", counts.to_dict())
+    texts = _in_usual_spelling(texts, alike)
+    present = texts.dropna()
+    distinct = present.nunique()
+    if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
+        return _text(name, texts, said.seed)
+    mixed, few = _mixed(name, present, odd_cells) if distinct > MOST_LEVELS else ("", False)
+    ask = f"{option('number', name)} reads the number in each."
+    if distinct == len(present) and distinct > 10:
+        asked = [f"{mixed}; {ask}"] if few else []
+        return _Column(name, "identifier", _OWN, len(texts) - len(present), notes=asked)
+    letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
+    return _category(name, texts, [*notes, *letters], alike)
+
+
+def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
+    """Return that cells are not numbers of one kind, if most hold digits, and whether they are of a few units."""
+    if not len(odd_cells) or present.str.contains(r"\d").mean() < numbers.NEARLY:  # such as ranges
+        return "", False
+    units = numbers.units_in(present)
+    few = 1 < len(units) <= MOST_UNITS
+    some = f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as {quoted(odd_cells.iloc[0])},"
+    of = f" (units: {', '.join(units)})" if few else ""
+    return f"{some} are not numbers of one kind{of}", few
+
+
+def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
+    """Return texts, those that differ in capitals or blanks only as the most frequent of them is spelled."""
+    if not alike:
+        return texts
+    codes, levels = pd.factorize(texts)
+    spelled = [alike.get(numbers.spelling_key(level), level) for level in levels]
+    usual = np.array([*spelled, None], dtype=object)  # the last one is missing
+    return pd.Series(usual[codes], index=texts.index, name=texts.name, dtype=object)
+
+
+def _number_in_text(
+    name: Any,
+    texts: pd.Series,
+    found: numbers.NumberCells,
+    rows: AnyArray,
+    *,
+    keep: Collection[Any] = (),
+    **how: Any,
+) -> _Column:
+    """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
+    moments: Moments | None = how.get("moments")
+    what = f"text read as numbers in {found.unit}".removesuffix(" in ")
+    what = what if moments is None else f"{moments.what}, in {moments.unit}"
+    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
+    what += f", {odd:,} of them read as noted" if odd else ""
+    how |= {"decimal": found.decimal, "unit": found.unit, "minus_behind": found.minus_behind}
+    column = _number(name, found.values, what, rows, found.side, keep=keep, **how)
+    units = numbers.units_in(texts) if how.get("anywhere") else []
+    notes = numbers.cell_notes(name, texts.to_numpy(), found, rows)
+    if len(units) > 1:
+        some = ", ".join(units[:MOST_UNITS])
+        notes.append(f"{name!r} names several units ({some}): its numbers were taken as they are.")
+    column.notes = [*notes, *column.notes]
+    return column
+
+
+def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
+    """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
+    if present.str.contains(r"\d").mean() < numbers.NEARLY:
+        return None, None
+    with warnings.catch_warnings(action="ignore"):
+        if _odd_dates(present.drop_duplicates().head(SHOWING)).all():
+            return None, None
+        from skrub import ToDatetime
+
+        for known in _without_odd_dates(present, texts):
+            reader = ToDatetime()
+            with contextlib.suppress(ValueError):  # it rejects the column
+                dates = pd.Series(reader.fit_transform(known.rename("date").astype("string")))
+                if dates.notna().equals(known.notna()):
+                    return dates, reader
+    return None, None
+
+
+def _not_dates(name: Any, texts: pd.Series, dates: pd.Series, rows: AnyArray) -> list[str]:
+    """Return a note on texts (n,) that are not dates."""
+    odd = np.flatnonzero(texts.notna().to_numpy() & dates.isna().to_numpy())
+    cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
+    return [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
+
+
+def _without_odd_dates(present: pd.Series, texts: pd.Series) -> Iterator[pd.Series]:
+    """Yield texts and, where nearly all are dates, texts without the few that are not."""
+    yield texts
+    if (
+        len(present) > TRIED and _odd_dates(present.iloc[:TRIED]).mean() > 0.5
+    ):  # rows lie as their hashes do
+        return
+    odd = _odd_dates(present)
+    if 0.0 < odd.mean() <= 1.0 - numbers.NEARLY:
+        yield texts.mask(texts.index.isin(present.index[odd]), None)
+
+
+def _odd_dates(present: pd.Series) -> pd.Series:
+    """Return which texts are not dates, days or months first, whichever reads more."""
+    day_first, month_first = (
+        pd.to_datetime(present, format="mixed", dayfirst=first, errors="coerce", utc=True).isna()
+        for first in (True, False)
+    )
+    return month_first if month_first.sum() < day_first.sum() else day_first
+
+
+def _number(
+    name: Any,
+    values: Array,
+    treatment: str,
+    rows: AnyArray,
+    side: AnyArray | None = None,
+    *,
+    keep: Collection[Any] = (),
+    **how: Any,
+) -> _Column:
+    """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
+    ordered = numbers.in_order(values)  # once: to sort takes longer than all else
+    marks = numbers.sentinels(ordered, keep=keep)
+    present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
+    n_missing = len(values) - len(present)
+    distinct = int(np.count_nonzero(present[1:] != present[:-1])) + min(len(present), 1)
+    dropped = _constant(name, distinct, n_missing)
+    if dropped is not None:
+        return dropped
+    own = distinct == len(values) > 2 and _ID.fullmatch(str(name))
+    if own and np.all(present == np.round(present)):
+        return _Column(name, "identifier", _OWN, n_missing)
+    reading = NumberReading(numbers.median(present), tuple(marks), **how)
+    odd = marks or numbers.n_far(ordered)
+    parts = reading.named(name, values, side)
+    notes = numbers.value_notes(name, values, marks, rows) if odd else []
+    n_infinite = int(np.isinf(values).sum())
+    if n_infinite:
+        notes.append(f"{name!r}: {counted(n_infinite, 'infinite number')} taken as missing.")
+    return _Column(name, "number", treatment, n_missing, parts, reading, notes)
+
+
+def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
+    """Return a column of vectors, whose rows are in the order of their contents."""
+    n_missing, length = len(found.known) - int(found.known.sum()), found.length
+    if not length:
+        note = vectors.left_out_note(name, found)
+        return _Column(name, "lists", "dropped: no length prevails", n_missing, notes=[note])
+    matrix = found.matrix(length)
+    some = matrix[: vectors.PROJECTED_ROWS] if length > vectors.MOST_DIRECTIONS else matrix
+    middle, unit, projection = vectors.middle_of(some), vectors.of_unit_length(matrix), None
+    some = vectors.filled(some, middle)
+    varies = bool(np.any(some.max(axis=0) > some.min(axis=0)))
+    if not varies and not n_missing:
+        return _Column(name, "constant", "dropped: one value", n_missing)
+    treatment = f"vectors of {counted(length, 'number')}" + (", compared by cosine" if unit else "")
+    if length > vectors.MOST_DIRECTIONS and varies:
+        from sklearn.decomposition import PCA
+
+        scales = [_own_scale(name, "", values, "" if unit else "number") for values in some.T]
+        centre = np.array([scale.mean * scale.largest for scale in scales], dtype=np.float32)
+        spread = np.array([scale.spread * scale.largest for scale in scales])
+        spread[:] = spread.max() if unit else spread
+        spread = np.where(spread > 1e-10, spread, np.inf).astype(np.float32)
+        directions = PCA(min(vectors.MOST_DIRECTIONS, len(some)), random_state=seed)
+        projection = vectors.Projection(centre, spread, directions.fit((some - centre) / spread))
+        treatment += f", projected onto {directions.n_components_} directions"
+    reading = vectors.VectorReading(length, middle, unit, projection)
+    notes = vectors.gap_notes(name, found, matrix)
+    return _Column(
+        name, "vector", treatment, n_missing, reading.named(name, matrix), reading, notes
+    )
+
+
+def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
+    """Return a column of pictures."""
+    matrix, faults = pictures.read_pictures(series, folder)
+    missing = np.isnan(matrix).all(axis=1)
+    notes = pictures.picture_notes(name, series, faults, rows, int((~missing).sum()))
+    if missing.all():
+        return _Column(name, "picture", "dropped: none could be read", len(matrix), notes=notes)
+    middle, groups = vectors.middle_of(matrix), tuple(pictures.GROUPS.values())
+    reading = vectors.VectorReading(pictures.LENGTH, middle, False, folder=folder, groups=groups)
+    treatment, parts = (
+        "pictures, by small copies, gradients, colours and pieces",
+        reading.named(name, matrix),
+    )
+    return _Column(name, "picture", treatment, int(missing.sum()), parts, reading, notes)
+
+
+def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()) -> _Column:
+    """Return a column of dates: their parts, and seconds; `read` makes dates of the texts of later rows."""
+    codes, levels = pd.factorize(dates, use_na_sentinel=False)
+    local = levels.tz_localize(None)  # in some zones the clock skips midnight
+    timed = bool((local.normalize() != local)[local.notna()].any())
+    found = {
+        part: values[codes]
+        for part, values in date_parts(levels).items()
+        if part != "hour" or timed
+    }
+    read = read or partial(pd.to_datetime, errors="coerce", utc=True)
+    reading, n_missing = DateReading(_middles(found), read, levels.tz), int(dates.isna().sum())
+    parts = at_middles(name, found, reading.middles)
+    parts[f"{name} is missing"] = dates.isna().to_numpy(dtype=float)
+    return _Column(
+        name, "date", "parts of the date, and seconds", n_missing, parts, reading, [*notes]
+    )
+
+
+def _category(name: Any, texts: pd.Series, notes: list[str], alike: Mapping[str, str]) -> _Column:
+    """Return a column of categories: a feature for each or, if they are many, their letters."""
+    levels, n_missing = texts.dropna().unique(), int(texts.isna().sum())
+    reading: LevelsReading | LettersReading
+    if len(levels) <= MOST_LEVELS:
+        reading = LevelsReading(tuple(sorted(levels)), bool(n_missing), alike)
+        how = "one feature each"
+        codes, found = reading.parts(name, texts)
+        parts = {feature: values[codes] for feature, values in found.items()}
+    else:
+        from skrub import StringEncoder  # takes longer than all other imports together
+
+        encoder = StringEncoder(n_components=LETTER_FEATURES, random_state=0)
+        found = _letters(encoder.fit_transform, texts)
+        reading, how = LettersReading(_middles(found), encoder, alike), "by their letters"
+        parts = at_middles(name, found, reading.middles)
+    return _Column(
+        name, "category", f"{len(levels)} categories, {how}", n_missing, parts, reading, notes
+    )
+
+
+def _middles(found: dict[str, Array]) -> dict[str, float]:
+    """Return the median of each feature (n,) where it is known, 0 where it never is."""
+    known = {part: values[np.isfinite(values)] for part, values in found.items()}
+    return {
+        part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()
+    }
+
+
+def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
+    """Return the features (n,) that a method of skrub's encoder makes of texts, by their numbers."""
+    with warnings.catch_warnings(action="ignore"):
+        # A sign before each, so that 01234 is not taken for a number.
+        found = encode(("=" + texts).astype("string").rename("c"))
+    return {
+        str(one).removeprefix("c_"): found[one].to_numpy(float, na_value=np.nan)
+        for one in found.columns
+    }
+
+
+def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
+    """Return a column of texts: TF-IDF weights of their words, reduced to a few features."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    words, n_missing = (
+        TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS),
+        int(texts.isna().sum()),
+    )
+    try:
+        weights = words.fit_transform(texts.fillna(""))
+    except ValueError:  # no words at all
+        return _Column(name, "constant", "dropped: no words", n_missing)
+    n_words, n_features = weights.shape[1], min(TEXT_FEATURES, len(texts) - 1)
+    reading, treatment = WordsReading(words), f"TF-IDF of {n_words:,} words"
+    if n_features and n_words > TEXT_FEATURES:
+        reduction, weights = reduce_words(weights, n_features, seed)
+        reading, treatment = (
+            WordsReading(words, reduction),
+            f"{treatment}, reduced to {n_features} features",
+        )
+    return _Column(name, "text", treatment, n_missing, reading.named(name, weights), reading)
+
+
+def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[Any, Array]:
+    """Return the directions along which texts (n, p) differ most, fitted to some if they are many, and all texts so."""
+    from sklearn.decomposition import TruncatedSVD
+
+    n, reduction = weights.shape[0], TruncatedSVD(n_directions, random_state=random_state)
+    if n <= FITTED_TEXTS:
+        return reduction, reduction.fit_transform(weights)
+    some = np.sort(np.random.default_rng(random_state).choice(n, FITTED_TEXTS, replace=False))
+    return reduction, reduction.fit(weights[some]).transform(weights)
+
+
+def as_texts(series: pd.Series) -> pd.Series:
+    """Return cells as text, or missing; small and capital letters are the same in true and false."""
+    codes, levels = numbers.text_levels(series)
+    return pd.Series(levels[codes], index=series.index, name=series.name, dtype=object)
+
+
+def is_number(series: pd.Series) -> bool:
+    """Return whether a column holds numbers, or lengths of time, as such."""
+    types, dtype = pd.api.types, series.dtype
+    real = dtype.kind in "biuf" or (
+        types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    )
+    return real or types.infer_dtype(series, skipna=True).startswith("timedelta")
+
+
+def as_floats(series: pd.Series) -> Array:
+    """Return numbers as floats, lengths of time in seconds."""
+    if not pd.api.types.is_numeric_dtype(series.dtype):
+        series = pd.to_timedelta(series).dt.total_seconds()
+    return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
+
+
+def without_number(values: Array, marks: tuple[float, ...]) -> AnyArray:
+    """Return which cells (n,) hold no number: not finite, or a mark of missing ones."""
+    return ~np.isfinite(values) | np.isin(values, marks) if marks else ~np.isfinite(values)
+
+
+@dataclass(frozen=True)
+class NumberReading:
+    """How a column of numbers is read."""
+
+    middle: float  # takes the place of what is missing
+    marks: tuple[float, ...] = ()  # values that stand for a missing cell
+    decimal: str = "point"  # decimal sign of numbers in text
+    unit: str = ""  # what is written beside them
+    anywhere: bool = False  # whether the one number among any words counts
+    moments: Moments | None = None  # how times and durations in text are read
+    minus_behind: bool = True  # whether "5-" is a negative number
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
+        return EACH, self.named(name, *self._numbers(series))
+
+    def _numbers(self, series: pd.Series) -> tuple[Array, AnyArray | None]:
+        """Return the numbers in cells, and on which side of each the truth is, if that is said."""
+        if is_number(series):
+            return as_floats(series), None
+        if self.moments is not None:
+            return self.moments.numbers(as_texts(series)), None
+        return numbers.read_cells(
+            series, self.decimal, self.unit, self.anywhere, minus_behind=self.minus_behind
+        )
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return notes on limits, and on cells that are not numbers, of rows that came later."""
+        if is_number(series):
+            return []
+        texts, (values, side) = as_texts(series).to_numpy(), self._numbers(series)
+        unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
+        found = numbers.NumberCells(values, np.zeros(0) if side is None else side, unread=unread)
+        return numbers.cell_notes(name, texts, found, rows)
+
+    def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
+        """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
+        missing, nowhere = without_number(values, self.marks), np.zeros(len(values))
+        some = bool(missing.any())
+        return {
+            str(name): np.where(missing, self.middle, values) if some else values,
+            f"{name} is missing": missing.astype(float) if some else nowhere,
+            f"{name} is below its value": nowhere if side is None else (side < 0).astype(float),
+            f"{name} is above its value": nowhere if side is None else (side > 0).astype(float),
+        }
+
+
+@dataclass(frozen=True)
+class LevelsReading:
+    """How a column of a few categories is read: a feature for each, and of two for the second only."""
+
+    levels: tuple[str, ...]
+    missing: bool  # whether being missing is a category too
+    alike: Mapping[str, str] = field(
+        default_factory=dict
+    )  # categories by what their spellings share
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's text, and a feature for each category at every text."""
+        codes, texts = numbers.text_levels(series)
+        usual = _in_usual_spelling(pd.Series(texts, dtype=object), self.alike).to_numpy()
+        own = pd.Index(self.levels, dtype=object).get_indexer_for(
+            usual
+        )  # -1 of what is not among them
+        parts = {
+            f"{name}: {level}": (own == j).astype(float) for j, level in enumerate(self.levels)
+        }
+        if self.missing:
+            parts[f"{name}: missing"] = pd.isna(texts).astype(float)
+        return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return a note on categories of later rows that are not among these."""
+        texts = _in_usual_spelling(as_texts(series), self.alike)
+        new = np.flatnonzero(texts.notna() & ~texts.isin(self.levels))
+        what = counted(len(new), "cell holds a category", "cells hold categories")
+        cells = numbers.named_cells((texts.iloc[place], int(rows[place])) for place in new)
+        return [f"{name!r}: {what} that the fit did not see: {cells}."] if len(new) else []
+
+
+@dataclass(frozen=True, eq=False)
+class WordsReading:
+    """How a column of texts is read word by word: TF-IDF weights, and their reduction, if there is one."""
+
+    weights: Any
+    reduction: Any = None
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each text is looked at, and the weights of words, or the directions they were reduced to."""
+        weights = self.weights.transform(as_texts(series).fillna(""))
+        return EACH, self.named(
+            name, weights if self.reduction is None else self.reduction.transform(weights)
+        )
+
+    def named(self, name: Any, found: Any) -> dict[str, Array]:
+        """Return sparse weights of words, or directions, as features. Shapes: found (n, k)."""
+        word, matrix = ("word", found.toarray()) if self.reduction is None else ("direction", found)
+        return {f"{name}: {word} {j + 1}": values for j, values in enumerate(matrix.T)}
+
+
+def date_parts(dates: Any) -> dict[str, Array]:
+    """Return parts of an index of dates (m,), and seconds since 1970."""
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=None if dates.tz is None else datetime.UTC)
+    found = {part: getattr(dates, part) for part in ("year", "month", "day", "hour")}
+    found["total_seconds"] = (dates - epoch) / pd.Timedelta("1s")
+    return {part: np.asarray(values, dtype=float) for part, values in found.items()}
+
+
+def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:
+    """Return features (n,) by their names, with the middle of each where it is not known."""
+    known = {part: np.isfinite(found[part]) for part in middles}
+    return {
+        f"{name}: {part}": np.where(known[part], found[part], middle)
+        for part, middle in middles.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class DateReading:
+    """How a column of dates is read: each date is looked at once, however often it occurs."""
+
+    middles: dict[str, float]  # of each part, what takes its place where a date is missing
+    read: Any  # makes dates of texts
+    zone: Any
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's date, and the features of every date."""
+        dates = pd.to_datetime(self._dates(series), utc=True).dt.tz_convert(self.zone)
+        codes, levels = pd.factorize(dates, use_na_sentinel=False)
+        parts = at_middles(name, date_parts(levels), self.middles)
+        return codes, parts | {f"{name} is missing": pd.isna(levels).astype(float)}
+
+    def _dates(self, series: pd.Series) -> pd.Series:
+        if pd.api.types.is_datetime64_any_dtype(series):
+            return series
+        texts = as_texts(series).rename("date").astype("string").reset_index(drop=True)
+        with warnings.catch_warnings(action="ignore"):
+            return pd.Series(self.read(texts))
+
+    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+        """Return a note on cells of later rows that are not dates."""
+        return _not_dates(name, as_texts(series), self._dates(series), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class LettersReading:
+    """How a column of many categories is read: by their letters, each category once."""
+
+    middles: dict[str, float]  # of each feature, what takes its place where it is not known
+    letters: Any  # a fitted encoder of skrub
+    alike: Mapping[str, str] = field(
+        default_factory=dict
+    )  # categories by what their spellings share
+
+    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+        """Return the number of each cell's category, and the features of every category."""
+        texts = _in_usual_spelling(as_texts(series), self.alike)
+        codes, levels = pd.factorize(texts, use_na_sentinel=False)
+        found = _letters(self.letters.transform, pd.Series(levels, dtype=object))
+        return codes, at_middles(name, found, self.middles)
+
+
+class Scale(NamedTuple):
+    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
+
+    column: Any
+    feature: str
+    largest: float
+    mean: float
+    spread: float
+
+    def apply(self, values: Array) -> Array:
+        """Return a feature as methods see it; what is absurdly far is cut off."""
+        with np.errstate(over="ignore"):
+            values = np.divide(values, self.largest, dtype=float) - self.mean
+            return np.clip(values / self.spread, -FARTHEST, FARTHEST)
+
+
+def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
+    """Return how each feature (n,) of a column gets mean 0 and its share of the spread; constant ones are left out."""
+    varied = {name: values for name, values in parts.items() if np.any(values != values[:1])}
+    scales = [_own_scale(column, name, values, kind) for name, values in varied.items()]
+    scales = [scale for scale in scales if scale.spread > 1e-10]
+    if kind in ("levels", "letters"):
+        total = sum((scale.spread * scale.largest) ** 2 for scale in scales) ** 0.5
+        total = max(total, LEAST_SPREAD) if kind == "levels" else total
+        return [scale._replace(spread=total / scale.largest) for scale in scales]
+    share = len(scales) ** 0.5 if kind == "date" else 1.0
+    return [scale._replace(spread=scale.spread * share) for scale in scales]
+
+
+def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
+    """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
+    values, least = np.asarray(values, dtype=float), 0.0
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0
+    scaled = values / largest  # so that no square is too large
+    if kind in ("number", "date"):
+        apart = scaled - numbers.median(scaled)
+        near = _near(np.abs(apart))
+        if not near.all():
+            largest = float(np.abs(values[near]).max(initial=0.0)) or 1.0
+            scaled = values[near] / largest
+            apart = scaled - numbers.median(scaled)
+        apart = apart[apart != 0.0]
+        least = LEAST_SPREAD * float(np.sqrt(np.mean(apart**2))) if len(apart) else 0.0
+    return Scale(column, name, largest, float(scaled.mean()), max(float(scaled.std()), least))
+
+
+def _near(distance: Array) -> AnyArray:
+    """Return which distances (n,) are not absurdly far beyond all others, if there are enough to tell."""
+    apart = distance[distance > 0.0]
+    if len(distance) < FEWEST_TO_TELL or not len(apart):
+        return np.ones(len(distance), dtype=bool)
+    place = int((len(apart) - 1) * (1.0 - MOST_FAR))
+    return distance <= FAR * np.partition(apart, place)[place]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Turns the columns of any row into the features that a table's rows were turned into."""
+
+    readings: dict[Any, Any] = field(default_factory=dict)  # of each column that is looked at
+    scales: list[Scale] = field(default_factory=list)  # the features, in order
+
+    @property
+    def columns(self) -> list[Any]:
+        """The columns that are looked at."""
+        return list(dict.fromkeys(scale.column for scale in self.scales))
+
+    def below(self, folder: str | Path) -> Encoder:
+        """Return the same encoder for a table in another folder, below which its pictures are."""
+        seen = {
+            k: one for k, one in self.readings.items() if getattr(one, "folder", None) is not None
+        }
+        moved = {k: replace(one, folder=str(folder)) for k, one in seen.items()}
+        return replace(self, readings=self.readings | moved)
+
+    def _check(self, frame: pd.DataFrame) -> None:
+        if lacking := [name for name in self.columns if name not in frame.columns]:
+            raise ValueError(
+                f"The table has no column {lacking[0]!r}, which the model was fitted with."
+            )
+
+    def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[str]:
+        """Return notes on cells of later rows (n,): not read, limits, categories that the fit did not see."""
+        self._check(frame)
+        told = {name: getattr(self.readings[name], "notes", None) for name in self.columns}
+        return _notes(
+            note(name, frame[name], rows) for name, note in told.items() if note and len(rows)
+        )
+
+    def transform(self, frame: pd.DataFrame) -> Array:
+        """Return the features of rows. Returns shape (n, d)."""
+        self._check(frame)
+        columns = np.empty((len(self.scales), len(frame)))
+        if not len(frame):
+            return columns.T
+        found = {name: self.readings[name].parts(name, frame[name]) for name in self.columns}
+        for j, scale in enumerate(self.scales):
+            codes, parts = found[scale.column]
+            columns[j] = scale.apply(parts[scale.feature])[codes]
+        return columns.T

@@ -1,0 +1,125 @@
+"""Rows by what is in them: the one place from which all draws, folds and orders of rows come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.tables.pictures import names_of
+from transduce.app.tables.vectors import read_vectors
+from transduce.core.types import AnyArray, Array, Mask
+
+# Why rows are drawn by their contents, and why that keeps guarantees.
+#
+# Folds, bootstraps, samples, calibration labels and ties are drawn from a seeded generator by a row's place. If the
+# place were that in the file, sorting the file would change answers, by up to 16 % of their spread. So `fill` first
+# puts rows into an order that their contents decide, and everything after that goes by place.
+#
+# A guarantee needs that, given all rows and all labels, the held-out labels are a simple random sample of the labels.
+# The generator picks places uniformly, whatever stands there; a permutation that is uniform stays uniform after any
+# other one, even one that looked at features and labels. So any order that was fixed before the generator is asked
+# will do, and the chance of the guarantee is that of the seed, as before. The label may be a part of the hash for
+# the same reason. It must be, for rows whose other cells are equal: if the position in the file broke such ties,
+# a file sorted by the label would hold out other labels than a shuffled one.
+#
+# In large tables the keys themselves are the draw: rows with the smallest keys are taken. There the hash, mixed with
+# the seed, stands for a random function of a row's cells: different rows get independent, uniform keys, whatever
+# their labels are, so that again each subset of the labels is as likely as any other. Copies of a row in all cells,
+# the label among them, get a key each, by their number among the copies. It does not matter which copy comes first,
+# since nothing tells them apart.
+
+_AT_A_TIME = 2**20  # cells whose hashes are computed together
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix(numbers: AnyArray) -> AnyArray:
+    """Return 64-bit numbers (n,) scattered over their whole range (the finaliser of splitmix64)."""
+    z = numbers + _GOLDEN
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    return z
+
+
+def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
+    """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
+    total = np.full(len(frame), mix(np.array([seed], dtype=np.uint64))[0])
+    names = sorted(frame.columns, key=str)
+    at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
+    for start in range(0, len(names), at_a_time):
+        some = names[start : start + at_a_time]
+        numbers = _hashes_of_numbers(frame[some])
+        for name in some:
+            hashes = numbers[name] if name in numbers else cell_hashes(frame[name])
+            total = mix(total * np.uint64(31) + hashes)
+    return total
+
+
+def _hashes_of_numbers(frame: pd.DataFrame) -> dict[Any, AnyArray]:
+    """Return the hashes of columns of plain numbers; one by one they would take seconds in wide tables."""
+    names = [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "iuf"
+    ]
+    cells = np.ascontiguousarray(frame[names].to_numpy(dtype=float).T)
+    hashes = _hashes_of_floats(cells.ravel()).reshape(cells.shape)
+    return dict(zip(names, hashes, strict=True))
+
+
+def _hashes_of_floats(numbers: Array) -> AnyArray:
+    """Return a 64-bit number for each number; -0.0 is 0.0, and all that are missing are alike."""
+    numbers = numbers + 0.0
+    return np.asarray(
+        pd.util.hash_array(np.where(np.isnan(numbers), np.nan, numbers)), dtype=np.uint64
+    )
+
+
+def cell_hashes(column: pd.Series) -> AnyArray:
+    """Return a 64-bit number for each cell of a column; equal numbers have equal ones, whatever their type."""
+    types = pd.api.types
+    if column.dtype.kind in "mM":
+        zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
+        column = pd.Series(pd.to_numeric(column.dt.tz_localize(None) if zoned else column))
+    plain = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    if plain and not types.is_complex_dtype(column):
+        return _hashes_of_floats(column.to_numpy(dtype=float, na_value=np.nan))
+    vectors = read_vectors(column)
+    if vectors is not None:
+        return vectors.hashes()
+    cells = names_of(column)
+    try:
+        codes, levels = pd.factorize(cells)
+    except TypeError:  # lists and the like
+        codes, levels = pd.factorize(cells.map(str, na_action="ignore"))
+    words = np.array([*map(str, np.asarray(levels, dtype=object)), ""], dtype=object)
+    hashes = np.asarray(pd.util.hash_array(words, categorize=False), dtype=np.uint64)
+    hashes[-1] = 0  # of missing cells, whose code is -1
+    return hashes[codes]
+
+
+def labelled_hashes(hashes: AnyArray, labels: pd.Series, missing: Mask) -> AnyArray:
+    """Return hashes of rows (n,) with those of their labels mixed in, where there is one. Shapes: missing (n,)."""
+    hashes = hashes.copy()
+    known = ~missing
+    if known.any():
+        hashes[known] = mix(hashes[known] + cell_hashes(labels[known]))
+    return hashes
+
+
+def draw_keys(hashes: AnyArray) -> AnyArray:
+    """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
+    ordered = np.sort(hashes)
+    copies = np.zeros(len(hashes), dtype=np.uint64)
+    again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
+    copies[again] = pd.Series(hashes[again]).groupby(hashes[again], sort=False).cumcount()
+    return mix(mix(hashes) + copies * _GOLDEN)
+
+
+def content_order(hashes: AnyArray, ties: AnyArray | None = None) -> AnyArray:
+    """Return the order (n,) of rows by their hashes (n,), then by `ties` (n,); copies stay as they came."""
+    if ties is None:
+        return np.argsort(hashes, kind="stable")
+    return np.lexsort((ties, hashes))

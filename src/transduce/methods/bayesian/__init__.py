@@ -1,0 +1,5 @@
+"""Bayesian transduction by kernel billiard (Graepel, Herbrich, Obermayer 1999)."""
+
+from transduce.methods.bayesian.classifier import BayesianTransducer
+
+__all__ = ["BayesianTransducer"]

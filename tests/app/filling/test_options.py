@@ -1,0 +1,222 @@
+"""One table of options: whatever is in it is in the signature, the help, the docs, JSON, and "To do it again"."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pydoc
+import typing
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from transduce import FillResult, fill
+from transduce.app.cli.app import app
+from transduce.app.filling.options import (
+    DEFAULTS,
+    FIT,
+    LABEL_DEFAULTS,
+    LABEL_FLAGS,
+    OPTIONS,
+    PANELS,
+    QUESTIONS,
+    FillOptions,
+    Options,
+    Questions,
+    design_of,
+    flags_of,
+)
+from transduce.conformal import Chance, Drawn, Estimated, Grouped, Sampled
+from transduce.core.words import flag
+
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+OTHER = {
+    "method": "ridge",
+    "task": "regression",
+    "minimum": -1.5,
+    "maximum": 99.5,
+    "limit": ["<0.5"],
+    "probabilities": True,
+    "reject": 0.25,
+    "label_next": True,
+    "labels": Drawn("drawn"),
+    "confidence": 0.8,
+    "guarantee": "column",
+    "certainty": 0.8,
+    "tolerance": 3.5,
+    "label_conditional": True,
+    "ignore": ["a"],
+    "text": ["b"],
+    "number": ["d"],
+    "id": "c",
+    "features": "columns",
+    "missing": ["-9"],
+    "keep": ["999"],
+    "case_sensitive": True,
+    "pictures": "photos",
+    "sample": 500,
+    "budget_seconds": 60.0,
+    "device": "cpu",
+    "n_jobs": 2,
+    "random_state": 7,
+}
+DESIGNS = [
+    Chance(),
+    Chance(reweight=False, within="kind"),
+    Chance(order="day", sensitivity=1.5),
+    Drawn("drawn"),
+    Drawn("drawn", within="kind", sensitivity=2.0),
+    Sampled("p"),
+    Grouped("person", order="day"),
+    Estimated(),
+]
+
+
+@pytest.fixture(scope="module")
+def filled():
+    size = np.arange(60.0)
+    table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    return fill(table, "price", method="ridge", guarantee="column")
+
+
+def test_every_field_is_tried_here():
+    assert list(OTHER) == list(OPTIONS) == [one.name for one in fields(Options)]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_everywhere(name, filled):
+    """In the signature, in help, on the command line and its page, in JSON, and in what is printed to do it again."""
+    question = name in QUESTIONS
+    parameters = inspect.signature(FillResult.ask if question else fill).parameters
+    assert parameters[name].default == DEFAULTS[name]
+    assert f"{name} : " in pydoc.render_doc(
+        FillResult.ask if question else fill, renderer=pydoc.plaintext
+    )
+    flags = LABEL_FLAGS if name == "labels" else [name]
+    text = CliRunner().invoke(app, ["fill", "--help"], terminal_width=100).output
+    for one in flags:
+        assert f"{flag(one)} " in text
+        assert f"{flag(one)} " in PAGE.read_text(encoding="utf-8")
+    assert name in json.loads(filled.json())["options"]
+    options = Options.read({name: OTHER[name]}, questions=True)
+    assert f"{name}=" in options.as_call("price", "regression")
+    command = options.as_command("t.csv", "price", "regression")
+    assert f"{'--random-labels' if name == 'labels' else flag(name)}" in command
+
+
+def test_editors_know_every_option():
+    for names, typed in ((FIT, FillOptions), (QUESTIONS, Questions)):
+        assert list(typing.get_type_hints(typed, localns={"Design": object})) == list(names)
+        assert list(names) == [name for name in OPTIONS if name in names]
+    assert {*FIT, *QUESTIONS} == set(OPTIONS)
+    assert not set(FIT) & set(QUESTIONS)
+    assert {one.panel for one in OPTIONS.values()} <= set(PANELS)
+    assert set(inspect.signature(fill).parameters) == {"table", "target", *FIT}
+    assert set(inspect.signature(FillResult.table).parameters) == {"self", *QUESTIONS}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_json_brings_options_back(name):
+    options = Options.read({name: OTHER[name]}, questions=True)
+    assert Options.of_json(json.loads(json.dumps(options.as_json()))) == options
+    assert list(options.changed()) == [name]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=repr)
+def test_flags_are_designs(design):
+    flags = flags_of(design)
+    assert (design_of(flags) or Chance()) == design
+    assert set(flags) <= set(LABEL_FLAGS) == set(LABEL_DEFAULTS)
+    assert (
+        eval(Options(labels=design).as_call("y", "regression").split("labels=")[1][:-1]) == design
+    )
+
+
+def test_what_is_asked_of_the_result_changes_no_fit(filled):
+    surer = filled.guarantee_at(certainty=0.99, tolerance=1.0)
+    assert surer.outside.certainty == 0.99
+    assert surer.tolerance == 1.0
+    assert surer.outside.at_most >= filled.guarantee.outside.at_most
+    cut = filled.ask(minimum=0.0, reject=0.2)
+    assert cut.fit is filled.fit
+    assert cut.diagnosis is filled.diagnosis
+    assert filled.table() is not filled.frame
+    pd.testing.assert_frame_equal(filled.table(), filled.frame)
+    assert cut.ask(minimum=None, reject=None).frame.equals(filled.frame)
+    assert cut.again.endswith(".ask(minimum=0.0, reject=0.2)")
+
+
+def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
+    """A map or a score that fails costs neither the answers nor the report."""
+    from transduce.app.filling import diagnostics
+
+    def fails(*args):
+        raise ArithmeticError("no convergence")
+
+    for name in ("row_map", "_hide_labels", "relevance", "_gain", "_next_rows"):
+        monkeypatch.setattr(diagnostics, name, fails)
+    fresh = replace(filled, diagnosis=diagnostics.Diagnosis(filled.fit, filled.options))
+    assert fresh.map is None
+    assert fresh.relevance is None
+    assert len(fresh.out_of_fold) == 0
+    assert fresh.members["name"].tolist() == ["ridge"]  # how it was filled is known all the same
+    page = fresh.report()
+    assert sum("could not be computed: no convergence" in note for note in fresh.notes) == 5
+    assert "The map could not be computed: no convergence" in page
+    again = fresh.ask(minimum=0.0)
+    assert again.report().count("The map could not be computed") == page.count(
+        "The map could not be computed"
+    )
+    assert again.notes == fresh.notes
+
+
+def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
+    """The terminal and the report have the same notes, those on what they asked for among them."""
+    from transduce.app.filling import diagnostics
+
+    def fails(*args, **settings):
+        raise ValueError("too few labels of a class.")
+
+    monkeypatch.setattr(diagnostics, "cross_val_transduce", fails)
+    size = np.arange(60.0)
+    table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fill", str(tmp_path / "t.csv"), "--target", "price", "--method", "ridge"]
+    done = CliRunner().invoke(app, [*words, "--json", str(tmp_path / "t.json")])
+    assert done.exit_code == 0
+    notes = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["notes"]
+    for what in ("How well the methods do", "What more labels would bring"):
+        assert sum(note.startswith(f"{what} could not be computed: too few") for note in notes) == 1
+        assert f"- {what} could not be computed" in done.output
+    assert "filled (numbers, ridge)." in done.output
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"certainty": 0.9},
+            r"fill has no option 'certainty': ask the result, as in fill\(...\).ask",
+        ),
+        ({"groups": "person"}, "fill has no option 'groups': say how the labels came about"),
+        ({"magic": 1}, "fill has no option 'magic'"),
+    ],
+)
+def test_options_that_fill_has_not(given, words):
+    with pytest.raises(TypeError, match=words):
+        fill(pd.DataFrame({"y": [1.0, None]}), "y", **given)
+
+
+def test_help_is_quick_to_import():
+    """Options and the command line bring nothing heavy."""
+    import subprocess
+    import sys
+
+    heavy = "[name for name in ('scipy', 'sklearn', 'pandas', 'numba', 'matplotlib') if name in sys.modules]"
+    code = f"import sys, transduce.app.filling.options, transduce.app.cli.app; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,91 @@
+"""Processes that a test may kill: forked from one that has imported the package, so that they start at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from pathlib import Path
+
+from tests.app.labelling.tables import clusters
+from transduce.app.labelling import Session, SessionSettings
+from transduce.app.labelling.journal import Journal
+
+FORKS = "forkserver" in multiprocessing.get_all_start_methods()
+CONTEXT = multiprocessing.get_context("forkserver" if FORKS else "spawn")
+if FORKS:
+    CONTEXT.set_forkserver_preload(
+        ["tests.app.labelling.processes", "transduce.app.page.command", "transduce.app.filling"]
+    )
+
+
+class Running:
+    """A function in a process of its own; what it says comes back piece by piece."""
+
+    def __init__(self, function, *arguments, errors=os.devnull):
+        self._ear, mouth = CONTEXT.Pipe(duplex=False)
+        self.process = CONTEXT.Process(target=_run, args=(function, mouth, str(errors), arguments))
+        self.process.start()
+        mouth.close()
+
+    def hear(self):
+        """The next thing it says; an EOFError if it has ended."""
+        return self._ear.recv()
+
+    def hear_all(self):
+        """All that it says until it ends."""
+        said = []
+        try:
+            while True:
+                said.append(self.hear())
+        except EOFError:
+            self.process.join()
+        return said
+
+    def interrupt(self):
+        os.kill(self.process.pid, signal.SIGINT)
+
+    def kill(self):
+        self.process.kill()
+        self.process.join()
+        self._ear.close()
+
+
+def _run(function, mouth, errors, arguments):
+    with open(errors, "wb") as file:
+        os.dup2(file.fileno(), 2)
+    function(mouth.send, *arguments)
+
+
+def hold_journal(say, path):
+    journal = Journal(Path(path))
+    say("held")
+    threading.Event().wait()
+    journal.close()
+
+
+def label_and_be_killed(say, path):
+    """Six random draws after twenty other rows, then the end without a warning."""
+    _, truth = clusters()
+    session = Session(path, "relevant", classes=["yes", "no"])
+    for step in range(26):
+        proposal = session.propose("audit" if step >= 20 else "find")
+        session.answer(str(truth[proposal.row]))
+        say(proposal.row)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def serve_page(say, path, port, kind):
+    """``transduce label``, for a table of classes ("new", or "again" in a session that goes on) or of numbers."""
+    from transduce.app.page.command import run_label
+
+    options = (
+        {}
+        if kind == "numbers"
+        else {"show": ["title", "note", "height", "weight"], "classes": ["yes", "no"]}
+    )
+    settings = SessionSettings(
+        task="numbers" if kind == "numbers" else "auto", seed=11 if kind == "new" else None
+    )
+    run_label(path, "relevant", settings=settings, port=port, browser=False, say=say, **options)

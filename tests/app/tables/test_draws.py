@@ -1,0 +1,92 @@
+"""Draws of rows by what is in them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2
+
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import PartScan, draw_roles, scan_rows
+from transduce.app.tables.row_hashes import draw_keys, row_hashes
+
+
+@pytest.fixture
+def table():
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "a": random.integers(0, 5, 400).astype(float),
+            "b": random.choice(["x", "y", None], 400),
+            "when": pd.date_range("2020-01-01", periods=400, freq="D"),
+            "y": np.where(random.uniform(size=400) < 0.3, random.normal(size=400), np.nan),
+        }
+    )
+
+
+def drawn_rows(parts, seed=0, **numbers):
+    """Return the rows drawn, as a sorted list of what is in them."""
+    scans = [
+        scan_rows(part, part["y"].isna().to_numpy(), "y", Options(random_state=seed))
+        for part in parts
+    ]
+    roles = draw_roles(scans, **numbers)
+    return [
+        sorted(tuple(map(str, parts[part].iloc[row])) for part, row in places.tolist())
+        for places in (roles.visible, roles.calibration, roles.sampled)
+    ]
+
+
+def test_parts_and_order_change_nothing(table):
+    numbers = {"n_calibration": 20, "n_visible": 50, "n_sampled": 100}
+    whole = drawn_rows([table], **numbers)
+    assert [len(rows) for rows in whole] == [50, 20, 100]
+    shuffled = table.sample(frac=1.0, random_state=1)
+    assert (
+        drawn_rows([shuffled.iloc[:10], shuffled.iloc[10:333], shuffled.iloc[333:]], **numbers)
+        == whole
+    )
+    assert drawn_rows([table], seed=1, **numbers) != whole
+
+
+def test_copies_of_a_row_are_drawn_one_by_one(table):
+    few = table[["a", "y"]].assign(y=np.nan)
+    whole = drawn_rows([few], n_calibration=0, n_visible=0, n_sampled=100)
+    halves = drawn_rows(
+        [few.iloc[200:], few.iloc[:200]], n_calibration=0, n_visible=0, n_sampled=100
+    )
+    assert len(whole[2]) == 100
+    assert whole == halves
+
+
+def test_draws_are_uniform():
+    """Every third of the rows, by a column, is drawn in proportion (chi-square, two degrees of freedom)."""
+    frame = pd.DataFrame({"a": np.arange(30_000.0), "y": np.nan})
+    roles = draw_roles(
+        [scan_rows(frame, np.ones(30_000, dtype=bool), "y", Options(random_state=5))],
+        n_calibration=0,
+        n_visible=0,
+        n_sampled=6000,
+    )
+    counts = np.bincount(roles.sampled[:, 1] // 10_000, minlength=3)
+    assert ((counts - 2000) ** 2 / 2000).sum() < chi2.ppf(0.9999, 2)
+
+
+def test_only_marked_rows_calibrate():
+    marked = np.arange(40) < 8
+    part = PartScan(np.zeros(40, dtype=bool), np.arange(40, dtype=np.uint64), marked)
+    roles = draw_roles([part], n_calibration=4, n_visible=100, n_sampled=9)
+    assert len(roles.calibration) == 4
+    assert marked[roles.calibration[:, 1]].all()
+    assert len(roles.visible) == 36
+
+
+def test_types_that_hold_the_same_numbers_hash_alike():
+    whole = pd.DataFrame({"n": [1, 2, 3]})
+    for kind in ("float64", "Int64", "int8"):
+        assert np.array_equal(row_hashes(whole), row_hashes(whole.astype(kind)))
+    zeros = row_hashes(pd.DataFrame({"n": [0.0, -0.0]}))
+    assert zeros[0] == zeros[1]
+
+
+def test_keys_of_no_rows():
+    assert len(draw_keys(np.empty(0, dtype=np.uint64))) == 0

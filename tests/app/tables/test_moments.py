@@ -1,0 +1,115 @@
+"""Dates, times of day and durations: read as numbers and written again as they were, in their own steps."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce.app.tables.numbers import Moments
+
+DAYS = pd.Series(pd.to_datetime(["2024-01-05", "1969-12-31", None, "2031-11-23", "2024-02-29"]))
+CASES = {  # cells, the step, and the first cell a third of a unit of the numbers later, rounded up
+    "datetime64": (DAYS, "D", pd.Timestamp("2024-01-06")),
+    "nanoseconds": (DAYS.astype("datetime64[ns]"), "D", pd.Timestamp("2024-01-06")),
+    "a zone": (DAYS.dt.tz_localize("Europe/Berlin"), "D", pd.Timestamp("2024-01-06", tz="Europe/Berlin")),
+    "hours in a zone": (
+        (DAYS + pd.Timedelta("7h")).dt.tz_localize("UTC").dt.tz_convert("America/New_York"),
+        "h",
+        pd.Timestamp("2024-01-05 08:00", tz="UTC"),
+    ),
+    "months": (
+        pd.Series(pd.date_range("2020-11-01", periods=6, freq="MS")),
+        "M",
+        pd.Timestamp("2020-12-01"),
+    ),
+    "date": (DAYS.dt.date.astype(object).where(DAYS.notna(), None), "D", datetime.date(2024, 1, 6)),
+    "time": (pd.Series([datetime.time(23, 58), None, datetime.time(0, 30)]), "m", datetime.time(23, 59)),
+    "timedelta": (pd.Series(pd.to_timedelta(["90min", None, "-3h"])), "m", pd.Timedelta("91min")),
+    "ISO": (["2024-01-05", None, "1969-12-31"], "D", "2024-01-06"),
+    "ends of time": (["0001-01-02", "9999-12-30"], "D", "0001-01-03"),
+    "day first": (["05.01.2024", "31.12.1969"], "D", "06.01.2024"),
+    "month first": (["1/5/2024", "12/31/1999"], "D", "1/6/2024"),
+    "day first, seen at one cell": (["05/01/2024", "31/12/1999"], "D", "06/01/2024"),
+    "words": (["5 Jan 2024", "31 Dec 1999"], "D", "6 Jan 2024"),
+    "minutes": (["2024-01-05 10:30", "1999-12-31 00:00"], "m", "2024-01-05 10:31"),
+    "Z": (["2024-01-05T10:30:00Z", "1999-12-31T00:00:01Z"], "s", "2024-01-05T10:30:01Z"),
+    "an offset": (["2024-01-05T10:30:00+02:00", "1999-12-31T00:00:00+02:00"], "m", "2024-01-05T10:31:00+02:00"),
+    "milliseconds": (["2024-01-05T10:30:00.250", "1999-12-31T00:00:00.000"], "ms", "2024-01-05T10:30:00.584"),
+    "month": (["2024-01", "2023-12", "2023-11", "2022-07", "2020-01"], "M", "2024-02"),
+    "a month": (["January 2024", "March 2020", "May 2020", "June 2021", "July 2022"], "M", "February 2024"),
+    "two digits": (["05.01.24", "31.12.99"], "D", "06.01.24"),
+    "two digits, in one century": (["12/31/68", "3/1/69", "5/2/70"], "D", "1/1/69"),
+    "two digits of births": (["05-JAN-40", "05-MAR-66", "05-MAR-98", "05-MAR-05"], "D", "06-JAN-40"),
+    "halves of the day": (["01/05/2024 10:30 PM", "12/31/1999 12:00 AM"], "m", "01/05/2024 10:31 PM"),
+    "small letters": (["5 jan 2024 1:30 pm", "31 dec 1999 12:00 am"], "m", "5 jan 2024 1:31 pm"),
+    "days of the week": (["Fri, 05 Jan 2024", "Fri, 31 Dec 1999"], "D", "Sat, 06 Jan 2024"),
+    "digits": (["20240105", "19991231", "20200229", "16010203", "20990101"], "D", "20240106"),
+    "clock": (["9:05", None, "23:50"], "m", "9:06"),
+    "clock with seconds": (["09:05:00", "123:50:07"], "s", "09:05:01"),
+    "span": (["2 days 03:00:00", "0 days 01:00:00"], "h", "2 days 04:00:00"),
+}  # fmt: skip
+
+
+FAR = pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 has dates from 1677 to 2262 alone")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=FAR if case in ("ends of time", "digits") else ()) for case in CASES],
+)
+def test_cells_come_back_as_they_were(case):
+    cells, step, later = CASES[case]
+    column = cells if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
+    moments = Moments.of(column)
+    assert moments.step == step
+    numbers = moments.numbers(column)
+    np.testing.assert_array_equal(np.isnan(numbers), column.isna())
+    back = moments.written(numbers)
+    assert back.dtype == column.dtype
+    pd.testing.assert_series_equal(back, column.reset_index(drop=True), check_names=False)
+    assert moments.written(numbers[:1] + 1 / 3, np.ceil)[0] == later
+    assert moments.written(numbers[:1] + 1e-9, np.ceil)[0] == column[0]
+    assert (
+        moments.written(numbers[:1] - 1 / 3 * (numbers[0] > 1), np.ceil)[0] == column[0]
+        or step == "ms"
+    )
+    assert moments.written(np.array([np.inf, -np.inf, 1e30, np.nan])).isna().all()
+    assert isinstance(moments.shown(numbers[0]), str)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["a", "b"],
+        ["12", "13"],
+        ["2020", "2021"],
+        ["20240105", "20240106"],
+        [20240101.0 + k for k in range(40)],
+        [1.0, 2.0],
+        ["1.5", "2.5"],
+        ["A-1", "B-2"],
+        [True, False],
+    ],
+)
+def test_other_cells_are_no_moments(cells):
+    assert Moments.of(pd.Series(cells)) is None
+
+
+def test_numbers_that_are_dates_and_centuries():
+    column = pd.Series([20240105, None, 19991231, 20200229, 20010203, 19690101])
+    moments = Moments.of(column)
+    assert (moments.cells, moments.step, moments.what) == ("number", "D", "dates")
+    back = moments.written(moments.numbers(column))
+    assert back.tolist() == [20240105, None, 19991231, 20200229, 20010203, 19690101]
+    years = [1940, 1966, 1998, 2005]
+    moments = Moments.of(pd.Series([f"01.02.{year % 100:02d}" for year in years]))
+    shown = [
+        pd.Timestamp(0) + pd.Timedelta(number, "D")
+        for number in moments.numbers(pd.Series(["01.02.40", "01.02.05"]))
+    ]
+    assert [one.year for one in shown] == [1940, 2005]
+    assert Moments.of(pd.Series(["12:30", "13:05"]), dates=False).what == "times"
+    assert Moments.of(pd.Series(["2024-01-05", "2024-01-06"]), dates=False) is None
