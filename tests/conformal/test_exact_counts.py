@@ -107,7 +107,7 @@ def test_a_sum_of_no_rows_is_nothing():
     with pytest.raises(TypeError, match="Miscoverage"):
         CategoryMiscoverage(("a",))
     with pytest.raises(ValueError, match="n_calibration"):
-        Miscoverage.at(0.9, n_unlabelled=5, n_calibration=2.5)
+        Miscoverage.at(0.9, n_unlabelled=5, n_calibration=np.inf)
     with pytest.raises(ValueError, match="n_unlabelled"):
         ClassMiscoverage(-5, (1, 1), (1, 1), (1, 1))
     with pytest.raises(ValueError, match="every class"):
