@@ -193,6 +193,18 @@ def test_answers_are_named():
     np.testing.assert_array_equal(named(reply(np.array([1.0, 2.0]), lost=[0]), None), [np.nan, 2.0])
 
 
+def test_no_category_has_enough_labels():
+    rows = [0.0] * 3
+    table = numbers(rows, rows, [0.0])
+    cells = np.zeros(3, dtype=int), np.zeros(1, dtype=int)
+    weights = replace(table.weights, cells=cells, categories=("a",))
+    said = replace(table, weights=weights).shortfall(0.9)
+    assert said.startswith("No category has the")
+    assert "since rows that were drawn" not in said
+    drawn = replace(table, weights=replace(weights, n_empty=1)).shortfall(0.9)
+    assert "since rows that were drawn have no label" in drawn
+
+
 # ------------------------------------------------------------------------------------------ means
 
 
