@@ -86,7 +86,9 @@ MODULES = {
         "src/transduce/app/labelling/certificates.py",
     ],
 }
-MOST_SECONDS = 5.0  # of tests for one change, as they took unchanged
+MOST_SECONDS = (
+    5.0  # of tests for one change, as they took unchanged, unless another number is asked for
+)
 PATIENCE = 5.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
 
 SURVIVED = ("survived", "no test reaches it")
@@ -326,8 +328,9 @@ def install(modules: list[str]) -> list[Mutant]:
 class Runner:
     """A plugin of pytest that runs the tests once for every change."""
 
-    def __init__(self, mutants: list[Mutant]) -> None:
+    def __init__(self, mutants: list[Mutant], seconds: float) -> None:
         self.mutants = mutants
+        self.seconds = seconds  # of tests for one change
         self.at_import: set[int] = set()
         self.failed = False
         self.outcome: dict[int, str] = {}
@@ -349,7 +352,7 @@ class Runner:
         for place, mutant in enumerate(self.mutants):
             tests = [name for name in items if mutant.number in reached[name]]
             tests.sort(key=lambda name: (is_far(name, mutant), seconds[name]))
-            tests = within(tests, seconds)
+            tests = within(tests, seconds, self.seconds)
             if mutant.number in self.at_import:
                 self.outcome[mutant.number] = "when imported"
             elif not tests:
@@ -425,13 +428,13 @@ def is_far(name: str, mutant: Mutant) -> bool:
     return name.partition("::")[0] not in MODULES[mutant.module]
 
 
-def within(tests: list[str], seconds: dict[str, float]) -> list[str]:
+def within(tests: list[str], seconds: dict[str, float], most: float) -> list[str]:
     """Return the first tests that together take no longer than one change may."""
     chosen: list[str] = []
     spent = 0.0
     for name in tests:
         spent += seconds[name]
-        if chosen and spent > MOST_SECONDS:
+        if chosen and spent > most:
             break
         chosen.append(name)
     return chosen
@@ -465,6 +468,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="changes whose name contains this")
     parser.add_argument("--again", type=Path, help="those that survived in this file of --json")
     parser.add_argument("--tests", nargs="+", help="files of tests; by default those of the module")
+    parser.add_argument(
+        "--seconds", type=float, default=MOST_SECONDS, help="of tests for one change"
+    )
     parser.add_argument("--json", type=Path, help="write all outcomes to this file")
     options = parser.parse_args()
     modules = options.module or list(MODULES)
@@ -492,7 +498,7 @@ def main() -> int:
     print(f"{every} changes are possible, {len(mutants)} are tried", flush=True)
     files = options.tests or sorted({name for module in modules for name in MODULES[module]})
     files = [name for name in files if (ROOT / name).exists()]
-    runner = Runner(mutants)
+    runner = Runner(mutants, options.seconds)
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", *files]
     if status := pytest.main(arguments, plugins=[runner]):
         print(f"pytest ended with {status!r}")

@@ -15,6 +15,7 @@ from transduce.conformal.calibrated import (
     calibrate_outside,
     holding_values,
     largest_share,
+    named,
     table_outside,
 )
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
@@ -134,7 +135,75 @@ def test_a_class_with_exactly_enough_labels_is_not_short():
     table = classes(labels, labels, [0, 1], by_class=True)
     assert table.shortfall(0.75) is None
     assert "'yes'" in table.shortfall(0.8)
-    assert "2" not in (table.shortfall(0.8).partition("yes")[0])
+    assert "too few)" not in table.shortfall(0.8)  # one class is short
+    assert "too few)" in table.shortfall(0.9)
+    pooled = replace(table, by_class=False)
+    assert pooled.shortfall(0.75) is None
+    assert "no other label shows" not in pooled.shortfall(0.95)
+
+
+def test_a_threshold_of_a_row_without_a_label_rules_nothing_out():
+    """Four labels, and three rows drawn without one: at 60 % the fifth of seven scores would decide."""
+    rows = [0.0] * 4
+    table = numbers(rows, rows, [0.0] * 6)
+    drawn = replace(table, weights=replace(table.weights, n_empty=3))
+    law = drawn.law(0.6)
+    assert (law.n_unlabelled, law.n_calibration, law.rank) == (6, 7, 8)
+    assert law.n_short == 1
+    assert drawn.law(0.5).rank == 4
+    assert table.law(0.6).rank == 3
+
+
+def test_a_row_without_an_answer_may_be_of_any_class():
+    labels = [0] * 5 + [1] * 4
+    table = classes(labels, labels, [0, 1], by_class=True)
+    lost = replace(table, unlabelled=reply([0, 1], lost=[1]))
+    p = lost._p_values()
+    # Each class is compared with its own labels, all of which were answered rightly.
+    np.testing.assert_allclose(p, [[1.0, 1 / 5], [1.0, 1.0]])
+    answer = lost.answer(0.7, np.arange(2))
+    assert answer.values.tolist() == ["no", None]
+    assert answer.label_sets.tolist() == [[True, False], [True, True]]
+    np.testing.assert_allclose(answer.confidence[0], 1.0 - 1 / 5)
+    np.testing.assert_allclose(answer.credibility, [1.0, 1.0])
+    pooled = replace(table, by_class=False)._p_values()
+    np.testing.assert_allclose(pooled, [[1.0, 1 / 10], [1 / 10, 1.0]])
+
+
+def test_given_shares_weigh_the_classes():
+    labels = [0] * 5 + [1] * 4
+    weights = replace(Weights.equal(9, 1), kind=CLASSES, shares=np.array([0.25, 0.75]))
+    table = classes(labels, labels, [0], weights=weights)
+    # None of five, and none of four labels is as strange: 1/6 and 1/5, by their shares.
+    np.testing.assert_allclose(table._p_values(), [[1.0, 0.25 / 6 + 0.75 / 5]])
+
+
+def test_within_what_a_guarantee_holds():
+    labels = [0] * 10 + [1] * 10
+    table = classes(labels, labels, [0, 1])
+    assert table.guarantee(0.8, 0.9).within == ""
+    assert replace(table, by_class=True).guarantee(0.8, 0.9).within == "class"
+    cells = np.zeros(20, dtype=int), np.zeros(2, dtype=int)
+    within = replace(table.weights, cells=cells, categories=("a",))
+    assert replace(table, weights=within).guarantee(0.8, 0.9).within == "category"
+
+
+def test_answers_are_named():
+    assert named(reply([0, 1]), NO_YES).tolist() == ["no", "yes"]
+    assert named(reply([0, -1], lost=[1]), NO_YES).tolist() == ["no", None]
+    np.testing.assert_array_equal(named(reply(np.array([1.0, 2.0]), lost=[0]), None), [np.nan, 2.0])
+
+
+def test_no_category_has_enough_labels():
+    rows = [0.0] * 3
+    table = numbers(rows, rows, [0.0])
+    cells = np.zeros(3, dtype=int), np.zeros(1, dtype=int)
+    weights = replace(table.weights, cells=cells, categories=("a",))
+    said = replace(table, weights=weights).shortfall(0.9)
+    assert said.startswith("No category has the")
+    assert "since rows that were drawn" not in said
+    drawn = replace(table, weights=replace(weights, n_empty=1)).shortfall(0.9)
+    assert "since rows that were drawn have no label" in drawn
 
 
 # ------------------------------------------------------------------------------------------ means
@@ -279,6 +348,13 @@ def test_why_labels_are_too_few():
     assert one._too_few(0.9).startswith("1 calibration label supports at most 1/2")
     drawn = replace(table, weights=replace(table.weights, n_empty=5))
     assert drawn._too_few(0.9).endswith("90 % takes 9 labels of such rows, so label 5 more of them")
+    assert "have no label, and each may be far off" in drawn._too_few(0.9)
+    single = replace(table, weights=replace(table.weights, n_empty=1))
+    assert "1 of the 5 rows drawn at random has no label, and it may" in single._too_few(0.9)
+    labels = [0] * 3 + [1]
+    of_class = classes(labels, labels, [0])
+    assert of_class._too_few(0.9).startswith("4 calibration labels support")
+    assert of_class._too_few(0.9, 1).startswith("1 calibration label of class 'yes' supports")
     fewer = replace(table, weights=replace(table.weights, n_empty=4))
     assert fewer._too_few(0.9).endswith("so draw and label more rows")
 

@@ -45,6 +45,19 @@ def test_classes_that_have_exactly_enough_labels_are_not_short():
     assert law.mean == pytest.approx(max(9 * (3 + 1 - k) / 4 for k in (3, 4, 2)))
 
 
+@pytest.mark.parametrize("certainty", [0.5, 0.8, 0.9, 0.99])
+def test_a_bound_where_labels_tell_the_sizes_of_classes(certainty):
+    """A fifth of the doubt is for the sizes of the classes, the rest for the numbers outside of such classes."""
+    doubt = 1.0 - certainty
+    law = ClassMiscoverage(30, (12, 6, 2), (7, 4, 2), (6, 4, 3))
+    total = np.ones(1)
+    for labelled, c, k in ((12, 7, 6), (6, 4, 4)):  # the third has no threshold
+        size = urn_bound(labelled, 20, 30, 1.0 - 0.2 * doubt / 3)
+        total = np.convolve(total, betabinom.pmf(np.arange(size + 1), size, c + 1 - k, k))
+    expected = int(np.argmax(np.cumsum(total) >= 1.0 - 0.8 * doubt + 1e-12))
+    assert law.quantile(certainty) == min(expected, 30)
+
+
 @pytest.mark.parametrize("certainty", [0.8, 0.9, 0.95])
 def test_a_bound_for_any_shares_of_the_classes(certainty):
     """The largest share outside of any class, and as many of the rows as a binomial number with that share."""
@@ -95,6 +108,10 @@ def test_a_sum_of_no_rows_is_nothing():
         CategoryMiscoverage((Miscoverage(5, 3, 2),)).quantile(1.5)
     with pytest.raises(TypeError, match="Miscoverage"):
         CategoryMiscoverage(("a",))
+    with pytest.raises(ValueError, match="n_calibration"):
+        Miscoverage.at(0.9, n_unlabelled=5, n_calibration=np.inf)
+    with pytest.raises(ValueError, match="n_unlabelled"):
+        ClassMiscoverage(-5, (1, 1), (1, 1), (1, 1))
     with pytest.raises(ValueError, match="every class"):
         ClassMiscoverage(5, (1,), (1, 1), (1, 1))
 
@@ -135,6 +152,11 @@ def test_bounds_at_all_levels_by_their_definition(certainty, n_draws, m, c):
         assert found.tolist() == expected
 
 
+def test_one_row_may_be_outside():
+    bounds = simultaneous_bounds(0.9, n_unlabelled=1, n_calibration=3)
+    assert bounds[0] == 1  # above the smallest of three scores in three cases of four
+
+
 def test_enough_draws_are_made_for_the_certainty(monkeypatch):
     made = []
 
@@ -164,6 +186,8 @@ def test_two_urns_of_different_size_and_weight():
     for one, other, certainty in (
         ((1, 6, 2), (1, 4, 12), 0.7),
         ((1, 4, 12), (0, 8, 1), 0.9),
+        ((0, 2, 1), (0, 3, 1), 0.5),
+        ((0, 2, 2), (0, 3, 4), 0.5),
     ):
         expected = brute.two_urns_bound(one, other, certainty)
         assert two_urns_bound(Urn(*one), Urn(*other), certainty) == expected

@@ -386,7 +386,7 @@ def simultaneous_bounds(
         ]
         unusual[start : start + len(counts)] = tails[np.arange(len(ranks)), counts].min(axis=1)
     allowed = int(np.floor((1.0 - certainty) * (n_draws + 1) + 1e-9))
-    limit = np.partition(unusual, allowed - 1)[allowed - 1]
+    limit = np.sort(unusual)[allowed - 1]
     bounds = (tails >= limit * (1.0 - 1e-9)).sum(axis=1) - 1
     return bounds[np.searchsorted(ranks, np.arange(1, n_calibration + 1), side="right") - 1]
 

@@ -83,6 +83,7 @@ def test_the_forecast_of_draws_is_what_happens(level):
 def test_certificates_count_what_they_are_about():
     draws = Draws.of([(100 - s, 5, False) for s in range(40)])
     audit = Audit(draws, found=5, doubtful=2, pool=58)
+    assert audit.most == 65
     recall = certify_recall(audit, recall=0.5, certainty=0.9)
     assert (recall.found, recall.unlabelled, recall.n_draws) == (5, 60, 40)
     assert recall.total_at_most == total_at_most(audit, 0.1)
