@@ -507,7 +507,7 @@ def entries() -> dict[str, list[Call]]:
     found: dict[str, list[Call]] = {}
     for part in (of_estimators, of_filling, of_conformal, of_selection, of_labelling, of_records):
         found |= part()
-    return found | of_displays() | of_functions()
+    return found | of_displays() | of_functions() | of_population()
 
 
 def of_estimators() -> dict[str, list[Call]]:
@@ -580,7 +580,7 @@ def of_estimators() -> dict[str, list[Call]]:
 
 def of_filling() -> dict[str, list[Call]]:
     """Return the calls that fill tables."""
-    from transduce import filling
+    from transduce.app import filling
 
     def fill(table: Any, target: Any, **options: Any) -> Any:
         return filled_columns(transduce.fill(table, target, **{"method": "ridge"} | options))
@@ -959,7 +959,7 @@ def of_selection() -> dict[str, list[Call]]:
 
 def of_labelling() -> dict[str, list[Call]]:
     """Return the calls about labelling by hand."""
-    from transduce import labelling
+    from transduce.app import labelling
 
     def session(table: Any, target: Any, classes: Any = ("yes", "no"), label: Any = "yes") -> Any:
         with labelling.Session(table, target, classes=classes) as found:
@@ -1243,4 +1243,48 @@ def of_functions() -> dict[str, list[Call]]:
             Call(to_device, {"X": X, "device": "cpu"}, odd=("device",), slow=True)
         ],
         "transduce.device.dispatching": [Call(dispatch, {})],
+    }
+
+
+def of_population() -> dict[str, list[Call]]:
+    """Return the calls about a column as a whole; a line of the kind "none" says that it says nothing."""
+    from transduce import population
+
+    predictions = np.where(np.isnan(NUMBERS), 1.0, NUMBERS) + 0.1
+    groups = np.array(["a", "b"] * (N // 2) + ["a"] * (N % 2))
+
+    def estimated(function: Callable[..., pd.DataFrame], **fixed: Any) -> Callable[..., Any]:
+        def call(**arguments: Any) -> Any:
+            frame = function(**fixed | arguments)
+            return frame.loc[frame["kind"] != "none", "estimate"].to_numpy()
+
+        return call
+
+    usual = {"y": NUMBERS, "predictions": predictions, "confidence": 0.9}
+    home = "transduce.population"
+    return {
+        f"{home}.Sample": [
+            Call(
+                lambda rows: population.estimate_mean(NUMBERS, sample=population.Sample(rows))[
+                    "estimate"
+                ].to_numpy(),
+                {"rows": ~np.isnan(NUMBERS)},
+            )
+        ],
+        f"{home}.estimate_mean": [Call(estimated(population.estimate_mean), usual)],
+        f"{home}.estimate_total": [Call(estimated(population.estimate_total), usual)],
+        f"{home}.estimate_difference": [
+            Call(
+                estimated(population.estimate_difference, groups=("a", "b")), usual | {"by": groups}
+            )
+        ],
+        f"{home}.estimate_share": [
+            Call(estimated(population.estimate_share), usual | {"above": 0.5})
+        ],
+        f"{home}.estimate_quantile": [
+            Call(estimated(population.estimate_quantile), usual | {"q": 0.5})
+        ],
+        f"{home}.estimate_regression": [
+            Call(estimated(population.estimate_regression), usual | {"X": X})
+        ],
     }

@@ -112,7 +112,7 @@ def test_a_sum_of_no_rows_is_nothing():
         Miscoverage.at(0.9, n_unlabelled=5, n_calibration=np.inf)
     with pytest.raises(ValueError, match="n_unlabelled"):
         ClassMiscoverage(-5, (1, 1), (1, 1), (1, 1))
-    with pytest.raises(ValueError, match="every class"):
+    with pytest.raises(ValueError, match="each class"):
         ClassMiscoverage(5, (1,), (1, 1), (1, 1))
 
 

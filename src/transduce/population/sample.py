@@ -106,6 +106,7 @@ def read_column(y: Any, predictions: Any, sample: Sample | None) -> PartlyKnown:
     values = read_numbers("y", y)
     if np.isinf(values).any():
         raise ValueError("y holds an infinite number: leave that label out, or correct it.")
+    check_sizes("y", values)
     labelled = ~np.isnan(values)
     if not labelled.any():
         raise ValueError("y has no label: at least two are needed to conclude anything.")
@@ -120,6 +121,7 @@ def read_column(y: Any, predictions: Any, sample: Sample | None) -> PartlyKnown:
                 f"predictions must be a finite number at every row, labelled or not; "
                 f"row {first} (counted from 0) has {predicted[first]}."
             )
+        check_sizes("predictions", predicted)
     return PartlyKnown(values, predicted, read_sample(sample, labelled))
 
 
@@ -141,19 +143,32 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
 
 def read_numbers(name: str, values: Any) -> Array:
     """Return numbers as an array of one dimension, NaN where one is missing."""
+    if np.ndim(values) != 1 or isinstance(values, str | bytes):
+        raise ValueError(f"{name} must be a column: one value for each row.")
     column = pd.Series(values)
     if np.iscomplexobj(column.to_numpy()):
         raise ValueError(f"{name} holds complex numbers, and only real ones can be estimated.")
     try:
         numbers = column.to_numpy(dtype=float, na_value=np.nan)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must hold numbers, and missing ones where none is known; for classes see "
             "estimate_share."
         ) from None
-    if numbers.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; got {numbers.ndim}.")
     return numbers
+
+
+LARGEST = 1e150  # numbers beyond this, or its inverse, have no squares in double precision
+
+
+def check_sizes(name: str, values: Array) -> None:
+    """Raise a ValueError if numbers are so large, or so small, that they cannot be squared."""
+    largest = float(np.max(np.abs(values), initial=0.0, where=~np.isnan(values)))
+    if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+        raise ValueError(
+            f"{name} is too large or too small for double precision, up to {largest:.1g}: multiply "
+            "it by a constant first."
+        )
 
 
 def check_length(name: str, values: AnyArray, n_rows: int) -> None:

@@ -171,7 +171,8 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
     assert again.report().count("The map could not be computed") == page.count(
         "The map could not be computed"
     )
-    assert again.notes == fresh.notes
+    failures = [note for note in fresh.notes if "could not be computed" in note]
+    assert [note for note in again.notes if "could not be computed" in note] == failures
 
 
 def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
