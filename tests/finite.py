@@ -418,7 +418,7 @@ TABLE = pd.DataFrame(
     {
         "size": np.tile(X[:, 0], 3).round(3),
         "kind": np.tile(["ü", "b", "c"], N),
-        "price": np.where(np.arange(3 * N) % 3 > 0, np.tile(X[:, 0] + X[:, 1], 3).round(3), np.nan),
+        "price": np.where(np.arange(3 * N) % 5 > 1, np.tile(X[:, 0] + X[:, 1], 3).round(3), np.nan),
     }
 )
 CLASS_TABLE = TABLE.assign(

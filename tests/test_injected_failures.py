@@ -195,8 +195,8 @@ def test_labels_that_the_page_fills_with(tmp_path, kind, stays):
 
     at_every_place(
         tmp_path,
-        lambda: run.GivenLabels({1: "ja"}, None).write(tmp_path),
-        lambda: labels.write(tmp_path),
+        lambda: run.GivenLabels({1: "ja"}, None).write(tmp_path, Path(__file__)),
+        lambda: labels.write(tmp_path, Path(__file__)),
         lambda: run.GivenLabels.read(tmp_path) == labels,
         kind,
         stays,
@@ -316,7 +316,10 @@ def test_an_export_of_labels(tmp_path, monkeypatch, kind, stays):
 
 
 def _short_report(self, path=None, *, force=False):
-    write_text(path, "<html>" + 5000 * "x", force=force)
+    text = "<html>" + 5000 * "x"
+    if path is not None:
+        write_text(path, text, force=force)
+    return text
 
 
 @ALL

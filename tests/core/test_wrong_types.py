@@ -34,7 +34,7 @@ def test_records(wrong):
 
 
 def test_a_summary_that_is_not_whole():
-    with pytest.raises(ValueError, match="summary has no task"):
+    with pytest.raises(ValueError, match="summary has no 'task'"):
         render_html({})
 
 

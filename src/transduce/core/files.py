@@ -429,8 +429,13 @@ def open_to_append(path: Path, like: Iterable[AnyPath] = ()) -> tuple[IO[bytes],
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
     except FileExistsError:
         return open(path, "a+b", buffering=0), False
-    os.chmod(path, _rights(path, like, os.fstat(handle), is_new=True))
-    return os.fdopen(handle, "a+b", buffering=0), True
+    try:
+        os.chmod(path, _rights(path, like, os.fstat(handle), is_new=True))
+        return os.fdopen(handle, "a+b", buffering=0), True
+    except BaseException:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+        raise
 
 
 def make_folder(path: AnyPath, *, like: Iterable[AnyPath] = ()) -> list[Path]:

@@ -522,9 +522,13 @@ class Transducer(BaseEstimator):
         if self.answer_.classes is None:
             if len(labels) < 2:
                 raise ValueError("R² compares errors with the spread of labels: give at least two.")
-            labels, answers = labels.astype(float), arrays.to_numpy(answers)
-            unit = square_unit(labels, answers)
-            return float(r2_score(labels / unit, answers / unit, sample_weight=sample_weight))
+            try:
+                numbers = labels.astype(float)
+            except OverflowError:
+                raise ValueError(_TOO_LARGE) from None
+            predictions = arrays.to_numpy(answers)
+            unit = square_unit(numbers, predictions)
+            return float(r2_score(numbers / unit, predictions / unit, sample_weight=sample_weight))
         right = class_codes(labels, self.classes_) == class_codes(answers, self.classes_)
         return float(np.average(right, weights=sample_weight))
 

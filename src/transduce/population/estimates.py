@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from transduce.core.checks import check_flag, check_share
+from transduce.core.checks import check_flag, check_number, check_share
 from transduce.core.types import Array, Mask
 from transduce.population import equations
 from transduce.population.betting import BoundedDraws, order_at_random
@@ -750,6 +750,9 @@ def between_limits(
 
     The probability of a row comes from its prediction and the errors of all other labelled rows.
     """
+    for name, limit in (("above", above), ("below", below)):
+        if limit is not None:
+            check_number(name, limit)
     low = -np.inf if above is None else float(above)
     high = np.inf if below is None else float(below)
     if not low < high:

@@ -255,6 +255,8 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
     _check_part("recall", recall)
+    if recall == 0:
+        raise ValueError("recall must be above 0: a share of 0 is reached before any row is found.")
     level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)

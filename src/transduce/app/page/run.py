@@ -250,7 +250,8 @@ def work(folder: Path, tell: Callable[[str, float], None]) -> None:
             take_place(part, folder)
         except OSError as error:
             if error.errno is None:  # it is a sentence already
-                raise
+                message = str(error).replace(str(part), str(folder / RESULT))
+                raise OSError(message) from error
             reason = "the disk is full"
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 reason = str(error.strerror).lower()
@@ -273,12 +274,20 @@ def take_place(part: Path, folder: Path) -> None:
         raise
 
 
+def _filled_name(folder: Path) -> str:
+    """Return what the filled table of a folder's job is called."""
+    table = folder.name
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        table = Path(json.loads((folder / JOB).read_text("utf-8"))["path"]).name
+    return files.named_after(table, "filled").name
+
+
 def remove_old_results(folder: Path) -> None:
     """Remove what earlier fills left, and nothing that somebody else has put into the folder.
 
     A result that was put aside comes back if none took its place, as after a kill.
     """
-    filled = files.named_after(folder.name, "filled").name
+    filled = _filled_name(folder)
     for old in sorted(folder.iterdir()):
         if not is_temporary(old.name) or not old.is_dir() or old.is_symlink():
             continue
