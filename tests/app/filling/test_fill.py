@@ -400,7 +400,7 @@ def test_stages_are_reported_and_an_interrupt_goes_through():
     assert order.index(forecast) < order.index("answers")
 
     def stop(name, share):
-        if name == "cross-validation" and share > 0:
+        if name == "methods" and share > 0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), show_progress(stop):

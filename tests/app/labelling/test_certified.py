@@ -390,7 +390,7 @@ def test_counts_and_levels_that_make_no_sense_are_refused():
     for levels in ({"recall": 0.0}, {"recall": 1.5}, {"certainty": 1.0}, {"certainty": np.nan}):
         with pytest.raises(ValueError, match=r"recall|certainty"):
             certify_recall(audit, **{"recall": 0.9, "certainty": 0.9} | levels)
-    for levels in ({"share": -0.1}, {"share": 1.0}, {"certainty": 0.0}):
+    for levels in ({"share": -0.1}, {"share": 1.1}, {"certainty": 0.0}):
         with pytest.raises(ValueError, match=r"share|certainty"):
             certify_answers(audit, **{"share": 0.1, "certainty": 0.9} | levels)
     assert certify_recall(audit, recall=1.0, certainty=0.9).recall == 1.0
