@@ -122,7 +122,7 @@ class Problem:
     def first_copies(self, rows: AnyArray, places: AnyArray) -> AnyArray:
         """Return, for each of some rows (m,), which of them is the copy of it with the smallest place (m,)."""
         own = np.arange(len(rows))
-        if self.copies is None:
+        if self.copies is None or not len(rows):
             return own
         codes = self.copies[rows]
         by_place = np.lexsort((places, codes))
