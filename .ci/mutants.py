@@ -89,7 +89,7 @@ MODULES = {
 MOST_SECONDS = (
     5.0  # of tests for one change, as they took unchanged, unless another number is asked for
 )
-PATIENCE = 5.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
+PATIENCE = 20.0  # seconds, and times the seconds unchanged, after which a change counts as noticed
 
 SURVIVED = ("survived", "no test reaches it")
 

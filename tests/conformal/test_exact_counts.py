@@ -108,6 +108,7 @@ def test_a_sum_of_no_rows_is_nothing():
         CategoryMiscoverage((Miscoverage(5, 3, 2),)).quantile(1.5)
     with pytest.raises(TypeError, match="Miscoverage"):
         CategoryMiscoverage(("a",))
+    assert Miscoverage.at(0.9, n_unlabelled=5, n_calibration=0).n_short == 1
     with pytest.raises(ValueError, match="n_calibration"):
         Miscoverage.at(0.9, n_unlabelled=5, n_calibration=np.inf)
     with pytest.raises(ValueError, match="n_unlabelled"):
