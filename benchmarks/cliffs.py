@@ -75,6 +75,7 @@ SWITCHES = (
     Switch("50 labels: classes are calibrated", Size(300, 49), Size(300, 50)),
     Switch("200 labels: boosted trees join", Size(600, 199), Size(600, 200)),
     Switch("100 features: some are tried at a split", Size(200, 60, 100), Size(200, 60, 101)),
+    Switch("625 features: one relevance for all", Size(400, 200, 625), Size(400, 200, 626), True),
     Switch("1,500 rows, 15 labels: centres", Size(1500, 15), Size(1501, 15)),
     Switch("1,500 rows, 100 labels: centres", Size(1500, 100), Size(1501, 100)),
     Switch("1,500 rows, 300 labels: centres", Size(1500, 300), Size(1501, 300)),
