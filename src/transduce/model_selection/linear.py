@@ -22,6 +22,7 @@ SMALL_PENALTIES = 12  # that are tried besides, a thousandth of the smallest and
 # A penalty below the smallest must at least take leave-one-out error to this share: with few labels a smaller gain
 # comes about by chance.
 MUCH_BETTER = 0.7
+FEWEST_JUDGING = 8  # labels with which leave-one-out may choose these
 FARTHEST_UNCUT = 100.0  # where features are cut off that are not to be
 FEW_LABELS = 30  # below, labels are hidden one by one
 EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
@@ -181,7 +182,8 @@ def ridge_line(
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
     target = (y - y_mean) / size
     fit = _penalised(np.clip(Z, -farthest, farthest), target, smallest_penalty)
-    if farthest < FARTHEST_UNCUT and np.abs(Z).max(initial=0.0) > farthest:
+    is_cut = farthest < FARTHEST_UNCUT and np.abs(Z).max(initial=0.0) > farthest
+    if is_cut and len(y) >= FEWEST_JUDGING:
         uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target, smallest_penalty)
         if uncut.error < MUCH_BETTER * fit.error:
             fit = uncut
@@ -215,6 +217,8 @@ def choose_penalty(spectrum: Spectrum, smallest: float) -> tuple[float, float]:
     penalties = np.geomspace(smallest, LARGEST_PENALTY, PENALTIES)
     errors = spectrum.errors(penalties)
     best = int(np.argmin(errors))
+    if len(spectrum.labels) < FEWEST_JUDGING:
+        return float(penalties[best]), float(errors[best])
     smaller = smallest * np.geomspace(1e-3, 0.5, SMALL_PENALTIES)
     smaller_errors = spectrum.errors(smaller)
     best_smaller = int(np.argmin(smaller_errors))
