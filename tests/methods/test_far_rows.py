@@ -19,7 +19,7 @@ N_ROWS = 120
 N_LABELS = 60
 FAR = [-1e3, 1e300]
 NUMBERS = {
-    "gaussian process": lambda: TransductiveGPRegressor(n_restarts=0, random_state=0),
+    "gaussian process": lambda: TransductiveGPRegressor(matching=0, n_restarts=0, random_state=0),
     "ridge": lambda: TransductiveRidge(),
     "machine": lambda: RidgeConfidenceMachine(),
     "linear machine": lambda: RidgeConfidenceMachine(kernel="linear"),
