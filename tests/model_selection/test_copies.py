@@ -5,7 +5,7 @@ import numpy as np
 from transduce import SpectralGraphTransducer
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.model_selection.ask import answer_of, ask, read_problem
+from transduce.model_selection.fit_and_predict import answer_of, ask, read_problem
 
 
 def table_of_copies():
