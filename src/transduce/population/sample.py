@@ -145,16 +145,17 @@ def read_numbers(name: str, values: Any) -> Array:
     """Return numbers as an array of one dimension, NaN where one is missing."""
     if np.ndim(values) != 1 or isinstance(values, str | bytes):
         raise ValueError(f"{name} must be a column: one value for each row.")
-    column = pd.Series(values)
-    if np.iscomplexobj(column.to_numpy()):
-        raise ValueError(f"{name} holds complex numbers, and only real ones can be estimated.")
     try:
-        numbers = column.to_numpy(dtype=float, na_value=np.nan)
+        column = pd.Series(values)
+        is_complex = np.iscomplexobj(column.to_numpy())
+        numbers = column.to_numpy(dtype=float, na_value=np.nan) if not is_complex else None
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"{name} must hold numbers, and missing ones where none is known; for classes see "
             "estimate_share."
         ) from None
+    if numbers is None:
+        raise ValueError(f"{name} holds complex numbers, and only real ones can be estimated.")
     return numbers
 
 
