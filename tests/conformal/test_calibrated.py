@@ -12,11 +12,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from transduce import ConformalTransducer, Guarantee, Regions
 from transduce.conformal.calibrated import (
     CalibratedTable,
+    bound_together,
     calibrate_outside,
+    confidence_in,
     holding_values,
     largest_share,
     named,
     table_outside,
+    with_values,
 )
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
 from transduce.conformal.miscoverage import ClassMiscoverage
@@ -206,6 +209,91 @@ def test_no_category_has_enough_labels():
     assert "since rows that were drawn have no label" in drawn
 
 
+def test_a_law_needs_rows_of_equal_weight_on_both_sides():
+    rows = [0.0] * 9
+    table = numbers(rows, rows, [0.0, 0.0])
+    assert table.exchangeable
+    heavy = replace(table, weights=replace(table.weights, unlabelled=np.array([1.0, 2.0])))
+    assert not heavy.exchangeable
+    assert heavy.law(0.8) is None
+    light = replace(table, weights=replace(table.weights, calibration=np.full(9, 0.5)))
+    assert not light.exchangeable
+
+
+def test_there_is_no_law_where_odds_are_estimated_or_classes_of_drawn_rows_are_unknown():
+    labels = [0] * 5 + [1] * 5
+    table = classes(labels, labels, [0, 1])
+    assert table.law(0.8) is not None
+    estimated = replace(table, weights=replace(table.weights, assumption=words.ESTIMATE))
+    assert estimated.law(0.8) is None
+    drawn = replace(table, weights=replace(table.weights, n_empty=1))
+    assert drawn.law(0.8) is not None
+    assert replace(drawn, by_class=True).law(0.8) is None
+    assert replace(table, by_class=True).law(0.8) is not None
+
+
+def test_intervals_by_hand():
+    """At 75 % the third of three errors decides; a row without an answer has the whole line."""
+    table = numbers([0.0, 0.0, 0.0], [1.0, -2.0, 3.0], [10.0, 0.0])
+    lost = replace(table, unlabelled=reply(np.array([10.0, 0.0]), lost=[1]))
+    assert lost._regions(0.75) == Regions.from_intervals([[7.0, 13.0], [-np.inf, np.inf]])
+    assert lost._regions(0.5) == Regions.from_intervals([[8.0, 12.0], [-np.inf, np.inf]])
+    weak = replace(lost, weights=replace(lost.weights, kind=ESTIMATED))
+    assert weak._regions(0.75) == Regions.from_intervals([[-np.inf, np.inf]] * 2)
+
+
+def test_the_second_best_class_decides_how_sure_an_answer_is():
+    scores = np.array([[0.7, 0.2, 0.1]])
+    labels = [0, 1, 2, 0, 1]
+    told = np.array(
+        [[0.9, 0.1, 0.0], [0.3, 0.6, 0.1], [0.3, 0.3, 0.4], [0.8, 0.1, 0.1], [0.5, 0.45, 0.05]]
+    )
+    table = classes(
+        [0, 1, 2, 0, 0],
+        labels,
+        [0],
+        classes=np.array(["a", "b", "c"]),
+        sizes=(5, 5, 5),
+        scoring=Scoring("probability", 1.0, 0.0, (True,) * 3),
+        calibration=reply([0, 1, 2, 0, 0], probabilities=told),
+    )
+    table = replace(table, unlabelled=reply([0], probabilities=scores))
+    # Scores of the labels are 0.1, 0.4, 0.6, 0.2 and 0.55; those of the row 0.3, 0.8 and 0.9.
+    np.testing.assert_allclose(table._p_values(), [[4 / 6, 1 / 6, 1 / 6]])
+    answer = table.answer(0.8, np.arange(1))
+    np.testing.assert_allclose(answer.confidence, [5 / 6])
+    np.testing.assert_allclose(answer.credibility, [4 / 6])
+    np.testing.assert_allclose(answer.p_unseen, [1 / 6])
+    lost = replace(table, unlabelled=reply([0], lost=[0], probabilities=scores))
+    assert lost._p_unseen().tolist() == [1.0]
+
+
+def test_what_a_guarantee_assumes():
+    labels = [0] * 10 + [1] * 10
+    table = classes(labels, labels, [0, 1])
+    by_class = replace(table, by_class=True)
+    assert table.guarantee(0.8, 0.9).assumptions == (words.CHANCE,)
+    assert by_class.guarantee(0.8, 0.9).assumptions == (words.CHANCE, words.SEEN)
+    chosen = replace(by_class, weights=replace(table.weights, kind=CLASSES))
+    assert chosen.guarantee(0.8, 0.9).assumptions == (words.BY_CLASS, words.SEEN)
+    untested = "Whether labelled and unlabelled rows differ was not tested."
+    assert table.guarantee(0.8, 0.9).reasons == (untested,)
+    tested = words.Verdict(0.5, False, 20, 2)
+    known = replace(table, weights=replace(table.weights, verdict=tested))
+    assert known.guarantee(0.8, 0.9).reasons == ()
+
+
+def test_a_category_is_short_only_if_nothing_is_ruled_out_in_it():
+    rows = [0.0] * 6
+    cells = np.array([0, 0, 0, 0, 0, 1]), np.array([0, 1, 1])
+    table = numbers(rows, rows, [0.0] * 3)
+    weights = replace(table.weights, cells=cells, categories=("a", "b"))
+    within = replace(table, weights=weights)
+    assert within._short_categories(0.8) == ("b",)
+    assert within._short_categories(0.4) == ()
+    assert within._short_categories(0.9) == ("a", "b")
+
+
 # ------------------------------------------------------------------------------------------ means
 
 
@@ -289,6 +377,48 @@ def test_rows_drawn_without_a_label_count_as_wrong():
     assert (answers.urn.n_marked, answers.urn.n_calibration, answers.urn.n_unlabelled) == (1, 9, 6)
     one = answers.of_one_answer  # 8 of 20 labels are not of the more frequent class
     assert (one.n_marked, one.n_calibration) == (9, 21)
+
+
+def test_drawn_rows_count_within_the_class_that_they_are_answered_with():
+    known = [0, 0, 0, 0, 1, 1, 1, 1]
+    labels = [0, 0, 0, 1, 1, 1, 1, 1]
+    table = classes(known, labels, [0, 0, 0, 1, 1, 1, 0])
+    empty = np.array([False] * 6 + [True])
+    drawn = replace(table, weights=replace(table.weights, empty=empty))
+    found = dict(drawn.wrong_by_class(None, 0.3))
+    if "no" in found:  # one of four is wrong, and so may be the row drawn
+        assert found["no"].at_most == urn_bound(2, 5, 3, 0.3)
+    assert found["yes"].at_most == urn_bound(0, 4, 3, 0.3)
+    useless = classes([0, 1], [1, 0], [0, 1]).wrong_by_class(None, 0.95)
+    assert useless == ()
+    second = reply([0, 0, 0, 1, 1, 0, 0])
+    answers = drawn.wrong_answers(second)
+    assert (answers.n_kept, answers.n_rows) == (5, 6)
+
+
+def test_one_answer_for_all_numbers_is_the_median():
+    table = numbers([0.0] * 5, [4.0, 5.0, 6.0, 8.0, 1.0], [0.0] * 4, tolerance=1.0)
+    one = table.wrong_answers(None).of_one_answer
+    assert (one.n_marked, one.n_calibration, one.n_unlabelled) == (2, 5, 4)
+
+
+def test_wrong_answers_of_two_fits_together():
+    one = classes([0] * 8, [0] * 7 + [1], [0] * 6).wrong_answers(None)
+    other = classes([0] * 5, [0] * 5, [0] * 9).wrong_answers(None)
+    both = one.bound_with(other, 0.8)
+    assert both.of == 15
+    assert both.at_most == two_urns_bound(one.urn, other.urn, 0.8)
+    simplest = replace(one.of_one_answer, n_unlabelled=15).bound(0.8)
+    assert both.simplest == simplest
+    alone = replace(one, of_one_answer=None).bound_with(other, 0.8)
+    assert alone.simplest is None
+    law, by_class = Miscoverage(30, 9, 8), ClassMiscoverage(10, (9, 9), (5, 5), (4, 4))
+    share = 30 / 40
+    expected = law.quantile(1.0 - share * 0.2) + by_class.quantile(1.0 - (1.0 - share) * 0.2)
+    assert bound_together(law, by_class, 0.8).at_most == expected
+    many = Miscoverage(10_000, 9, 8)
+    shared = many.quantile(1.0 - 0.9 * 0.2) + by_class.quantile(1.0 - 0.1 * 0.2)
+    assert bound_together(many, by_class, 0.8).at_most == pytest.approx(shared, abs=1)
 
 
 def test_an_answer_that_is_off_by_the_tolerance_is_right():
@@ -393,6 +523,30 @@ def test_a_value_is_in_its_set_and_unusual_where_no_class_was_possible():
     assert held.label_sets.tolist() == [[True, False], [True, True], [False, True], [True, True]]
     assert held.status.tolist() == ["unusual", "answered", "tied", "answered"]
     assert not sets[0].any()  # what was given is as it was
+
+
+def test_values_of_another_fit_bring_their_own_confidence():
+    p = np.array([[0.9, 0.2], [0.3, 0.6], [0.1, 0.4]])
+    answer = Answer(
+        np.arange(3),
+        np.array(["no", "yes", "yes"]),
+        np.array(["answered"] * 3),
+        Guarantee("none"),
+        label_sets=p > 0.25,
+        p_values=p,
+        classes=NO_YES,
+    )
+    values = np.array(["yes", "no", None], dtype=object)
+    status = np.array(["answered", "answered", "unreached"])
+    found = with_values(answer, values, status, None, None)
+    np.testing.assert_allclose(found.credibility, [0.2, 0.3, 0.4])
+    np.testing.assert_allclose(found.confidence, [1 - 0.9, 1 - 0.6, 1 - 0.1])
+    assert found.label_sets.tolist() == [[True, True], [True, True], [False, True]]
+    np.testing.assert_allclose(confidence_in(np.array([0, 1, 1]), p), [0.8, 0.7, 0.9])
+    unseen = np.array([0.5, 0.0, 0.95])
+    np.testing.assert_allclose(confidence_in(np.array([0, 1, 1]), p, unseen), [0.5, 0.7, 0.05])
+    plain = replace(answer, p_values=None, label_sets=None)
+    assert with_values(plain, values, status, None, None).confidence is None
 
 
 def test_a_value_is_in_its_interval_unless_there_is_none():
