@@ -22,7 +22,7 @@ from transduce.conformal.calibrated import (
     with_values,
 )
 from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
-from transduce.conformal.miscoverage import ClassMiscoverage
+from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
 from transduce.conformal.scores import Scoring
 from transduce.conformal.selection import (
     Judged,
@@ -35,7 +35,7 @@ from transduce.conformal.selection import (
 from transduce.core import guarantee as words
 from transduce.core.answer import Answer
 from transduce.model_selection.fit_and_predict import Reply
-from transduce.population.urns import urn_bound, urn_interval
+from transduce.population.urns import two_urns_bound, urn_bound, urn_interval
 
 NO_YES = np.array(["no", "yes"])
 

@@ -789,7 +789,10 @@ def read_design_matrix(X: Any, n_rows: int) -> tuple[Array, list[Any]]:
     """Return known columns with a constant before them, and the names of the coefficients."""
     if X is None:
         return np.ones((n_rows, 1)), ["constant"]
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    try:
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("X must be a table of numbers, known at every row.") from None
     check_length("X", frame.to_numpy(), n_rows)
     numbers = np.column_stack([read_numbers(f"X[{name!r}]", frame[name]) for name in frame])
     if not np.isfinite(numbers).all():

@@ -36,6 +36,8 @@ SMALLEST_RIDGE = 1e-12
 SMALLEST_SQUARE = 1e-13
 # From such a share of the largest square on, a ridge makes up for the digits that squaring costs: eight are left.
 SQUARING = 1e-7
+# Times the smallest error so far: squaring moves errors by less, at the smallest ridges that are tried.
+ROUGHLY = 1.05
 # A row with a smaller denominator is hardly told by the others, and its square would drown all other rows: where the
 # ridge was chosen for the labelled rows alone, such a row counts as if it had this one. With 1e-8 conjugate gradients
 # end, with 1e-9 no more.
@@ -202,8 +204,10 @@ class _Search:
                 -11, 0.75, 0.5
             )
         lines = self._try_ridges(spectrum, width)
-        best_ridge = min(lines, key=lambda line: line[2])[1]
-        if best_ridge < spectrum.least:
+        _, best_ridge, smallest = min(lines, key=lambda line: line[2])
+        so_far = min((error for *_, error in self.lines), default=np.inf)
+        # Roughly is enough for a width that will not be chosen.
+        if best_ridge < spectrum.least and smallest < ROUGHLY * so_far:
             lines = self._try_ridges(spectrum.precise(), width)
         self.lines += lines
         smallest = min(error for *_, error in lines)
@@ -422,7 +426,7 @@ class DesignMatrix:
         comes block by block of rows; ``Q`` is not formed.
         """
         n = self.rows.shape[0]
-        if n > self.p:
+        if n > self.p and ridge > SQUARING * self._largest_square_at_least():
             ones = arrays.zeros((n,), self.rows) + 1.0
             squares, right = linalg.eigh(self.gram(ones))
             if ridge > SQUARING * arrays.largest(squares):
@@ -432,6 +436,11 @@ class DesignMatrix:
             linalg.triangle_of_blocks(lines for _, lines in self.blocks())
         )
         return values**2, right
+
+    def _largest_square_at_least(self) -> float:
+        """Return a lower bound of the largest squared singular value, ``|K 1|^2 / p``: near to it for most kernels."""
+        ones = arrays.zeros((self.p, 1), self.rows) + 1.0
+        return linalg.length(self.times(ones)) ** 2 / self.p
 
     def turned(self, matrix: Array) -> DesignMatrix:
         """Return the design matrix ``K matrix``, for a matrix of shape (p, k)."""

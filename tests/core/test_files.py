@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.core import safe_files
+from transduce.core import files as safe_files
 from transduce.core.files import (
     DiskFullError,
     is_temporary,
