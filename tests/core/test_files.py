@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.core import files as safe_files
+from transduce.core import files
 from transduce.core.files import (
     DiskFullError,
     is_temporary,
@@ -244,14 +244,14 @@ def test_killed_at_every_call(tmp_path):
 @POSIX
 def test_an_interrupt_waits_for_the_names(tmp_path, monkeypatch):
     """A Ctrl+C between two names comes after the last of them, also where another thread could take it."""
-    plain = safe_files.synchronise_folder
+    plain = files.synchronise_folder
 
     def interrupted(folder):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.02)
         plain(folder)
 
-    monkeypatch.setattr(safe_files, "synchronise_folder", interrupted)
+    monkeypatch.setattr(files, "synchronise_folder", interrupted)
     (tmp_path / "b.txt").write_bytes(b"old b")
     done = threading.Event()
     other = threading.Thread(target=done.wait)
@@ -374,7 +374,7 @@ def test_a_lock_goes_away(tmp_path):
     with locked(tmp_path / ".lock", "taken"):
         assert (tmp_path / ".lock").exists()
     assert not (tmp_path / ".lock").exists()
-    (tmp_path / ".lock").write_bytes(safe_files.LOCK_TEXT)
+    (tmp_path / ".lock").write_bytes(files.LOCK_TEXT)
     with locked(tmp_path / ".lock", "taken"):
         pass
     assert not (tmp_path / ".lock").exists()
