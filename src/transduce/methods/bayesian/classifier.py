@@ -44,7 +44,7 @@ LEAST = 1e-3  # probabilities below count as this
 log = logging.getLogger(__name__)
 
 Grid = Sequence[tuple[float, float]]  # pairs of width and softness
-RowNames = range | pd.Index
+RowNames = Sequence[object]  # by which errors name rows
 
 
 class Choice(NamedTuple):

@@ -37,7 +37,6 @@ from transduce.methods.gaussian_process.process import (
     Posterior,
     even_steps,
     fit_posterior,
-    split_parameters,
 )
 
 log = logging.getLogger(__name__)
@@ -1089,7 +1088,7 @@ class TransductiveGPRegressor(NumberTransducer):
         """Set what was chosen, and how it was found."""
         best = fitted.chosen.best
         choice = fitted.chosen.choice
-        _, noise = split_parameters(best.log_parameters)
+        noise = np.exp(best.log_parameters)[-1]
         self.relevance_ = fitted.relevance
         self.noise_ = float(fitted.units.squared(noise))
         self.matching_ = choice.matching
