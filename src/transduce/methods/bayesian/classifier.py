@@ -23,7 +23,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.bayesian import balls
@@ -31,48 +31,66 @@ from transduce.methods.bayesian.balls import EmptyVersionSpaceError
 
 INSTEAD = "For sets of classes with a guarantee, use RidgeConfidenceClassifier."
 MIN_BOUNCES = 2_000
-# What "cv" and "loo" try: multiples of the mean of the kernel's diagonal, and of the median distance.
+# What "cv" and "loo" try: multiples of the mean of the kernel's diagonal, and of the median
+# distance.
 SOFTNESSES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 LOO_SOFTNESSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 N_FOLDS = 5
-CV_BALLS, CV_BOUNCES = 3, 2_000
+CV_BALLS = 3
+CV_BOUNCES = 2_000
 LEAST = 1e-3  # probabilities below count as this
 
 log = logging.getLogger(__name__)
 
 Grid = Sequence[tuple[float, float]]  # pairs of width and softness
-Choice = tuple[
-    float, float, pd.DataFrame | None
-]  # width, softness, and what was tried, if anything was
+RowNames = Sequence[object]  # by which errors name rows
 
 
-def check_settings(given: BayesianTransducer) -> None:
+class Choice(NamedTuple):
+    """Width and softness, and the table of everything that was tried, if anything was."""
+
+    width: float
+    softness: float
+    path: pd.DataFrame | None = None
+
+
+def is_one_of(setting: object, *words: str) -> bool:
+    """Return whether a setting is one of these words rather than a number."""
+    return isinstance(setting, str) and setting in words
+
+
+def check_settings(settings: BayesianTransducer) -> None:
     """Raise a ValueError that says which setting to mend."""
-    check_kernel(given.kernel)
-    if not isinstance(given.width, str) or given.width not in ("median", "cv"):
+    check_kernel(settings.kernel)
+    if not is_one_of(settings.width, "median", "cv"):
         checks.check_positive(
-            "width (a number, 'median' or 'cv')", given.width, least=1e-100, most=1e100
+            "width (a number, 'median' or 'cv')", settings.width, least=1e-100, most=1e100
         )
-    if not isinstance(given.softness, str) or given.softness not in ("loo", "cv"):
-        checks.check_number("softness (a number from 0, 'loo' or 'cv')", given.softness)
-        checks.check_not_negative("softness", given.softness, "'loo', 'cv' or a number from 0")
-    checks.check_number("bias", given.bias)
-    checks.check_not_negative("bias", given.bias, "a number from 0")
-    checks.check_whole("n_balls", given.n_balls, least=2)
-    checks.check_whole("max_bounces", given.max_bounces, least=1)
-    checks.check_positive("tolerance", given.tolerance)
-    checks.check_positive("max_memory_mb", given.max_memory_mb)
-    checks.check_flag("standardize", given.standardize)
-    checks.check_jobs(given.n_jobs)
-    shares = {"reject_below": given.reject_below, "reject_share": given.reject_share}
-    for name, share in shares.items():
-        if share is not None:
-            checks.check_number(name, share)
-            if not 0.0 <= share <= 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
-    if None not in shares.values():
+    if not is_one_of(settings.softness, "loo", "cv"):
+        checks.check_number("softness (a number from 0, 'loo' or 'cv')", settings.softness)
+        checks.check_not_negative("softness", settings.softness, "'loo', 'cv' or a number from 0")
+    checks.check_number("bias", settings.bias)
+    checks.check_not_negative("bias", settings.bias, "a number from 0")
+    checks.check_whole("n_balls", settings.n_balls, least=2)
+    checks.check_whole("max_bounces", settings.max_bounces, least=1)
+    checks.check_positive("tolerance", settings.tolerance)
+    checks.check_positive("max_memory_mb", settings.max_memory_mb)
+    checks.check_flag("standardize", settings.standardize)
+    checks.check_jobs(settings.n_jobs)
+    _check_rejection("reject_below", settings.reject_below)
+    _check_rejection("reject_share", settings.reject_share)
+    if settings.reject_below is not None and settings.reject_share is not None:
         raise ValueError("Give either reject_below or reject_share, not both.")
+
+
+def _check_rejection(name: str, share: float | None) -> None:
+    """Raise a ValueError unless a share is None or a number from 0 to 1."""
+    if share is None:
+        return
+    checks.check_number(name, share)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
 
 
 class LabelledRows(NamedTuple):
@@ -84,155 +102,210 @@ class LabelledRows(NamedTuple):
     bias: float
     labelled: AnyArray  # (l,) their positions among all rows
     scaling: Scaling | None = None
-    own: float | None = (
-        None  # every row's precomputed kernel value with itself, if it is the same for all
-    )
+    # Every row's precomputed kernel value with itself, if it is the same for all.
+    common_diagonal: float | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.codes.max()) + 1
 
     def gram(self, width: float) -> Array:
         """Return their kernel matrix with another width, bias included."""
         if self.kernel.name == "precomputed":
             return self.rows + self.bias
-        return replace(self.kernel, width=width).checked_matrix(self.rows, self.rows) + self.bias
+        kernel = replace(self.kernel, width=width)
+        return kernel.checked_matrix(self.rows, self.rows) + self.bias
 
     def columns(self, rows: Array) -> tuple[Array, Array]:
-        """Return their kernel values with rows (l, m), and of the rows with themselves (m,), bias included."""
+        """Return kernel values with rows (l, m), and the rows' diagonal (m,), bias included."""
         if self.kernel.name == "precomputed":
             return rows[:, :-1].T + self.bias, rows[:, -1] + self.bias
         K = self.kernel.checked_matrix(self.rows, rows)
         return K + self.bias, self.kernel.diagonal(rows) + self.bias
 
     def compare(self, grid: Grid, seed: int, n_jobs: int | None) -> Choice:
-        """Return the pair of width and softness with the smallest log-loss of billiards at hidden labels."""
-        ties = (
-            np.sort(self.rows, axis=1)[:, :-9:-1]
-            if self.kernel.name == "precomputed"
-            else self.rows
-        )
-        fold = rank_folds(
-            self.codes.astype(float), ties, min(N_FOLDS, int(np.bincount(self.codes).min()))
-        )
-        return best_of(
-            grid,
-            balls.in_threads([partial(self._loss, *pair, fold, seed) for pair in grid], n_jobs),
-        )
+        """Return the pair of width and softness with the smallest log-loss at hidden labels."""
+        ties = self.rows
+        if self.kernel.name == "precomputed":
+            ties = np.sort(self.rows, axis=1)[:, :-9:-1]  # the largest values, in any row order
+        n_folds = min(N_FOLDS, int(np.bincount(self.codes).min()))
+        fold = rank_folds(self.codes.astype(float), ties, n_folds)
+        jobs = [partial(self._loss, width, softness, fold, seed) for width, softness in grid]
+        return best_of(grid, balls.in_threads(jobs, n_jobs))
 
     def leave_one_out(self, width: float) -> Choice:
         """Return the softness with the smallest leave-one-out log-loss for this width."""
         K = self.gram(width)
-        softnesses = [float(K.diagonal().mean()) * factor for factor in LOO_SOFTNESSES]
+        mean = float(K.diagonal().mean())
+        softnesses = [mean * factor for factor in LOO_SOFTNESSES]
         losses = leave_one_out_losses(K, self.codes, softnesses)
         return best_of([(width, softness) for softness in softnesses], losses)
 
     def _loss(self, width: float, softness: float, fold: AnyArray, seed: int) -> float:
         """Return the mean log-loss over all folds; infinity where no separator is found."""
-        K, n_classes, total = self.gram(width), int(self.codes.max()) + 1, 0.0
-        refresh, n_games = max(20, 10 * len(K)), len(balls.held_classes(n_classes))
+        K = self.gram(width)
+        total = 0.0
         for k in range(int(fold.max()) + 1):
-            shown, hidden = fold != k, fold == k
-            geometry = balls.Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-            seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
             try:
-                games = geometry.games(self.codes[shown], n_classes, seeds, None, refresh)
+                total -= self._log_likelihood(K, softness, fold == k, seed)
             except EmptyVersionSpaceError:
                 return np.inf
-            n_hidden = int(hidden.sum())
-            voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
-            played = [game.play(CV_BOUNCES) for game in games]
-            flown = balls.count_votes([played], n_hidden, [(slice(None), voter)], None)
-            right = balls.probabilities(flown)[0][np.arange(n_hidden), self.codes[hidden]]
-            total -= float(np.sum(np.log(np.clip(right, LEAST, 1.0))))
-        log.info(
-            "width=%.4g, softness=%.4g: log-loss %.4f", width, softness, total / len(self.codes)
-        )
-        return total / len(self.codes)
+        loss = total / len(self.codes)
+        log.info("width=%.4g, softness=%.4g: log-loss %.4f", width, softness, loss)
+        return loss
+
+    def _log_likelihood(self, K: Array, softness: float, hidden: Mask, seed: int) -> float:
+        """Return the sum of the log probabilities that a short billiard gives to hidden labels."""
+        shown = ~hidden
+        n_hidden = int(hidden.sum())
+        n_games = len(balls.held_classes(self.n_classes))
+        geometry = balls.Geometry.of(K[np.ix_(shown, shown)], softness=softness)
+        seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
+        refresh = max(20, 10 * len(K))
+        games = geometry.games(self.codes[shown], self.n_classes, seeds, None, refresh)
+        voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
+        records = [game.play(CV_BOUNCES) for game in games]
+        flown = balls.count_votes([records], n_hidden, [(slice(None), voter)], None)
+        shares, _ = balls.probabilities(flown)
+        of_truth = shares[np.arange(n_hidden), self.codes[hidden]]
+        return float(np.sum(np.log(np.clip(of_truth, LEAST, 1.0))))
 
 
 def best_of(grid: Grid, losses: Sequence[float] | Array) -> Choice:
     """Return the pair of width and softness with the smallest loss, and the table of all."""
     path = pd.DataFrame(grid, columns=["width", "softness"]).assign(log_loss=losses)
-    return (*grid[int(np.argmin(losses))], path)
+    width, softness = grid[int(np.argmin(losses))]
+    return Choice(width, softness, path)
 
 
 def choose(shown: LabelledRows, rows: Array, settings: BayesianTransducer, seed: int) -> Choice:
     """Choose width and softness; the median distance is that of all rows (n, d)."""
-    if isinstance(settings.width, str):
-        has_width = uses_width(settings.kernel)
-        factors = WIDTHS if has_width and settings.width == "cv" else (1.0,)
-        middle = median_width(rows) if has_width else 1.0
-        widths = [middle * factor for factor in factors]
-    else:
-        widths = [float(settings.width)]
-    if isinstance(settings.softness, str):
-        unit = float(shown.gram(widths[0]).diagonal().mean())
-        softnesses = [unit * factor for factor in SOFTNESSES]
-    else:
-        softnesses = [float(settings.softness)]
-    width, softness = widths[len(widths) // 2], softnesses[len(softnesses) // 2]
+    widths = _widths_to_try(rows, settings)
+    softnesses = _softnesses_to_try(shown, widths[0], settings)
+    middle = Choice(widths[len(widths) // 2], softnesses[len(softnesses) // 2])
     if len(widths) * len(softnesses) == 1:
-        return width, softness, None
+        return middle
     if np.bincount(shown.codes).min() < 2:
         warnings.warn(
-            f"A class has one label only, too few to choose width or softness by: width {width:.3g} and softness "
-            f"{softness:.3g} are used.",
+            "A class has one label only, too few to choose width or softness by: "
+            f"width {middle.width:.3g} and softness {middle.softness:.3g} are used.",
             stacklevel=3,
         )
-        return width, softness, None
-    grid = [(each, value) for each in widths for value in softnesses]
-    if settings.softness == "loo":
-        choices = [shown.leave_one_out(each) for each in widths]
-        if len(choices) == 1:
-            return choices[0]
-        grid = [choice[:2] for choice in choices]
+        return middle
+    if settings.softness != "loo":
+        grid = [(width, softness) for width in widths for softness in softnesses]
+        return shown.compare(grid, seed, settings.n_jobs)
+    choices = [shown.leave_one_out(width) for width in widths]
+    if len(choices) == 1:
+        return choices[0]
+    grid = [(choice.width, choice.softness) for choice in choices]
     return shown.compare(grid, seed, settings.n_jobs)
 
 
+def _widths_to_try(rows: Array, settings: BayesianTransducer) -> list[float]:
+    """Return the width that was set, or multiples of the median distance of rows (n, d)."""
+    if not isinstance(settings.width, str):
+        return [float(settings.width)]
+    if not uses_width(settings.kernel):
+        return [1.0]
+    median = median_width(rows)
+    if settings.width == "median":
+        return [median]
+    return [median * factor for factor in WIDTHS]
+
+
+def _softnesses_to_try(
+    shown: LabelledRows, width: float, settings: BayesianTransducer
+) -> list[float]:
+    """Return the softness that was set, or multiples of the mean of the kernel's diagonal."""
+    if not isinstance(settings.softness, str):
+        return [float(settings.softness)]
+    mean = float(shown.gram(width).diagonal().mean())
+    return [mean * factor for factor in SOFTNESSES]
+
+
 def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float]) -> Array:
-    """Return the mean leave-one-out log-loss of every softness, by a Gaussian process. Shapes: K (l, l), codes (l,)."""
-    # With the kernel ``A = K + softness I`` times an unknown scale, labels of -1 and 1 as if they were latent values,
-    # and row i left out, the latent value there is Student's t, of mean ``y_i - weights_i / diagonal_i`` with weights
-    # ``A^-1 y`` and the diagonal of ``A^-1``, spread ``1 / diagonal_i`` times the scale, and scale ``y' A^-1 y / l`` of
-    # the other ``l - 1`` rows: that of all less ``weights_i^2 / diagonal_i``. One eigendecomposition of K gives all.
+    """Return the mean leave-one-out log-loss of every softness, by a Gaussian process.
+
+    Shapes: K (l, l), codes (l,). The kernel is ``A = K + softness I`` times an unknown scale, and
+    labels of -1 and 1 count as if they were latent values. With row i left out, the latent value
+    there is Student's t with ``l - 1`` degrees of freedom and ::
+
+        weights = A^-1 y                    diagonal = diag(A^-1)
+        mean_i = y_i - weights_i / diagonal_i
+        scale_i = (y' weights - weights_i^2 / diagonal_i) / (l - 1)
+        spread_i = sqrt(scale_i / diagonal_i)
+
+    One eigendecomposition of K gives all of it, for every softness.
+    """
     values, vectors = np.linalg.eigh(K)
-    values, tiny, rest = np.maximum(values, 0.0), np.finfo(float).tiny, len(codes) - 1
-    signs = np.where(codes[:, None] == balls.held_classes(int(codes.max()) + 1), 1.0, -1.0)
-    turned, squares = vectors.T @ signs, vectors**2
+    values = np.maximum(values, 0.0)
+    squares = vectors**2
+    held = balls.held_classes(int(codes.max()) + 1)
+    signs = np.where(codes[:, None] == held, 1.0, -1.0)
+    projected = vectors.T @ signs
+    freedom = len(codes) - 1
+    tiny = np.finfo(float).tiny
     losses = []
     for softness in softnesses:
         inverse = 1.0 / (values + softness)
-        weights, diagonal = vectors @ (inverse[:, None] * turned), (squares @ inverse)[:, None]
+        weights = vectors @ (inverse[:, None] * projected)
+        diagonal = (squares @ inverse)[:, None]
         means = signs - weights / diagonal
-        scales = np.maximum((signs * weights).sum(axis=0) - weights**2 / diagonal, tiny) / rest
-        shares = stdtr(rest, means * np.sqrt(diagonal / scales))
-        shares = np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
-        right = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), tiny)
-        losses.append(-np.mean(np.log(np.clip(right, LEAST, 1.0))))
+        sums = (signs * weights).sum(axis=0) - weights**2 / diagonal
+        scales = np.maximum(sums, tiny) / freedom
+        shares = stdtr(freedom, means * np.sqrt(diagonal / scales))
+        if shares.shape[1] == 1:
+            shares = np.hstack([1.0 - shares, shares])
+        of_truth = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), tiny)
+        losses.append(-np.mean(np.log(np.clip(of_truth, LEAST, 1.0))))
     return np.array(losses)
 
 
 def arrange_rows(
     sample: PartlyLabelled, codes: AnyArray, settings: BayesianTransducer
 ) -> tuple[LabelledRows, Array, Array]:
-    """Scale and order the rows, so that the order in which they came leaves no trace; codes (l,) are classes.
+    """Scale and order the rows, so that the order in which they came leaves no trace.
 
-    Returns the labelled rows, all of them, and the unlabelled ones: with a precomputed kernel their values with the
-    labelled rows, then with themselves.
+    `codes` (l,) are classes. Returns the labelled rows, all of them, and the unlabelled ones: with
+    a precomputed kernel their values with the labelled rows, then with themselves.
     """
-    rows, labelled = sample.X, np.flatnonzero(sample.labelled)
-    kernel, bias = Kernel(settings.kernel), float(settings.bias)
     if settings.kernel == "precomputed":
-        checks.check_square(rows)
-        own = rows.diagonal()
-        same = float(own[0]) if np.allclose(own, own[0], rtol=1e-10, atol=0.0) else None
-        shown = LabelledRows(
-            kernel, rows[np.ix_(labelled, labelled)], codes, bias, labelled, own=same
-        )
-        return shown, rows, np.column_stack([rows[:, labelled], own])[~sample.labelled]
-    scaling, rows = Scaling.fit_apply(rows) if settings.standardize else (None, rows)
+        return _arrange_kernel_matrix(sample, codes, settings)
+    kernel = Kernel(settings.kernel)
+    rows = sample.X
+    scaling = None
+    if settings.standardize:
+        scaling, rows = Scaling.fit_apply(rows)
     kernel.check_symmetry(rows)
+    labelled = np.flatnonzero(sample.labelled)
     order = np.lexsort([codes, *rows[labelled].T[::-1]])
     labelled = labelled[order]
+    bias = float(settings.bias)
     shown = LabelledRows(kernel, rows[labelled], codes[order], bias, labelled, scaling)
     return shown, rows, rows[~sample.labelled]
+
+
+def _arrange_kernel_matrix(
+    sample: PartlyLabelled, codes: AnyArray, settings: BayesianTransducer
+) -> tuple[LabelledRows, Array, Array]:
+    """Do so with a precomputed kernel matrix, whose rows stay in their order."""
+    K = sample.X
+    checks.check_square(K)
+    labelled = np.flatnonzero(sample.labelled)
+    diagonal = K.diagonal()
+    shown = LabelledRows(
+        Kernel(settings.kernel),
+        K[np.ix_(labelled, labelled)],
+        codes,
+        float(settings.bias),
+        labelled,
+    )
+    if np.allclose(diagonal, diagonal[0], rtol=1e-10, atol=0.0):
+        shown = shown._replace(common_diagonal=float(diagonal[0]))
+    unlabelled = np.column_stack([K[:, labelled], diagonal])[~sample.labelled]
+    return shown, K, unlabelled
 
 
 class FittedBilliard(NamedTuple):
@@ -243,56 +316,81 @@ class FittedBilliard(NamedTuple):
     rounds: list[balls.Round]
 
     def voters(self, rows: Array, max_memory_mb: float) -> Callable[[], balls.Voters]:
-        """Return what makes voters for the rows, some at a time; kept between rounds if all fit into memory."""
+        """Return a function that makes voters for the rows, some at a time.
+
+        If the kernel values of all rows fit into memory, they are kept between its calls.
+        """
         size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.shown.codes))))
         parts = arrays.blocks(len(rows), size)
         if len(parts) == 1:
-            kept = [(parts[0], self.geometry.voter(*self.shown.columns(rows)))]
+            kept = [(parts[0], self._voter(rows))]
             return lambda: kept
-        return lambda: (
-            (part, self.geometry.voter(*self.shown.columns(rows[part]))) for part in parts
-        )
+        return lambda: ((part, self._voter(rows[part])) for part in parts)
+
+    def _voter(self, rows: Array) -> balls.Voter:
+        K_la, k_aa = self.shown.columns(rows)
+        return self.geometry.voter(K_la, k_aa)
 
 
 def drop_balls(
-    shown: LabelledRows, softness: float, settings: BayesianTransducer, names: Any, random: Any
+    shown: LabelledRows,
+    softness: float,
+    settings: BayesianTransducer,
+    names: RowNames,
+    random: np.random.RandomState,
 ) -> tuple[balls.Geometry, list[balls.Game]]:
     """Put balls into version space, or raise a ValueError if it is empty."""
-    K, n_classes = shown.gram(shown.kernel.width), int(shown.codes.max()) + 1
+    K = shown.gram(shown.kernel.width)
     geometry = balls.Geometry.of(K, softness=softness)
     if softness == 0.0:
         check_contradictions(K, shown, names)
-    seeds = random.randint(2**31 - 1, size=(len(balls.held_classes(n_classes)), settings.n_balls))
+    n_games = len(balls.held_classes(shown.n_classes))
+    seeds = random.randint(2**31 - 1, size=(n_games, settings.n_balls))
     try:
-        return geometry, geometry.games(shown.codes, n_classes, seeds, settings.n_jobs)
+        games = geometry.games(shown.codes, shown.n_classes, seeds, settings.n_jobs)
     except EmptyVersionSpaceError:
-        soft = "let labels be wrong with softness > 0 (or softness='loo')"
-        how = f"give a softness larger than {softness:g}" if softness > 0.0 else soft
-        width = ", or give the kernel a smaller width" if uses_width(settings.kernel) else ""
-        raise ValueError(
-            "No separator in this kernel's feature space gets every labelled row right, as far as double precision "
-            f"can tell: {how}{width}. Features far from 0 should be standardised."
-        ) from None
+        raise ValueError(_explain_empty_space(softness, settings)) from None
+    return geometry, games
 
 
-def check_contradictions(K: Array, shown: LabelledRows, names: Any) -> None:
+def _explain_empty_space(softness: float, settings: BayesianTransducer) -> str:
+    """Return why there is no ball to drop, and which settings help."""
+    advice = "let labels be wrong with softness > 0 (or softness='loo')"
+    if softness > 0.0:
+        advice = f"give a softness larger than {softness:g}"
+    if uses_width(settings.kernel):
+        advice += ", or give the kernel a smaller width"
+    return (
+        "No separator in this kernel's feature space gets every labelled row right, as far as "
+        f"double precision can tell: {advice}. Features far from 0 should be standardised."
+    )
+
+
+def check_contradictions(K: Array, shown: LabelledRows, names: RowNames) -> None:
     """Raise a ValueError that names two rows which are one in feature space but differ in label."""
-    rows, codes, labelled = shown.rows, shown.codes, shown.labelled
     norms = np.sqrt(np.maximum(K.diagonal(), np.finfo(float).tiny))
     for i in range(len(K)):
-        same = (K[i] > (1.0 - 1e-13) * norms[i] * norms) & (codes != codes[i])
-        if same.any():
-            j = int(np.flatnonzero(same)[0])
-            who = " and ".join(str(names[row]) for row in sorted((labelled[i], labelled[j])))
-            if shown.kernel.name == "precomputed" or np.array_equal(rows[i], rows[j]):
-                raise ValueError(
-                    f"Rows {who} are equal but labelled differently, so no separator gets both right: let labels be "
-                    "wrong with softness > 0 (or softness='loo'), or drop one of them."
-                )
-            raise ValueError(
-                f"Rows {who} cannot be told apart by this kernel in double precision, but are labelled differently: "
-                "scale the features (standardize=True), give a smaller width or bias, or softness > 0."
-            )
+        is_same_point = K[i] > (1.0 - 1e-13) * norms[i] * norms
+        others = np.flatnonzero(is_same_point & (shown.codes != shown.codes[i]))
+        if len(others):
+            raise ValueError(_explain_contradiction(shown, i, int(others[0]), names))
+
+
+def _explain_contradiction(shown: LabelledRows, i: int, j: int, names: RowNames) -> str:
+    """Return what is wrong with two labelled rows, and which settings help."""
+    first, second = sorted((shown.labelled[i], shown.labelled[j]))
+    pair = f"{names[first]} and {names[second]}"
+    is_equal = np.array_equal(shown.rows[i], shown.rows[j])
+    if shown.kernel.name == "precomputed" or is_equal:
+        return (
+            f"Rows {pair} are equal but labelled differently, so no separator gets both right: "
+            "let labels be wrong with softness > 0 (or softness='loo'), or drop one of them."
+        )
+    return (
+        f"Rows {pair} cannot be told apart by this kernel in double precision, but are labelled "
+        "differently: scale the features (standardize=True), give a smaller width or bias, or "
+        "softness > 0."
+    )
 
 
 class Vote(NamedTuple):
@@ -304,36 +402,73 @@ class Vote(NamedTuple):
     n_bounces: int  # of each ball
 
 
+class Tally:
+    """Votes at the unlabelled rows, round by round.
+
+    Rounds that make up the first quarter of the flights are forgotten as it goes on: all balls
+    start in a like manner, and what their starts have in common their differences cannot tell.
+    """
+
+    def __init__(self, rounds: list[balls.Round]) -> None:
+        self.rounds = rounds
+        self.counts: list[Array] = []  # what `balls.count_votes` returns for each round
+        self.n_bounces: list[int] = []  # in each round
+
+    def add(self, round_: balls.Round, counts: Array, n_bounces: int) -> None:
+        """Add a round, whose balls made so many bounces each."""
+        self.rounds.append(round_)
+        self.counts.append(counts)
+        self.n_bounces.append(n_bounces)
+
+    def forget_first(self, n_bounces: int) -> None:
+        """Forget the first rounds of balls that have made so many bounces in all."""
+        while len(self.n_bounces) > 1:
+            n_forgotten = n_bounces - sum(self.n_bounces) + self.n_bounces[0]
+            if n_forgotten > n_bounces / 4:
+                return
+            del self.rounds[0]
+            del self.counts[0]
+            del self.n_bounces[0]
+
+    def probabilities(self) -> tuple[Array, Array]:
+        """Return the probability of every class, and its standard error, both (m, n_classes)."""
+        return balls.probabilities(np.sum(self.counts, axis=0))
+
+
 def take_vote(
     games: list[balls.Game], fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
 ) -> Vote:
-    """Let the balls fly until they agree about the unlabelled rows, or warn that the budget is spent."""
-    # Rounds, each as long as all before it. Those that make up the first quarter of the flights are forgotten as it
-    # goes on: all balls start in a like manner, and what their starts have in common their differences cannot tell.
-    voters, n_rows = fitted.voters(unlabelled, settings.max_memory_mb), len(unlabelled)
-    counted: list[Array] = []
-    lengths: list[int] = []
+    """Let the balls fly until they agree about the unlabelled rows, or the budget is spent.
+
+    They fly in rounds, each as long as all before it.
+    """
+    make_voters = fitted.voters(unlabelled, settings.max_memory_mb)
+    n_rows = len(unlabelled)
+    tally = Tally(fitted.rounds)
+    error = np.inf
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
     while True:
-        before = games[0].n_bounces
-        fitted.rounds.append([game.play(n_bounces) for game in games])
-        done = games[0].n_bounces
-        counted.append(balls.count_votes(fitted.rounds[-1:], n_rows, voters(), settings.n_jobs))
-        lengths.append(done - before)
-        while len(lengths) > 1 and done - sum(lengths) + lengths[0] <= done / 4:
-            del fitted.rounds[0], counted[0], lengths[0]
-        shares, errors = balls.probabilities(np.sum(counted, axis=0))
-        error = float(errors.max()) if n_rows else np.inf
-        log.info("%d bounces of each ball: largest standard error %.4f", done, error)
-        n_bounces = min(done, settings.max_bounces - done)
-        enough = error <= settings.tolerance and done >= MIN_BOUNCES
-        if enough or n_bounces <= 0 or (n_rows == 0 and done >= 4 * MIN_BOUNCES):
+        n_before = games[0].n_bounces
+        round_ = [game.play(n_bounces) for game in games]
+        n_done = games[0].n_bounces
+        counts = balls.count_votes([round_], n_rows, make_voters(), settings.n_jobs)
+        tally.add(round_, counts, n_done - n_before)
+        tally.forget_first(n_done)
+        shares, errors = tally.probabilities()
+        if n_rows:
+            error = float(errors.max())
+        log.info("%d bounces of each ball: largest standard error %.4f", n_done, error)
+        n_bounces = min(n_done, settings.max_bounces - n_done)
+        is_sure = error <= settings.tolerance and n_done >= MIN_BOUNCES
+        has_no_question = n_rows == 0 and n_done >= 4 * MIN_BOUNCES
+        if is_sure or has_no_question or n_bounces <= 0:
             break
     converged = n_rows == 0 or error <= settings.tolerance
     if not converged:
         warnings.warn(
-            f"The budget of max_bounces={settings.max_bounces} ended the vote: the largest standard error of a "
-            f"probability is {error:.3f}, not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
+            f"The budget of max_bounces={settings.max_bounces} ended the vote: "
+            f"the largest standard error of a probability is {error:.3f}, "
+            f"not {settings.tolerance:g}. Raise max_bounces, or tolerance.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -349,43 +484,51 @@ class BayesianTransducer(ClassTransducer):
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a function of two rows.
+        A kernel name of scikit-learn, ``"exponential"``, ``"precomputed"``, or a function of two
+        rows.
     width : float, "median" or "cv", default="median"
-        Length scale of the kernel; ``"median"`` is the median distance between two rows, ``"cv"`` chooses a multiple
-        of it by cross-validation on log-loss.
+        Length scale of the kernel; ``"median"`` is the median distance between two rows, ``"cv"``
+        chooses a multiple of it by cross-validation on log-loss.
     softness : float, "loo" or "cv", default=0.0
-        Added to the kernel's diagonal, so that labels may be wrong. 0: only separators that get every labelled row
-        right have a vote. ``"loo"`` chooses by the leave-one-out log-loss of a Gaussian process, in closed form;
-        ``"cv"`` by cross-validation on the log-loss of billiards, which takes several times as long.
+        Added to the kernel's diagonal, so that labels may be wrong. 0: only separators that get
+        every labelled row right have a vote. ``"loo"`` chooses by the leave-one-out log-loss of a
+        Gaussian process, in closed form; ``"cv"`` by cross-validation on the log-loss of billiards,
+        which takes several times as long.
     bias : float, default=1.0
         Constant added to the kernel, so that separators need not pass through the origin.
     n_balls : int, default=8
-        Balls that take the vote, from different starts; the standard errors come from their differences, and are rough
-        with fewer than four.
+        Balls that take the vote, from different starts; the standard errors come from their
+        differences, and are rough with fewer than four.
     tolerance : float, default=0.01
-        The balls stop when the largest standard error of a probability at an unlabelled row is below this.
+        The balls stop when the largest standard error of a probability at an unlabelled row is
+        below this.
     max_bounces : int, default=400_000
-        Most bounces of each ball, about; a ball bounces at least some thirty times for each labelled row.
+        Most bounces of each ball, about; a ball bounces at least some thirty times for each
+        labelled row.
     reject_below, reject_share : float or None, default=None
-        Unlabelled rows whose confidence is below the one, or the least confident share of them, are ``"rejected"``.
+        Unlabelled rows whose confidence is below the one, or the least confident share of them, are
+        ``"rejected"``.
     max_memory_mb : float, default=1024
-        Kernel values of labelled with unlabelled rows beyond this are computed some at a time, again in every round.
+        Kernel values of labelled with unlabelled rows beyond this are computed some at a time,
+        again in every round.
     standardize : bool, default=True
-        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`, but for a few that
-        are far from all others.
+        Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`,
+        but for a few that are far from all others.
     n_jobs : int or None, default=None
         Balls that fly at the same time, in joblib's way.
     random_state : int, RandomState or None, default=None
-        Seed of the balls. The same seed gives the same answer in whatever order the rows come, except that with a
-        precomputed kernel the order of the labelled rows matters within the standard errors.
+        Seed of the balls. The same seed gives the same answer in whatever order the rows come,
+        except that with a precomputed kernel the order of the labelled rows matters within the
+        standard errors.
     missing_label : object, default=None
         A label that stands for "none", besides NaN, None, NA and NaT.
 
     Attributes
     ----------
     transduction_, answer_, classes_
-        Labels completed (n,); `Answer` with probabilities of all classes, confidence (the largest less the second
-        largest) and the Monte Carlo standard error of the largest; the classes, sorted.
+        Labels completed (n,); `Answer` with probabilities of all classes, confidence (the largest
+        less the second largest) and the Monte Carlo standard error of the largest; the classes,
+        sorted.
     width_, softness_ : float
         As used; the width is None for kernels that have none.
     cv_path_ : pandas.DataFrame
@@ -395,15 +538,17 @@ class BayesianTransducer(ClassTransducer):
 
     Notes
     -----
-    With ``softness=0`` a probability is the share of version space on one side of the row: how sure the separators are,
-    not how often they are right. With ``softness > 0`` it is the probability of the label. `predict_proba` follows the
-    recorded flights at new rows; at an unlabelled row it gives the same probability as ``answer_``.
+    With ``softness=0`` a probability is the share of version space on one side of the row: how sure
+    the separators are, not how often they are right. With ``softness > 0`` it is the probability of
+    the label. `predict_proba` follows the recorded flights at new rows; at an unlabelled row it
+    gives the same probability as ``answer_``.
 
     Examples
     --------
     >>> from transduce import BayesianTransducer
     >>> model = BayesianTransducer(kernel="linear", random_state=0)
-    >>> model.fit([[-3.0], [-2.0], [-0.1], [2.0], [3.0]], ["no", "no", None, "yes", "yes"]).transduction_
+    >>> X = [[-3.0], [-2.0], [-0.1], [2.0], [3.0]]
+    >>> model.fit(X, ["no", "no", None, "yes", "yes"]).transduction_
     array(['no', 'no', 'no', 'yes', 'yes'], dtype=object)
     >>> bool(model.answer_.confidence[0] < 0.5)  # separators between -2 and 2 disagree near 0
     True
@@ -425,55 +570,71 @@ class BayesianTransducer(ClassTransducer):
     missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Let the balls vote at the rows of X (n, d), or of their kernel matrix, whose label in y (n,) is missing."""
+        """Let the balls vote at the rows of X whose label is missing.
+
+        X (n, d) are rows, or X (n, n) their kernel matrix; y (n,) are labels.
+        """
         sample = validation.read_sample(self, X, y)
         self.classes_, codes = validation.class_labels(sample)
         check_settings(self)
         shown, rows, unlabelled = arrange_rows(sample, codes, self)
         random = check_random_state(self.random_state)
-        names = range(len(rows)) if sample.index is None else sample.index
+        names: RowNames = range(len(rows))
+        if sample.index is not None:
+            names = sample.index
         with few_threads(0):
-            width, self.softness_, path = choose(shown, rows, self, random.randint(2**31 - 1))
-            shown = shown._replace(kernel=replace(shown.kernel, width=width))
-            geometry, games = drop_balls(shown, self.softness_, self, names, random)
+            choice = choose(shown, rows, self, random.randint(2**31 - 1))
+            shown = shown._replace(kernel=replace(shown.kernel, width=choice.width))
+            geometry, games = drop_balls(shown, choice.softness, self, names, random)
             self._fitted = FittedBilliard(shown, geometry, [])
             vote = take_vote(games, self._fitted, unlabelled, self)
-        self.width_ = width if uses_width(self.kernel) else None
-        if path is not None:
-            self.cv_path_ = path
-        self.converged_, self.n_bounces_ = vote.converged, vote.n_bounces
+        self.softness_ = choice.softness
+        self.width_ = choice.width if uses_width(self.kernel) else None
+        if choice.path is not None:
+            self.cv_path_ = choice.path
+        self.converged_ = vote.converged
+        self.n_bounces_ = vote.n_bounces
         self.answer_ = make_answer(sample, self.classes_, vote, self.softness_, self)
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
-    # ------------------------------------------------------------------------------------------- prediction
+    # ---------------------------------------------------------------------------------- prediction
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of every class (m, n_classes) at rows (m, d), from the recorded flights.
+        """Return the probability of every class (m, n_classes) at rows (m, d), by their flights.
 
-        With a precomputed kernel rows hold kernel values with all n rows of `fit` and, if labels may be wrong, with the
-        row itself as one more column (not needed if it was the same for all rows of `fit`).
+        With a precomputed kernel rows hold kernel values with all n rows of `fit` and, if labels
+        may be wrong, with the row itself as one more column (not needed if it was the same for all
+        rows of `fit`).
         """
         check_is_fitted(self)
-        shown = self._fitted.shown
-        if shown.kernel.name == "precomputed":
-            own_value = self.softness_ > 0.0
-            rows = validation.read_kernel_rows(
-                X, self.n_features_in_, shown.own, own_value=own_value
-            )
-            rows = np.nan_to_num(rows[:, [*shown.labelled, -1]])  # an own value may not be needed
-        else:
-            rows = validation.read_rows(self, X, reset=False)
-            rows = shown.scaling.apply(rows) if shown.scaling else rows
+        rows = self._read_more(X)
         with few_threads(0):
-            voters = self._fitted.voters(rows, self.max_memory_mb)
-            flown = balls.count_votes(self._fitted.rounds, len(rows), voters(), self.n_jobs)
-        return balls.probabilities(flown)[0]
+            make_voters = self._fitted.voters(rows, self.max_memory_mb)
+            flown = balls.count_votes(self._fitted.rounds, len(rows), make_voters(), self.n_jobs)
+        shares, _ = balls.probabilities(flown)
+        return shares
+
+    def _read_more(self, X: Any) -> Array:
+        """Return new rows as those of `fit` were arranged."""
+        shown = self._fitted.shown
+        if shown.kernel.name != "precomputed":
+            rows = validation.read_rows(self, X, reset=False)
+            return rows if shown.scaling is None else shown.scaling.apply(rows)
+        rows = validation.read_kernel_rows(
+            X, self.n_features_in_, shown.common_diagonal, own_value=self.softness_ > 0.0
+        )
+        return np.nan_to_num(rows[:, [*shown.labelled, -1]])  # the diagonal may not be needed
 
     def decision_function(self, X: Any) -> Array:
-        """Return the probability of the second of two classes less the first's (m,), or that of all (m, n_classes)."""
+        """Return the probability of the second of two classes less that of the first (m,).
+
+        Of several classes, the probability of each (m, n_classes).
+        """
         shares = self.predict_proba(X)
-        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+        if shares.shape[1] == 2:
+            return shares[:, 1] - shares[:, 0]
+        return shares
 
     def predict(self, X: Any) -> AnyArray:
         """Return the class (m,) at rows by the balls' vote."""
@@ -489,18 +650,14 @@ def make_answer(
     settings: BayesianTransducer,
 ) -> Answer:
     """Return the answer at the unlabelled rows."""
-    best, ordered = vote.shares.argmax(axis=1), np.sort(vote.shares, axis=1)
+    best = vote.shares.argmax(axis=1)
+    ordered = np.sort(vote.shares, axis=1)
     confidence = ordered[:, -1] - ordered[:, -2]
-    what = "of the label, by the model" if softness > 0.0 else "that a random separator votes for"
-    said = f"Probabilities are {what}"
-    if vote.errors.size:
-        end = "" if vote.converged else ", where the budget of bounces ended the vote"
-        said += f"; their largest Monte Carlo standard error is {vote.errors.max():.2g}{end}"
     answer = Answer(
         rows=sample.unlabelled,
         values=classes[best],
         status=np.where(confidence > 1e-12, "answered", "tied"),
-        guarantee=Guarantee("none", reasons=(f"{said}.", INSTEAD)),
+        guarantee=Guarantee("none", reasons=(_explain_probabilities(vote, softness), INSTEAD)),
         confidence=confidence,
         standard_errors=vote.errors[np.arange(len(best)), best],
         probabilities=vote.shares,
@@ -511,3 +668,16 @@ def make_answer(
     if settings.reject_below is None and settings.reject_share is None:
         return answer
     return answer.reject(below=settings.reject_below, share=settings.reject_share)
+
+
+def _explain_probabilities(vote: Vote, softness: float) -> str:
+    """Return what the probabilities mean and how precise they are."""
+    sentence = "Probabilities are that a random separator votes for"
+    if softness > 0.0:
+        sentence = "Probabilities are of the label, by the model"
+    if vote.errors.size:
+        error = vote.errors.max()
+        sentence += f"; their largest Monte Carlo standard error is {error:.2g}"
+        if not vote.converged:
+            sentence += ", where the budget of bounces ended the vote"
+    return f"{sentence}."

@@ -1,9 +1,10 @@
-"""Gaussian processes with a relevance for every feature: likelihoods with their gradients, and predictions.
+"""Gaussian processes with a relevance for every feature: likelihoods, gradients, predictions.
 
-The kernel is ``k(x, x') = exp(-sum_j (relevance_j (x_j - x'_j))^2)`` and a label is the process plus noise. Everything
-here takes ``log_parameters``: the logarithm of each relevance, then of the noise variance; shape (d + 1,), or (2,)
-where one relevance is common to all features. Matrices are those of `triangles`, or of `transduce.device.likelihood`
-where the rows live on a device; both have the same functions.
+The kernel is ``k(x, x') = exp(-sum_j (relevance_j (x_j - x'_j))^2)`` and a label is the process
+plus noise. Everything here takes ``log_parameters``: the logarithm of each relevance, then of the
+noise variance; shape (d + 1,), or (2,) where one relevance is common to all features. Matrices are
+those of `triangles`, or of `transduce.device.likelihood` where the rows live on a device; both have
+the same functions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_STEPS = 200  # of matching
 
 @dataclass(frozen=True)
 class Spread:
-    """A normal distribution ``p = N(mu, Sigma)`` of m labels, in the coordinates that make ``Sigma`` diagonal."""
+    """A normal distribution ``p = N(mu, Sigma)`` of m labels, where ``Sigma`` is diagonal."""
 
     variances: Array  # (m,) eigenvalues ``s`` of ``Sigma``, all positive
     vectors: Array  # (m, m) eigenvectors ``V``
@@ -40,14 +41,27 @@ class Spread:
 
     @classmethod
     def of(cls, mean: Array, covariance: Array) -> Spread:
-        """Diagonalise the covariance; on a device only the vectors stay there, the rest are m numbers each."""
+        """Diagonalise the covariance; only the vectors stay on a device, the rest come to numpy."""
         values, vectors = linalg.eigh(covariance)
-        sums = arrays.namespace(vectors).sum(vectors, axis=0)
-        variances, projected, ones = (
-            arrays.to_numpy(part) for part in (values, mean @ vectors, sums)
-        )
+        variances = arrays.to_numpy(values)
         floor = len(variances) * np.finfo(float).eps * float(variances[-1])
-        return cls(np.maximum(variances, floor), vectors, projected, ones)
+        return cls(
+            variances=np.maximum(variances, floor),
+            vectors=vectors,
+            mean=arrays.to_numpy(mean @ vectors),
+            ones=arrays.to_numpy(arrays.namespace(vectors).sum(vectors, axis=0)),
+        )
+
+    def tilted(self, theta: Array) -> tuple[Array, Array]:
+        """Return mean and variances (m,) of ``q = p exp(<theta, phi> - g(theta))``, see `tilt`.
+
+        ``N((nu + t_1 s u) / w, s / w)`` with ``w = 1 + t_2 s``, ``t = theta / m``, the mean ``nu``
+        of p and ``u = V'1``.
+        """
+        t1, t2 = theta / len(self.variances)
+        w = 1.0 + t2 * self.variances
+        mean = (self.mean + t1 * self.variances * self.ones) / w
+        return mean, self.variances / w
 
 
 @dataclass(frozen=True)
@@ -58,9 +72,8 @@ class Match:
     mean: Array  # (m,) mean of q
     root: Array  # (m, m) ``R`` with ``R R'`` the covariance of q
     log_determinant: float  # of the covariance of q
-    divergence: (
-        float  # kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``
-    )
+    # Kullback-Leibler divergence of p from q, plus ``|E_q phi - target|^2 / (2 slack)``.
+    divergence: float
     penalty: float  # the second of these terms; 0 for an exact match
     misfit: Array  # (2,) ``E_q phi - target``, which is ``-slack theta``
 
@@ -71,51 +84,38 @@ class Match:
 
 
 def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
-    """Return ``g(theta)``, the log of the tilted mass, with its gradient (2,) and Hessian (2, 2)."""
-    # In the coordinates of `Spread` q is ``N((nu + t_1 s u) / w, s / w)`` with ``w = 1 + t_2 s`` and ``t = theta / m``.
+    """Return ``g(theta) = log E_p exp <theta, phi>`` with its gradient (2,) and Hessian (2, 2).
+
+    The moments are ``phi = (mean label, -1/2 mean squared label)``. Where the tilted mass is
+    infinite, so is ``g``.
+    """
     m = len(p.variances)
     t1, t2 = theta / m
     w = 1.0 + t2 * p.variances
     if not w.min() > 0.0:
         return np.inf, np.zeros(2), np.eye(2)
-    variance = p.variances / w
-    mean = (p.mean + t1 * p.variances * p.ones) / w
+    mean, variance = p.tilted(theta)
     # (nu + t1 s u)^2 / (s w) - nu^2 / s with the parts that cancel taken out: s may be tiny.
-    squares = t1 * p.ones * (2.0 * p.mean + t1 * p.variances * p.ones) / w - t2 * p.mean**2 / w
+    squares = t1 * p.ones * (2.0 * p.mean + t1 * p.variances * p.ones) / w
+    squares = squares - t2 * p.mean**2 / w
     value = 0.5 * float(np.sum(squares) - np.sum(np.log1p(t2 * p.variances)))
-    gradient = np.array([p.ones @ mean, -0.5 * float(np.sum(variance + mean**2))]) / m
-    cross = -float(np.sum(p.ones * variance * mean))
-    corner = float(np.sum(0.5 * variance**2 + mean**2 * variance))
-    hessian = np.array([[float(np.sum(p.ones**2 * variance)), cross], [cross, corner]]) / m**2
+    second_moment = float(np.sum(variance + mean**2))
+    gradient = np.array([p.ones @ mean, -0.5 * second_moment]) / m
+    of_mean = float(np.sum(p.ones**2 * variance))
+    of_both = -float(np.sum(p.ones * variance * mean))
+    of_square = float(np.sum(0.5 * variance**2 + mean**2 * variance))
+    hessian = np.array([[of_mean, of_both], [of_both, of_square]]) / m**2
     return value, gradient, hessian
 
 
 def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
     """Find the distribution nearest to `p` whose moments are near `target` (2,): the q-step."""
-    # ``theta`` minimises the convex ``g(theta) - <target, theta> + slack/2 |theta|^2``, by Newton steps cut back until
-    # they descend; each costs ``O(m)``.
-    theta = np.zeros(2)
-    value, gradient, hessian = _penalised(p, theta, target, slack)
-    n_steps, decrement = 0, np.inf
-    while decrement > 1e-18 and n_steps < MAX_STEPS:
-        n_steps += 1
-        step = -np.linalg.solve(hessian, gradient)
-        decrement = -float(gradient @ step)
-        length = 1.0
-        trial = _penalised(p, theta + step, target, slack)
-        # Near the minimum the value's digits no longer show the descent; full steps converge quadratically there.
-        while decrement > 1e-9 and not trial[0] <= value - 0.25 * length * decrement:
-            length *= 0.5
-            trial = _penalised(p, theta + length * step, target, slack)
-        theta = theta + length * step
-        value, gradient, hessian = trial
+    theta = _best_multipliers(p, target, slack)
     value, gradient, _ = tilt(p, theta)
-    t1, t2 = theta / len(p.variances)
-    w = 1.0 + t2 * p.variances
-    variances = p.variances / w
+    mean, variances = p.tilted(theta)
     return Match(
         theta=theta,
-        mean=p.vectors @ arrays.beside((p.mean + t1 * p.variances * p.ones) / w, p.vectors),
+        mean=p.vectors @ arrays.beside(mean, p.vectors),
         root=p.vectors * arrays.beside(np.sqrt(variances), p.vectors),
         log_determinant=float(np.log(variances).sum()),
         divergence=float(target @ theta - value - 0.5 * slack * theta @ theta),
@@ -124,28 +124,69 @@ def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
     )
 
 
+def _best_multipliers(p: Spread, target: Array, slack: float) -> Array:
+    """Minimise the convex ``g(theta) - <target, theta> + slack/2 |theta|^2`` over theta (2,).
+
+    By Newton steps that are cut back until they descend; each costs ``O(m)``.
+    """
+    theta = np.zeros(2)
+    value, gradient, hessian = _penalised(p, theta, target, slack)
+    n_steps = 0
+    decrement = np.inf
+    while decrement > 1e-18 and n_steps < MAX_STEPS:
+        n_steps += 1
+        step = -np.linalg.solve(hessian, gradient)
+        decrement = -float(gradient @ step)
+        length = 1.0
+        trial = _penalised(p, theta + step, target, slack)
+        # Near the minimum the value's digits no longer show the descent; full steps converge
+        # quadratically there.
+        while decrement > 1e-9 and not trial[0] <= value - 0.25 * length * decrement:
+            length *= 0.5
+            trial = _penalised(p, theta + length * step, target, slack)
+        theta = theta + length * step
+        value, gradient, hessian = trial
+    return theta
+
+
 def _penalised(p: Spread, theta: Array, target: Array, slack: float) -> tuple[float, Array, Array]:
+    """Return ``g(theta) - <target, theta> + slack/2 |theta|^2``, its gradient and its Hessian."""
     value, gradient, hessian = tilt(p, theta)
     value += float(0.5 * slack * theta @ theta - target @ theta)
     return value, gradient - target + slack * theta, hessian + slack * np.eye(2)
 
 
 def engine(X: Array) -> ModuleType:
-    """Return the module whose matrices suit these rows."""
-    return likelihood if arrays.is_foreign(X) else triangles
+    """Return the module whose matrices suit these rows: `triangles`, or that of a device."""
+    if arrays.is_foreign(X):
+        return likelihood
+    return triangles
+
+
+def split_parameters(log_parameters: Array) -> tuple[Array, float]:
+    """Return relevances (d,) or (1,), and the variance of the noise."""
+    parameters = np.exp(log_parameters)
+    return parameters[:-1], float(parameters[-1])
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What moment matching minimises over the parameters, with its gradient."""
+    """What moment matching minimises over the parameters, with its gradient.
 
-    # ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: see
-    # docs/methods/gaussian_process.md. The gradient is the same whether q is held or found anew: where q is best, the
-    # objective does not move with it to first order. One evaluation takes one Cholesky factor of all rows, two
-    # inverses, an eigendecomposition if q is found anew, and for all relevances one ``n x n x d`` product: the
-    # derivative with respect to ``log relevance_j`` is ``-4 relevance_j^2 (w'x_j^2 - x_j'W x_j)`` with ``W`` the
-    # derivative with respect to ``C`` times ``K``, entry by entry, and ``w = W 1``. If one relevance is common to all,
-    # it is ``-2 relevance^2 sum(W D)`` with the squared distances ``D``, which are computed once.
+    ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: see
+    docs/methods/gaussian_process.md. With ``W`` the derivative with respect to ``C`` times ``K``,
+    entry by entry, and ``w = W 1``, the derivative with respect to ``log relevance_j`` is ::
+
+        -4 relevance_j^2 (w'x_j^2 - x_j'W x_j)
+
+    or ``-2 relevance^2 sum(W D)``, with the squared distances ``D``, where one relevance is common
+    to all features. The gradient is the same whether q is held or found anew: where q is best, the
+    objective does not move with it to first order.
+    """
+
+    # One evaluation takes one Cholesky factor of all rows, two inverses, an eigendecomposition if q
+    # is found anew, and for all relevances one ``n x n x d`` product. The distances are computed
+    # once.
 
     X: Array  # (l + m, d) labelled rows first, unlabelled rows last
     y_l: Array  # (l,) labels
@@ -157,7 +198,9 @@ class Objective:
     @cached_property
     def _rows(self) -> Array:
         """The rows that are looked at."""
-        return self.X if self.looks_at_unlabelled else self.X[: self.y_l.shape[0], :]
+        if self.looks_at_unlabelled:
+            return self.X
+        return self.X[: self.y_l.shape[0], :]
 
     @cached_property
     def _columns(self) -> Array:
@@ -166,6 +209,7 @@ class Objective:
 
     @cached_property
     def _distances(self) -> Array:
+        """Their squared distances to each other."""
         return near_distances(self._rows, self._rows)[0]
 
     @property
@@ -175,58 +219,77 @@ class Objective:
 
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
-        work, parameters = engine(self.X), np.exp(log_parameters)
-        relevance, noise = parameters[:-1], float(parameters[-1])
-        rows, common = self._rows, len(relevance) == 1 != self.X.shape[1]
-        n = rows.shape[0]
-        what = f"A Gaussian process with {n:,} rows"
-        memory.check_fits(
-            N_MATRICES * 8.0 * n**2, rows, what, "TransductiveRidge(centres=500) needs far less."
-        )
-        if common:
+        self._check_memory()
+        solver = engine(self.X)
+        relevance, noise = split_parameters(log_parameters)
+        has_common_relevance = len(relevance) == 1 != self.X.shape[1]
+        if has_common_relevance:
             K = arrays.namespace(self.X).exp(self._distances * float(-(relevance[0] ** 2)))
         else:
-            K = work.own_kernel(self._columns[:, :-1], relevance)
-        factor = work.factor_of(K, noise)[0]
-        value, M = (
-            self._matched(factor) if self.looks_at_unlabelled else work.term(factor, self.y_l, None)
-        )
+            K = solver.own_kernel(self._columns[:, :-1], relevance)
+        factor, _ = solver.factor_of(K, noise)
+        if self.looks_at_unlabelled:
+            value, M = self._matched_term(factor)
+        else:
+            value, M = solver.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
-        if common:
+        if has_common_relevance:
             K *= self._distances
-        slopes = (
-            -2.0
-            * relevance**2
-            * (work.over_pairs(M, K) if common else work.slopes(M, K, self._columns))
-        )
+            sums = solver.over_pairs(M, K)
+        else:
+            sums = solver.slopes(M, K, self._columns)
+        slopes = -2.0 * relevance**2 * sums
         shape, rate = self.prior
+        parameters = np.exp(log_parameters)
         value += float(np.sum(rate * parameters - shape * log_parameters))
-        return value, np.append(slopes, 0.5 * noise * trace) + rate * parameters - shape
+        gradient = np.append(slopes, 0.5 * noise * trace) + rate * parameters - shape
+        return value, gradient
+
+    def _check_memory(self) -> None:
+        """Raise a MemoryError if a device has no room for the matrices."""
+        n = self._rows.shape[0]
+        memory.check_fits(
+            N_MATRICES * 8.0 * n**2,
+            self._rows,
+            f"A Gaussian process with {n:,} rows",
+            "TransductiveRidge(centres=500) needs far less.",
+        )
 
     def match(self, log_parameters: Array) -> Match:
         """Return the best q for some parameters: the q-step."""
-        work, parameters = engine(self.X), np.exp(log_parameters)
-        K = work.own_kernel(self.X, parameters[:-1])
-        return self._match(work.factor_of(K, float(parameters[-1]))[0])
+        solver = engine(self.X)
+        relevance, noise = split_parameters(log_parameters)
+        factor, _ = solver.factor_of(solver.own_kernel(self.X, relevance), noise)
+        return self._match(factor)
 
     def _match(self, factor: Array) -> Match:
         """Read the predictive distribution off the joint factor, and tilt it."""
-        xp, y_l = arrays.namespace(self.y_l), self.y_l
-        p = Spread.of(*engine(self.X).predictive(factor, y_l))
-        target = np.array([float(xp.mean(y_l)), -0.5 * float(xp.mean(y_l**2))])
+        mean, covariance = engine(self.X).predictive(factor, self.y_l)
+        p = Spread.of(mean, covariance)
+        xp = arrays.namespace(self.y_l)
+        target = np.array([float(xp.mean(self.y_l)), -0.5 * float(xp.mean(self.y_l**2))])
         return match_moments(p, target, slack=self.slack)
 
-    def _matched(self, factor: Array) -> tuple[float, Array]:
-        """Return the value without prior, and twice the derivative with respect to the covariance."""
-        work, n, share = engine(self.X), self.y_l.shape[0], self.matching
-        q = self._match(factor) if self.q is None else self.q
-        labelled = work.leading(factor, n)
-        value, M = work.term(factor, arrays.namespace(self.y_l).concat([self.y_l, q.mean]), q.root)
-        value = share * (value - 0.5 * (q.mean.shape[0] + q.log_determinant) + q.penalty)
+    def _matched_term(self, factor: Array) -> tuple[float, Array]:
+        """Return the value without prior, and twice its derivative by the covariance ``C``.
+
+        ``(1 - matching) (-log p(y)) + matching (-log p(y) + KL(q, p) + penalty)``, both divergence
+        and likelihood being terms of the joint covariance.
+        """
+        solver = engine(self.X)
+        n = self.y_l.shape[0]
+        share = self.matching
+        q = self.q
+        if q is None:
+            q = self._match(factor)
+        factor_l = solver.leading(factor, n)
+        z = arrays.namespace(self.y_l).concat([self.y_l, q.mean])
+        joint, M = solver.term(factor, z, q.root)
+        value = share * (joint - 0.5 * (q.mean.shape[0] + q.log_determinant) + q.penalty)
         M *= share
         if share != 1.0:
-            part, M_ll = work.term(labelled, self.y_l, None)
-            value += (1.0 - share) * part
+            plain, M_ll = solver.term(factor_l, self.y_l, None)
+            value += (1.0 - share) * plain
             M_ll *= 1.0 - share
             M[:n, :n] += M_ll
         return value, M
@@ -245,33 +308,43 @@ class Posterior(NamedTuple):
 
     @classmethod
     def fit(cls, X_l: Array, y_l: Array, log_parameters: Array) -> Posterior:
-        """Factorise the covariance of the labels."""
-        work, parameters = engine(X_l), np.exp(log_parameters)
-        relevance, noise = parameters[:-1], float(parameters[-1])
-        factor, jitter = work.factor_of(work.own_kernel(X_l, relevance), noise)
-        weights = work.solve(factor, y_l)
+        """Factorise the covariance of the labels.
+
+        ``log p(y) = -y' C^-1 y / 2 - log|C| / 2 - l log(2 pi) / 2``.
+        """
+        solver = engine(X_l)
+        relevance, noise = split_parameters(log_parameters)
+        factor, jitter = solver.factor_of(solver.own_kernel(X_l, relevance), noise)
+        weights = solver.solve(factor, y_l)
         constant = 0.5 * y_l.shape[0] * np.log(2.0 * np.pi)
-        density = -0.5 * float(y_l @ weights) - work.log_diagonal(factor) - constant
-        return cls(X_l, relevance, noise + jitter, jitter, factor, weights, density)
+        log_likelihood = -0.5 * float(y_l @ weights) - solver.log_diagonal(factor) - constant
+        return cls(X_l, relevance, noise + jitter, jitter, factor, weights, log_likelihood)
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
         return engine(X).kernel_times(X, self.X_l, self.relevance, self.weights)
 
     def _variance(self, K: Array) -> Array:
-        """Return the variance of labels, noise included, from kernel values (l, m), which are used up."""
+        """Return ``1 - |L^-1 k|^2 + noise`` for kernel values (l, m), which are used up."""
         rest = 1.0 - arrays.column_squares(engine(K).half_solve(self.factor, K))
         xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
 
     def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
-        n_labelled, n = self.X_l.shape[0], X.shape[0]
-        size = max(1, 2**25 // n_labelled, int(memory.work_bytes(X, 2.0**28) // (32 * n_labelled)))
-        mean, variance = arrays.zeros((n,), X), arrays.zeros((n,), X)
+        """Return mean and standard deviation of each label (m,), a block of rows at a time."""
+        n_labelled = self.X_l.shape[0]
+        n = X.shape[0]
+        budget = memory.work_bytes(X, 2.0**28)
+        size = max(1, 2**25 // n_labelled, int(budget // (32 * n_labelled)))
+        mean = arrays.zeros((n,), X)
+        variance = arrays.zeros((n,), X)
         for part in arrays.blocks(n, size):
-            K = self._cross(X[part, :])  # of wide rows it takes long, and is used for both
-            mean[part] = K.T @ self.weights if X.shape[1] > n_labelled else self.mean(X[part, :])
+            rows = X[part, :]
+            K = self._cross(rows)
+            if X.shape[1] > n_labelled:  # of wide rows it takes long, and is used for both
+                mean[part] = K.T @ self.weights
+            else:
+                mean[part] = self.mean(rows)
             variance[part] = self._variance(K)
         return mean, arrays.namespace(X).sqrt(variance)
 
@@ -279,11 +352,13 @@ class Posterior(NamedTuple):
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        C = engine(X).conditional(
-            X, self.relevance, engine(X).half_solve(self.factor, self._cross(X))
-        )
-        xp, own = arrays.namespace(C), arrays.diagonal(C)
-        return arrays.with_diagonal(C, xp.maximum(own, xp.zeros_like(own)) + self.noise)
+        solver = engine(X)
+        half = solver.half_solve(self.factor, self._cross(X))
+        C = solver.conditional(X, self.relevance, half)
+        variances = arrays.diagonal(C)
+        xp = arrays.namespace(C)
+        variances = xp.maximum(variances, xp.zeros_like(variances)) + self.noise
+        return arrays.with_diagonal(C, variances)
 
     def _cross(self, X: Array) -> Array:
         """Return the kernel values of the labelled rows and of rows (m, d), shape (l, m)."""
@@ -296,19 +371,24 @@ def even_steps(count: int, most: int) -> AnyArray:
 
 
 def fit_posterior(
-    X_l: Array, y_l: Array, log_parameters: Array, most: int
+    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
 ) -> Posterior | InducedPosterior:
-    """Return the process with fixed parameters: exact, or by inducing points beyond so many labels off a device."""
-    if engine(X_l) is likelihood or len(y_l) <= most:
+    """Return the process with fixed parameters.
+
+    Exact up to so many labels, and always on a device; beyond by inducing points.
+    """
+    if arrays.is_foreign(X_l) or len(y_l) <= max_exact:
         return Posterior.fit(X_l, y_l, log_parameters)
-    return InducedPosterior.fit(X_l, y_l, log_parameters, X_l[even_steps(len(y_l), N_INDUCING)])
+    points = X_l[even_steps(len(y_l), N_INDUCING)]
+    return InducedPosterior.fit(X_l, y_l, log_parameters, points)
 
 
 class InducedPosterior(NamedTuple):
-    """Gaussian process regression in which labels tell of each other only through p inducing points."""
+    """Gaussian process regression through p inducing points: labels tell of each other only there.
 
-    # The deterministic training conditional of Seeger, Williams and Lawrence (2003). With the points at all labelled
-    # rows it is the exact process.
+    The deterministic training conditional of Seeger, Williams and Lawrence (2003). With the points
+    at all labelled rows it is the exact process.
+    """
 
     points: Array  # (p, d)
     relevance: Array  # (d,) or (1,)
@@ -323,49 +403,50 @@ class InducedPosterior(NamedTuple):
     @classmethod
     def fit(cls, X_l: Array, y_l: Array, log_parameters: Array, points: Array) -> InducedPosterior:
         """Project the labels on the process at the points, some rows at a time."""
-        parameters = np.exp(log_parameters)
-        relevance, noise = parameters[:-1], float(parameters[-1])
+        relevance, noise = split_parameters(log_parameters)
         factor, jitter = linalg.guarded_cholesky(cross_kernel(points, points, relevance))
-        B, right = np.eye(len(points)), np.zeros(len(points))
+        B = np.eye(len(points))
+        right = np.zeros(len(points))
         for part in arrays.blocks(len(X_l), BLOCK):
             V = solve_triangular(factor, cross_kernel(points, X_l[part], relevance), lower=True)
             B += V @ V.T / noise
             right += V @ y_l[part] / noise
         inner = np.asarray(np.linalg.cholesky(B), dtype=float)
         weights = solve_triangular(inner, right, lower=True)
-        fit = float(y_l @ y_l) / noise - float(weights @ weights)
-        density = -0.5 * (fit + len(y_l) * np.log(2.0 * np.pi * noise)) - triangles.log_diagonal(
-            inner
-        )
+        misfit = float(y_l @ y_l) / noise - float(weights @ weights)
+        constant = len(y_l) * np.log(2.0 * np.pi * noise)
+        log_likelihood = -0.5 * (misfit + constant) - triangles.log_diagonal(inner)
         outer = solve_triangular(inner, weights, lower=True, trans=1)
         coefficients = solve_triangular(factor, outer, lower=True, trans=1)
-        return cls(points, relevance, noise, jitter, factor, inner, weights, coefficients, density)
+        return cls(
+            points, relevance, noise, jitter, factor, inner, weights, coefficients, log_likelihood
+        )
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
         return kernel_times(X, self.points, self.relevance, self.coefficients)
 
     def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of each label, shape (m,), some rows at a time to spare memory."""
-        mean, variance = np.empty(len(X)), np.empty(len(X))
+        """Return mean and standard deviation of each label (m,), a block of rows at a time."""
+        mean = np.empty(len(X))
+        variance = np.empty(len(X))
         for part in arrays.blocks(len(X), BLOCK):
-            outer, own = self._halves(X[part])
-            mean[part] = own.T @ self.weights
-            variance[part] = (
-                1.0 - np.einsum("ij,ij->j", outer, outer) + np.einsum("ij,ij->j", own, own)
-            )
+            outer, inner = self._halves(X[part])
+            mean[part] = inner.T @ self.weights
+            prior_part = np.einsum("ij,ij->j", outer, outer)
+            posterior_part = np.einsum("ij,ij->j", inner, inner)
+            variance[part] = 1.0 - prior_part + posterior_part
         return mean, np.sqrt(np.maximum(variance, 0.0) + self.noise)
 
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
-        outer, own = self._halves(X)
-        C = cross_kernel(X, X, self.relevance) - outer.T @ outer + own.T @ own
+        outer, inner = self._halves(X)
+        C = cross_kernel(X, X, self.relevance) - outer.T @ outer + inner.T @ inner
         C.flat[:: len(C) + 1] = np.maximum(C.diagonal(), 0.0) + self.noise
         return C
 
     def _halves(self, X: Array) -> tuple[Array, Array]:
         """Return ``factor^-1 K_pa`` and ``inner^-1`` times that, shape (p, m)."""
-        outer = solve_triangular(
-            self.factor, cross_kernel(self.points, X, self.relevance), lower=True
-        )
+        K_pa = cross_kernel(self.points, X, self.relevance)
+        outer = solve_triangular(self.factor, K_pa, lower=True)
         return outer, solve_triangular(self.inner, outer, lower=True)

@@ -1,7 +1,8 @@
-"""Covariances of a Gaussian process as LAPACK likes them: Fortran-ordered lower triangles of numpy arrays.
+"""Covariances of a Gaussian process as LAPACK likes them: lower triangles in Fortran order.
 
-What lies above the diagonal is rubbish: at some thousand rows memory is what limits. All products go to scipy's BLAS,
-because the threads of numpy's and scipy's wait for each other. `transduce.device.likelihood` has the same functions.
+What lies above the diagonal is rubbish: at some thousand rows memory is what limits. All products
+go to scipy's BLAS, because the threads of numpy's and scipy's wait for each other.
+`transduce.device.likelihood` has the same functions for arrays on a device.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from scipy.linalg import blas, lapack
 from transduce.core.types import Array
 from transduce.device.linalg import guarded_cholesky
 
-# Their kernel values with some hundred points stay in the processor's cache; a multiple of what matrix products compute
-# at a time, so that the place of a row among others changes no bit of its answer.
+# Their kernel values with some hundred points stay in the processor's cache; a multiple of what
+# matrix products compute at a time, so that the place of a row among others changes no bit of its
+# answer.
 FEW_ROWS = 576
 PANEL = 128  # columns of a triangle that are worked on at once
 LARGEST_HALVED = 700  # beyond, halving gains little and its copies take memory
 SINGULAR = (
-    "The covariance matrix is not positive definite even with a millionth added to its diagonal: features or labels "
-    "are too extreme for double precision."
+    "The covariance matrix is not positive definite even with a millionth added to its diagonal: "
+    "features or labels are too extreme for double precision."
 )
 
 
@@ -31,8 +33,12 @@ def with_ones(X: Array) -> Array:
 
 
 def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
-    """Return the kernel values of rows X (n, d) and Z (k, d), shape (n, k)."""
-    X, Z = X * relevance, Z * relevance
+    """Return the kernel values of rows X (n, d) and Z (k, d), shape (n, k).
+
+    ``-|x - z|^2 = 2 <x, z> - |x|^2 - |z|^2`` of rows times their relevances.
+    """
+    X = X * relevance
+    Z = Z * relevance
     K = blas.dgemm(2.0, X.T, Z.T, trans_a=1)
     K -= np.einsum("ij,ij->i", X, X)[:, None]
     K -= np.einsum("ij,ij->i", Z, Z)
@@ -41,21 +47,26 @@ def cross_kernel(X: Array, Z: Array, relevance: Array) -> Array:
 
 
 def kernel_times(X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
-    """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,), a few rows at a time."""
-    # The squares of both are columns of one matrix product, so that little is left to do besides it.
+    """Return ``K coefficients`` (m,), K the kernel values of rows (m, d) and points (p, d).
+
+    A few rows at a time. The squared lengths of both are columns of one matrix product, so that
+    little is left to do besides it: ``[x, -|x|^2, 1] [2 z, 1, -|z|^2]' = -|x - z|^2``.
+    """
     Z = points * relevance
-    right = np.column_stack([2.0 * Z, np.ones(len(Z)), -np.einsum("ij,ij->i", Z, Z)]).T
+    Z_squares = np.einsum("ij,ij->i", Z, Z)
+    right = np.column_stack([2.0 * Z, np.ones(len(Z)), -Z_squares]).T
     sums = np.empty(len(X))
     for start in range(0, len(X), FEW_ROWS):
         rows = X[start : start + FEW_ROWS] * relevance
-        left = np.column_stack([rows, -np.einsum("ij,ij->i", rows, rows), np.ones(len(rows))])
+        squares = np.einsum("ij,ij->i", rows, rows)
+        left = np.column_stack([rows, -squares, np.ones(len(rows))])
         K = np.minimum(left @ right, 0.0)
         sums[start : start + FEW_ROWS] = np.exp(K, out=K) @ coefficients
     return sums
 
 
 def own_kernel(X: Array, relevance: Array) -> Array:
-    """Return the lower triangle of the kernel matrix (n, n) of rows (n, d); rubbish above the diagonal."""
+    """Return the lower triangle of the kernel matrix (n, n) of rows (n, d)."""
     X = X * relevance
     K = blas.dsyrk(2.0, X.T, trans=1, lower=1)
     squares = np.einsum("ij,ij->i", X, X)
@@ -70,7 +81,7 @@ def own_kernel(X: Array, relevance: Array) -> Array:
 
 
 def factor_of(K: Array, noise: float) -> tuple[Array, float]:
-    """Return the lower Cholesky factor (n, n) of ``K + noise I``, rubbish above its diagonal, and any jitter added."""
+    """Return the Cholesky factor ``L`` (n, n) of ``K + noise I = L L'``, and any jitter added."""
     C = K.copy(order="F")
     C.flat[:: len(C) + 1] += noise
     factor, info = lapack.dpotrf(C, lower=1, clean=0, overwrite_a=1)
@@ -86,7 +97,7 @@ def factor_of(K: Array, noise: float) -> tuple[Array, float]:
 
 
 def inverse_of(factor: Array) -> Array:
-    """Return the lower triangle of ``(L L')^-1`` (n, n), rubbish above it; the factor ``L`` is overwritten."""
+    """Return the lower triangle of ``(L L')^-1`` (n, n); the factor ``L`` is overwritten."""
     if len(factor) > LARGEST_HALVED:
         return lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
     _invert_triangle(factor)
@@ -94,15 +105,21 @@ def inverse_of(factor: Array) -> Array:
 
 
 def _invert_triangle(L: Array) -> None:
-    """Invert a lower triangle in place by halves: in LAPACK's own way it takes twice as long for some hundred rows."""
+    """Invert a lower triangle in place by halves.
+
+    ``[[A, 0], [B, D]]^-1 = [[A^-1, 0], [-D^-1 B A^-1, D^-1]]``. LAPACK's own way takes twice as
+    long for some hundred rows.
+    """
     if len(L) <= PANEL // 2:
         L[...] = lapack.dtrtri(L, lower=1)[0]
         return
     k = len(L) // 2
-    _invert_triangle(L[:k, :k])
-    _invert_triangle(L[k:, k:])
-    below = blas.dtrmm(-1.0, L[k:, k:], L[k:, :k], lower=1)
-    L[k:, :k] = blas.dtrmm(1.0, L[:k, :k], below, side=1, lower=1, overwrite_b=1)
+    upper_left = L[:k, :k]
+    lower_right = L[k:, k:]
+    _invert_triangle(upper_left)
+    _invert_triangle(lower_right)
+    below = blas.dtrmm(-1.0, lower_right, L[k:, :k], lower=1)
+    L[k:, :k] = blas.dtrmm(1.0, upper_left, below, side=1, lower=1, overwrite_b=1)
 
 
 def leading(factor: Array, n: int) -> Array:
@@ -127,35 +144,42 @@ def half_solve(factor: Array, K: Array) -> Array:
 
 def conditional(X: Array, relevance: Array, half: Array) -> Array:
     """Return ``K - half' half``, the whole matrix (m, m), for rows (m, d) and ``half`` (l, m)."""
-    C = blas.dsyrk(
-        -1.0, half, beta=1.0, c=own_kernel(X, relevance), trans=1, lower=1, overwrite_c=1
-    )
+    K = own_kernel(X, relevance)
+    C = blas.dsyrk(-1.0, half, beta=1.0, c=K, trans=1, lower=1, overwrite_c=1)
     return np.tril(C) + np.tril(C, -1).T
 
 
 def predictive(factor: Array, y_l: Array) -> tuple[Array, Array]:
-    """Return mean (m,) and covariance (m, m) of the missing labels, read off the joint factor."""
+    """Return mean (m,) and covariance (m, m) of the missing labels, read off the joint factor.
+
+    With ``L = [[L_ll, 0], [L_al, L_aa]]`` they are ``L_al L_ll^-1 y_l`` and ``L_aa L_aa'``.
+    """
     n = len(y_l)
     half = blas.dtrsv(leading(factor, n), y_l, lower=1)
+    mean = factor[n:, :n] @ half
     corner = np.tril(factor[n:, n:])
-    return factor[n:, :n] @ half, blas.dgemm(1.0, corner, corner, trans_b=1)
+    return mean, blas.dgemm(1.0, corner, corner, trans_b=1)
 
 
 def term(factor: Array, z: Array, root: Array | None) -> tuple[float, Array]:
-    """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``, lower triangle."""
-    # ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows. The factor of ``C`` is overwritten.
+    """Return ``log|C|/2 + tr(C^-1 S)/2`` and twice its derivative, ``C^-1 - C^-1 S C^-1``.
+
+    ``S = z z' + blockdiag(0, R R')``, the root ``R`` belonging to the last rows. Of the derivative
+    the lower triangle counts, and the factor of ``C`` is overwritten.
+    """
     value = log_diagonal(factor)
     weights = solve(factor, z)
     value += 0.5 * float(z @ weights)
     inverse = inverse_of(factor)
     if root is not None:
         m = len(root)
-        U = np.empty((len(z), m), order="F")
+        U = np.empty((len(z), m), order="F")  # C^-1 [0; R]
         U[:-m] = blas.dgemm(1.0, inverse[-m:, :-m], root, trans_a=1)
         U[-m:] = blas.dsymm(1.0, inverse[-m:, -m:], root, lower=1)
         value += 0.5 * float(np.einsum("ij,ij->", root, U[-m:]))
         inverse = blas.dsyrk(-1.0, U, beta=1.0, c=inverse, lower=1, overwrite_c=1)
-    return value, blas.dsyr(-1.0, weights, a=inverse, lower=1, overwrite_a=1)
+    derivative = blas.dsyr(-1.0, weights, a=inverse, lower=1, overwrite_a=1)
+    return value, derivative
 
 
 def over_pairs(M: Array, A: Array) -> float:
@@ -164,7 +188,11 @@ def over_pairs(M: Array, A: Array) -> float:
 
 
 def slopes(M: Array, K: Array, columns: Array) -> Array:
-    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; K is overwritten."""
-    products = blas.dsymm(1.0, np.multiply(M, K, out=K), columns, lower=1)
+    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature; K is overwritten.
+
+    ``W = M * K`` by entry and ``w = W 1``; the last of the columns (n, d + 1) are ones.
+    """
+    W = np.multiply(M, K, out=K)
+    products = blas.dsymm(1.0, W, columns, lower=1)
     X = columns[:, :-1]
     return products[:, -1] @ X**2 - np.einsum("ij,ij->j", X, products[:, :-1])
