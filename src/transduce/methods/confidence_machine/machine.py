@@ -36,14 +36,16 @@ from transduce.device.linalg import EPSILON, IMPROPER, guarded_cholesky, inverse
 from transduce.methods.confidence_machine.menu import kernel_values, own_values
 from transduce.methods.confidence_machine.residual_lines import (
     SIDE,
-    LabelledOrder,
-    Leverages,
-    Lines,
     count_nonconforming,
     count_nonconforming_by_class,
     line_region,
-    order_rows,
     residual_lines,
+)
+from transduce.methods.confidence_machine.window import (
+    LabelledOrder,
+    Leverages,
+    Lines,
+    order_rows,
     window_ends,
 )
 
