@@ -24,13 +24,8 @@ from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
 from transduce.methods.confidence_machine import window
-from transduce.methods.confidence_machine.machine import (
-    DualRidge,
-    Machine,
-    PrimalRidge,
-    find_regions,
-    window_intervals,
-)
+from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
+from transduce.methods.confidence_machine.machine import Machine, find_regions, window_intervals
 from transduce.methods.confidence_machine.residual_lines import (
     POWER,
     SIDE,

@@ -7,10 +7,10 @@ residual is ``t`` and every labelled row's is a line, ``rho_i - beta_i t``, wher
     rho_i = s r_i / w_i,   beta_i = g_i / w_i,   w_i = (s G_ii + g_i^2) ** power
 
 and ``power`` is 0, 1/2 or 1 for plain, studentized or deleted residuals. Labelled row ``i`` is at
-least as nonconforming as the unlabelled row on ``S_i = {t : |rho_i - beta_i t| >= |t|}``. The region
-is the set of ``t`` that lie in at least `rank` of the ``S_i``. One-sided regions drop the absolute
-values. Rounding must not break ties: everywhere here, in regions and counts alike, ``|t|`` is read
-as ``OWN |t| - slack`` with ``OWN`` a hair below 1.
+least as nonconforming as the unlabelled row on ``S_i = {t : |rho_i - beta_i t| >= |t|}``. The
+region is the set of ``t`` that lie in at least `rank` of the ``S_i``. One-sided regions drop the
+absolute values. Rounding must not break ties: everywhere here, in regions and counts alike, ``|t|``
+is read as ``OWN |t| - slack`` with ``OWN`` a hair below 1.
 
 Two routes to the region: *selection* when all ``|beta_i| < 1``, where the ends are order statistics
 of ``rho_i / (1 ± beta_i)``; else a *sweep* along the sorted ends of all ``S_i``. A third and faster
@@ -317,7 +317,7 @@ def residual_lines(
     pivot: float,
     power: float,
 ) -> tuple[Array, Array]:
-    """Return ``rho`` and ``beta`` (l,) for one unlabelled row; residuals, diagonal, weights (l,)."""
+    """Return ``rho`` and ``beta`` (l,) for one unlabelled row, from arrays (l,) and its pivot."""
     return row_lines(residuals, diagonal, weights, pivot, power)
 
 

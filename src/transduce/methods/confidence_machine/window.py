@@ -582,9 +582,9 @@ def _write_weights(block: Block, n_open: int, n_lanes: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _select(ends: Array, n: int, rank: int, n_lanes: int) -> bool:
-    """Put the `rank`-th largest of each lane's first `n` ends into the first place, if there is one.
+    """Put the `rank`-th largest of each lane's first `n` ends into the first place.
 
-    Return whether there is.
+    Return whether there is one.
     """
     if rank < 1 or rank > n:
         return False
