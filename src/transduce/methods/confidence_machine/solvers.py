@@ -37,8 +37,8 @@ class RowLines(NamedTuple):
 class Counts(NamedTuple):
     """How many labelled rows are more nonconforming than an unlabelled row, and how many tie."""
 
-    above: Array
-    tied: Array
+    above: int | Array
+    tied: int | Array
 
 
 class ClassCounts(NamedTuple):
@@ -51,8 +51,15 @@ class ClassCounts(NamedTuple):
 class LineSolver(Protocol):
     """What a machine asks about the lines ``rho_i - beta_i t`` of its labelled rows."""
 
-    diagonal: Array  # (l,) ``G_ii``
-    power: float
+    @property
+    def diagonal(self) -> Array:
+        """``G_ii`` of the labelled rows, shape (l,)."""
+        ...
+
+    @property
+    def power(self) -> float:
+        """Which residuals are compared, as in `POWER`."""
+        ...
 
     @property
     def n_arrays(self) -> int:
@@ -106,8 +113,9 @@ class HostSolver:
 
     def count(self, lines: RowLines, labels: Array, slack: float) -> Counts:
         """Return two numbers."""
-        t = labels[lines.place] - lines.prediction
-        return Counts(*count_nonconforming(lines.rho, lines.beta, t, slack))
+        t = float(labels[lines.place] - lines.prediction)
+        n_above, n_tied = count_nonconforming(lines.rho, lines.beta, t, slack)
+        return Counts(n_above, n_tied)
 
     def count_by_class(self, lines: RowLines, codes: AnyArray, slack: float) -> ClassCounts:
         """Return numbers for each class, (c,)."""
