@@ -17,7 +17,7 @@ from speed_table import as_frame, clock, line
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
 from transduce.device.kernels import median_width
 from transduce.methods.confidence_machine import Setting
-from transduce.methods.confidence_machine.menu import default_menu
+from transduce.methods.confidence_machine.setting_grid import default_settings
 
 SIZES = {"quick": (100,), "standard": (100, 300), "full": (100, 300, 1_000)}
 
@@ -33,15 +33,15 @@ def make_data(n_labelled, n_rows, n_classes=0, d=10, seed=0):
     return X, np.where(np.arange(len(X)) < n_labelled, signal, np.nan)
 
 
-def make_menu(X, n_settings):
-    """Return that many settings: the default menu, and rbf kernels of more widths if that is not enough."""
+def make_grid(X, n_settings):
+    """Return that many settings: the default grid, and rbf kernels of more widths if that is not enough."""
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    menu, median = list(default_menu(scaled)), median_width(scaled)
-    widths = median * np.geomspace(0.25, 4.0, max(n_settings - len(menu), 0) // 4 + 1)
-    menu += [
+    grid, median = list(default_settings(scaled)), median_width(scaled)
+    widths = median * np.geomspace(0.25, 4.0, max(n_settings - len(grid), 0) // 4 + 1)
+    grid += [
         Setting("rbf", float(width), ridge) for width in widths for ridge in (0.1, 0.3, 1.0, 3.0)
     ]
-    return menu[:n_settings]
+    return grid[:n_settings]
 
 
 def best_time(model, X, y, seconds=3.0, most=10):
@@ -59,7 +59,7 @@ def compare(n_labelled, n_rows, n_settings, n_classes=0):
     """Return the seconds of the tuned and of the fixed machine."""
     X, y = make_data(n_labelled, n_rows, n_classes)
     make = RidgeConfidenceClassifier if n_classes else RidgeConfidenceMachine
-    settings = "leave-one-out" if n_settings == 20 else make_menu(X, n_settings)
+    settings = "leave-one-out" if n_settings == 20 else make_grid(X, n_settings)
     return [best_time(model, X, y) for model in (make(settings=settings), make())]
 
 

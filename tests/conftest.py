@@ -102,7 +102,7 @@ def few_draws(request):
             # Each row is still out of some tree, and a p-value of 1 % can still be reached.
             patch.setitem(exchangeability_test.__kwdefaults__, "n_permutations", 99)
             patch.setattr("transduce.model_selection.methods.TREES", 40)
-            patch.setattr("transduce.methods.confidence_machine.menu.N_TREES", 30)
+            patch.setattr("transduce.methods.confidence_machine.setting_grid.N_TREES", 30)
             patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
             patch.setattr("transduce.conformal.designs.N_TREES", 20)
         yield

@@ -1,4 +1,4 @@
-"""The tuned confidence machine keeps its level: any distribution, few labels, ties, a menu of many settings.
+"""The tuned confidence machine keeps its level: any distribution, few labels, ties, a grid of many settings.
 
 As in `test_coverage`: one unlabelled row a split, so hits are binomial; bounds are exact quantiles at 1e-6.
 """
@@ -12,14 +12,14 @@ from scipy.stats import binom
 from tests.slow.test_coverage import assert_covered
 from transduce.core.ranks import nonconformity_rank
 from transduce.core.scaling import Scaling
-from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
+from transduce.methods.confidence_machine.setting_grid import Setting, SettingGrid, default_settings
 from transduce.methods.confidence_machine.tuned_machine import (
     TunedMachine,
     answer_rows,
 )
 
 SPLITS = 2500
-MENU = [
+GRID = [
     Setting(kernel, width, ridge)
     for kernel, width in (
         ("rbf", 0.5),
@@ -55,11 +55,11 @@ def constant(rng, n):
     return rng.normal(size=(n, 2)), np.full(n, 0.1)
 
 
-def fit(X, y, menu=MENU, **settings):
+def fit(X, y, grid=GRID, **settings):
     """The machine for all rows but the last, from the features of all."""
     rows = Scaling.fit_apply(X)[1]
-    menu = Menu.build(default_menu(rows) if menu is None else menu, rows)
-    return TunedMachine.build(menu, rows[:-1], y, **settings), rows[-1:]
+    grid = SettingGrid.build(default_settings(rows) if grid is None else grid, rows)
+    return TunedMachine.build(grid, rows[:-1], y, **settings), rows[-1:]
 
 
 @pytest.mark.parametrize("make", [normal, student, cauchy, duplicates, constant])
@@ -88,7 +88,7 @@ def test_one_sided_regression(side):
     assert_covered(hits, SPLITS, 0.9, 19, ties=False)
 
 
-def test_the_default_menu():
+def test_the_default_grid():
     """Twenty settings, trees among them, grown anew for every split."""
     rng = np.random.default_rng(3)
     hits, splits = 0, 1500
@@ -143,7 +143,7 @@ def test_the_completed_sample_keeps_the_level_where_the_labelled_rows_alone_do_n
         machine, row = fit(X, y[:-1])
         outside[0] += not answer_rows(machine, row, rank=2).regions.contains(y[-1])[0]
         errors = np.sum((machine.fit.residuals / machine.fit.diagonal) ** 2, axis=1)
-        tuned_before, row = fit(X, y[:-1], [MENU[int(np.argmin(errors))]])
+        tuned_before, row = fit(X, y[:-1], [GRID[int(np.argmin(errors))]])
         outside[1] += not answer_rows(tuned_before, row, rank=2).regions.contains(y[-1])[0]
     low, high = binom.ppf([1e-6, 1 - 1e-6], splits, 0.1)
     assert low <= outside[0] <= high, f"{outside / splits} outside"

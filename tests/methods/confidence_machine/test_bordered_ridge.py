@@ -10,7 +10,7 @@ from tests import brute
 from tests.strategies import problems
 from transduce.device.kernels import Kernel
 from transduce.device.linalg import guarded_cholesky, inverse_diagonal
-from transduce.methods.confidence_machine.machine import DualRidge, PrimalRidge
+from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
 
 
 def test_guard_is_idle_on_proper_matrices():

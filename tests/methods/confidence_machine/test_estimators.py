@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from tests import brute
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
 from transduce.device.kernels import Kernel, median_width
-from transduce.methods.confidence_machine.machine import _announce_memory
+from transduce.methods.confidence_machine.machine import announce_memory
 
 BOTH = [RidgeConfidenceMachine, RidgeConfidenceClassifier]
 
@@ -720,7 +720,7 @@ def test_bad_calls_get_their_sentence():
 
 def test_a_large_kernel_matrix_is_announced():
     with pytest.warns(UserWarning, match="needs about 54 GB of memory"):
-        _announce_memory(47_500, 5e8)
+        announce_memory(47_500, 5e8)
 
 
 def test_settings_are_the_same_in_both():

@@ -118,7 +118,7 @@ def test_classifier(name, label_conditional):
 
 
 @pytest.mark.parametrize("name", ON_PROCESSOR)
-def test_menus_stay_with_numpy(name):
+def test_grids_stay_with_numpy(name):
     X, y, _ = problem()
     with dispatch(), pytest.raises(ValueError, match="settings are chosen on numpy arrays only"):
         RidgeConfidenceMachine(settings=[Setting("linear")]).fit(give(X, name), y)

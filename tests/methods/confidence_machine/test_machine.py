@@ -23,13 +23,9 @@ from tests.strategies import (
 from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import residual_lines as lines_module
-from transduce.methods.confidence_machine.machine import (
-    DualRidge,
-    Machine,
-    PrimalRidge,
-    find_regions,
-    window_intervals,
-)
+from transduce.methods.confidence_machine import window
+from transduce.methods.confidence_machine.bordered_ridge import DualRidge, PrimalRidge
+from transduce.methods.confidence_machine.machine import Machine, find_regions, window_intervals
 from transduce.methods.confidence_machine.residual_lines import (
     POWER,
     SIDE,
@@ -244,8 +240,8 @@ def test_window_bounds_hold(problem):
     pivot = machine.fit.directions(problem.X[-1:])[1]
     leverage = float(np.clip(1 - machine.fit.ridge * machine.fit.diagonal().min(), 0, 1))
     q = max(pivot[0] / machine.fit.ridge - 1, 0)
-    shrink, grow = lines_module.window_factors(leverage, q, machine.power)
-    assert (shrink, grow) == lines_module.window_factors.py_func(leverage, q, machine.power)
+    shrink, grow = window.window_factors(leverage, q, machine.power)
+    assert (shrink, grow) == window.window_factors.py_func(leverage, q, machine.power)
     if shrink == 0:
         return
     ((_, _, rho, beta),) = machine.lines(problem.X[-1:], machine.fit.residuals)
@@ -590,10 +586,10 @@ def test_compiled_window_equals_its_python():
         fit = machine.fit
         for side in SIDES:
             settings = fit.offset, 1.0, power, 0.0, SIDE[side]
-            lines = lines_module.Lines(fit.X, fit.residuals, machine.diagonal, *settings)
+            lines = window.Lines(fit.X, fit.residuals, machine.diagonal, *settings)
             arguments = (machine.order(side), lines, *fit.directions(X[40:]), 4)
-            compiled = lines_module.window_ends(*arguments)
-            plain = lines_module.window_ends.py_func(*arguments)
+            compiled = window.window_ends(*arguments)
+            plain = window.window_ends.py_func(*arguments)
             np.testing.assert_allclose(plain, compiled, rtol=1e-13)
 
 
@@ -605,8 +601,8 @@ def test_the_window_leaves_steep_lines_to_the_others():
     machine = Machine.build(X[:40], y, Kernel("linear"), ridge=1e-3)
     assert np.isnan(window_intervals(machine, X[40:], rank=4, side="two")).all()
     assert np.isinf(find_regions(machine, X[40:], rank=4).measure()[0])
-    assert lines_module.window_factors(1.0, 1.0, 0.5) == (0.0, np.inf)
-    assert lines_module.window_factors(1.0, 1.0, 0.0) == (0.0, np.inf)
+    assert window.window_factors(1.0, 1.0, 0.5) == (0.0, np.inf)
+    assert window.window_factors(1.0, 1.0, 0.0) == (0.0, np.inf)
 
 
 def test_lines_of_a_row_that_stands_alone():

@@ -14,16 +14,17 @@ from tests.strategies import RESIDUALS, SIDES, every_other
 from transduce.core.computing import show_progress
 from transduce.core.ranks import nonconformity_rank
 from transduce.device.kernels import Kernel
+from transduce.methods.confidence_machine import parabolas as parabolas_module
 from transduce.methods.confidence_machine import tuned_machine as regions_module
-from transduce.methods.confidence_machine.machine import Border, Machine, find_regions
-from transduce.methods.confidence_machine.menu import Menu, Setting, default_menu
+from transduce.methods.confidence_machine.bordered_ridge import Border
+from transduce.methods.confidence_machine.machine import Machine, find_regions
+from transduce.methods.confidence_machine.parabolas import choose, lower_envelope, parabolas
 from transduce.methods.confidence_machine.residual_lines import POWER
+from transduce.methods.confidence_machine.setting_grid import Setting, SettingGrid, default_settings
 from transduce.methods.confidence_machine.tuned_machine import (
+    RegionRule,
     TunedMachine,
     answer_rows,
-    choose,
-    lower_envelope,
-    parabolas,
     row_envelope,
 )
 
@@ -58,21 +59,21 @@ def make_rows(seed, *, kind="normal", n_labelled=None, n_unlabelled=1):
     return X, y
 
 
-def build(X, y, menu=SETTINGS, *, residual="studentized", fit_intercept=True, **settings):
+def build(X, y, grid=SETTINGS, *, residual="studentized", fit_intercept=True, **settings):
     """The machine for the first rows, which have labels."""
-    menu = Menu.build(menu, X)
+    grid = SettingGrid.build(grid, X)
     return TunedMachine.build(
-        menu, X[: len(y)], y, power=POWER[residual], fit_intercept=fit_intercept, **settings
+        grid, X[: len(y)], y, power=POWER[residual], fit_intercept=fit_intercept, **settings
     )
 
 
 def kernels(machine, X):
     """Kernel matrix of all rows and ridge of every setting."""
-    menu = machine.menu
-    forms = [kernel.represent(X) for kernel in menu.kernels]
+    grid = machine.grid
+    forms = [kernel.represent(X) for kernel in grid.kernels]
     return [
-        (menu.kernels[which].matrix(forms[which], forms[which]), setting.ridge)
-        for setting, which in zip(menu.settings, menu.which, strict=True)
+        (grid.kernels[which].matrix(forms[which], forms[which]), setting.ridge)
+        for setting, which in zip(grid.settings, grid.which, strict=True)
     ]
 
 
@@ -199,11 +200,11 @@ def test_the_envelope_is_the_minimum(seed, n_curves, whole):
 @pytest.mark.parametrize("setting", SETTINGS[:5], ids=str)
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_a_menu_of_one_is_the_fixed_machine(setting, residual, fit_intercept):
+def test_a_grid_of_one_is_the_fixed_machine(setting, residual, fit_intercept):
     """Regions, values, p-values of labels and of classes."""
     X, y = make_rows(4, n_labelled=40, n_unlabelled=12)
     tuned = build(X, y, [setting], residual=residual, fit_intercept=fit_intercept)
-    kernel = tuned.menu.kernels[0]
+    kernel = tuned.grid.kernels[0]
     forms = kernel.represent(X)
     K = kernel.matrix(forms, forms)
     rows = np.column_stack([K[:, :40], kernel.diagonal(forms)])
@@ -243,14 +244,14 @@ fitted = st.fixed_dictionaries(
 )
 
 
-def find(X, y, menu=FEW, *, rank=1, side="two", **rule):
-    return answer_rows(build(X, y, menu, **rule), X[len(y) :], rank=rank, side=side)
+def find(X, y, grid=FEW, *, rank=1, side="two", **rule):
+    return answer_rows(build(X, y, grid, **rule), X[len(y) :], rank=rank, side=side)
 
 
 @given(samples, fitted, st.sampled_from(SIDES))
 def test_a_duplicated_setting_changes_nothing(sample, rule, side):
     X, y = sample
-    once, twice = (find(X, y, menu, side=side, **rule) for menu in (FEW, FEW + FEW[::-1]))
+    once, twice = (find(X, y, grid, side=side, **rule) for grid in (FEW, FEW + FEW[::-1]))
     np.testing.assert_allclose(twice.regions.hull(), once.regions.hull(), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(twice.regions.n_pieces, once.regions.n_pieces)
     np.testing.assert_allclose(twice.values, once.values, rtol=1e-9, atol=1e-12)
@@ -350,12 +351,12 @@ def test_chunks_do_not_matter_and_progress_is_told():
 def test_a_linear_kernel_needs_only_as_many_directions_as_features():
     """And trees, of which there are a hundred, need all: both equal refits with 130 labels."""
     X, y = make_rows(8, n_labelled=130)
-    menu = [
+    grid = [
         Setting("linear", ridge=1e-3),
         Setting({"linear": 0.5}, ridge=3.0),
         Setting("trees", ridge=0.01),
     ]
-    machine = build(X, y, menu)
+    machine = build(X, y, grid)
     assert [spectrum.span.start for spectrum in machine.spectra] == [-X.shape[1], -X.shape[1], -130]
     found = row_envelope(machine, X[-1:], rank=1)
     for s, (K, ridge) in enumerate(kernels(machine, X)):
@@ -430,15 +431,16 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     machine = build(X, y, residual="plain")
     expected = answer_rows(machine, X[8:], rank=1)
     p = machine.label_p_values(X[8:], y[:2], np.ones(2))
-    for name, function in vars(regions_module).items():
-        if hasattr(function, "py_func"):
-            monkeypatch.setattr(regions_module, name, function.py_func)
+    for module in (regions_module, parabolas_module):
+        for name, function in vars(module).items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
     ((_, border),) = machine.borders(X[8:])
     curves = regions_module.parabolas(machine.fit, border)
     np.testing.assert_allclose(curves, parabolas(machine.fit, border), rtol=1e-12)
     for side in (0, 1, -1):
         pieces, counts, values, *_ = regions_module.tuned_regions(
-            machine.fit, border, curves, (1, side, 0.0)
+            machine.fit, border, curves, RegionRule(1, side, 0.0)
         )
         np.testing.assert_allclose(values, machine.scale.apply(expected.values))
         if side == 0:
@@ -476,14 +478,14 @@ def test_a_ridge_below_double_precision_is_raised_and_said():
     assert 0.0 < machine.jitter < 1e-10
 
 
-def test_a_large_menu_announces_its_memory():
-    from transduce.methods.confidence_machine.tuned_machine import _announce_memory
+def test_a_large_grid_announces_its_memory():
+    from transduce.methods.confidence_machine.tuned_machine import announce_memory
 
     with pytest.warns(UserWarning, match="20,000 labelled rows needs about 26 GB"):
-        _announce_memory(20_000, 5, 5e8)
+        announce_memory(20_000, 5, 5e8)
 
 
-def test_the_default_menu_answers():
+def test_the_default_grid_answers():
     X, y = make_rows(0, n_labelled=30, n_unlabelled=5)
-    found = find(X, y, default_menu(X), rank=3)
+    found = find(X, y, default_settings(X), rank=3)
     assert np.isfinite(found.regions.measure()).all()

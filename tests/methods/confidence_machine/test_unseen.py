@@ -9,8 +9,8 @@ from tests import brute
 from transduce import RidgeConfidenceClassifier
 from transduce.core.answer import UNSEEN
 from transduce.device import lines as device_lines
-from transduce.methods.confidence_machine.menu import Setting
 from transduce.methods.confidence_machine.residual_lines import count_nonconforming_by_class
+from transduce.methods.confidence_machine.setting_grid import Setting
 
 SIZES = {
     "one single": (9, 4, 1),

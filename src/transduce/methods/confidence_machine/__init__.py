@@ -4,6 +4,6 @@ from transduce.methods.confidence_machine.confidence_machines import (
     RidgeConfidenceClassifier,
     RidgeConfidenceMachine,
 )
-from transduce.methods.confidence_machine.menu import Setting
+from transduce.methods.confidence_machine.setting_grid import Setting
 
 __all__ = ["RidgeConfidenceClassifier", "RidgeConfidenceMachine", "Setting"]

@@ -1,4 +1,4 @@
-"""The spectral graph transducer (Joachims 2003): a few labels, spread over the neighbour graph of all rows."""
+"""The spectral graph transducer (Joachims 2003): labels spread over a neighbour graph."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ NO_GUARANTEE = Guarantee(
         "For sets of classes with a guarantee, use ConformalTransducer.",
     ),
 )
-Labels = tuple[
-    PartlyLabelled, AnyArray, KnownLabels
-]  # of one labelling: as read, their classes, and for the cut
-OF_THE_ROWS = (
-    "graph_",
-    "spectrum_",
-    "n_features_in_",
-    "feature_names_in_",
-)  # what no labelling changes
+# What no labelling changes.
+OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")
+
+
+class Labels(NamedTuple):
+    """One labelling."""
+
+    sample: PartlyLabelled  # as read
+    classes: AnyArray
+    known: KnownLabels  # for the cut
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,25 +58,27 @@ class SpectralGraphTransducer(ClassTransducer):
     n_neighbors : int, default=10
         Neighbours of each row in the graph; the setting that matters.
     metric : str or callable, default="cosine"
-        ``"cosine"``, any metric of scikit-learn, or ``"precomputed"``: X is the graph itself, a symmetric matrix of
-        weights, such as a sum of several views' graphs; or the `Spectrum` of one.
+        ``"cosine"``, any metric of scikit-learn, or ``"precomputed"``: X is the graph itself, a
+        symmetric matrix of weights, such as a sum of several views' graphs; or the `Spectrum` of
+        one.
     n_components : int, default=80
         Eigenvectors used.
     label_weight : float or "auto", default="auto"
-        How much the labels weigh against the cut. ``"auto"`` is the paper's 3200, or the number of rows if there are
-        more, since the cut grows with them.
+        How much the labels weigh against the cut. ``"auto"`` is the paper's 3200, or the number of
+        rows if there are more, since the cut grows with them.
     method : {"auto", "exact", "approximate"}, default="auto"
         How neighbours are searched, see `neighbor_graph`.
     class_prior : dict or None, default=None
         Share of each class in all rows, by class; by default that among the labelled rows.
     class_costs : "balanced", dict or None, default="balanced"
-        What a wrong labelled row costs: for each class against the rest as much on both sides in all, a number for
-        each class, or 1 for every row.
+        What a wrong labelled row costs: for each class against the rest as much on both sides in
+        all, a number for each class, or 1 for every row.
     n_jobs : int or None, default=None
         Threads; None for as many as matrix products use.
     random_state : int, RandomState or None, default=None
-        Seed of approximate search, of the rows that one without any similarity is tied to, and of the first guess of
-        the eigenvectors. The order of the rows leaves no trace beyond the eigenvectors' residuals.
+        Seed of approximate search, of the rows that one without any similarity is tied to, and of
+        the first guess of the eigenvectors. The order of the rows leaves no trace beyond the
+        eigenvectors' residuals.
     missing_label : object, default=None
         A label that stands for "none", besides NaN, None, NA and NaT.
 
@@ -84,11 +87,12 @@ class SpectralGraphTransducer(ClassTransducer):
     transduction_, classes_
         Labels completed (n,), still missing where no label reaches; the classes, sorted.
     answer_ : Answer
-        Values, scores (those of ``scores_`` less the threshold), status: ``"unreached"`` where the graph has no path
-        to a label, ``"tied"`` where another labelling is as good. Its diagnostics count the former.
+        Values, scores (those of ``scores_`` less the threshold), status: ``"unreached"`` where the
+        graph has no path to a label, ``"tied"`` where another labelling is as good. Its diagnostics
+        count the former.
     scores_ : array of shape (n,) or (n, n_classes)
-        z of the paper, at all rows: with two classes for the second of them, else for each against the rest. Their
-        squares sum to the number of reached rows; NaN at the others.
+        z of the paper, at all rows: with two classes for the second of them, else for each against
+        the rest. Their squares sum to the number of reached rows; NaN at the others.
     thresholds_, objective_ : float or array of shape (n_classes,)
         The score above which a row is in the class, and the minimum reached.
     label_weight_ : float
@@ -102,7 +106,8 @@ class SpectralGraphTransducer(ClassTransducer):
     >>> from transduce import SpectralGraphTransducer
     >>> angles = np.linspace(0, np.pi / 2, 8)
     >>> y = ["flat", None, None, None, None, None, None, "steep"]
-    >>> SpectralGraphTransducer(n_neighbors=2).fit(np.c_[np.cos(angles), np.sin(angles)], y).transduction_
+    >>> X = np.c_[np.cos(angles), np.sin(angles)]
+    >>> SpectralGraphTransducer(n_neighbors=2).fit(X, y).transduction_
     array(['flat', 'flat', 'flat', 'flat', 'steep', 'steep', 'steep', 'steep'], dtype=object)
     """
 
@@ -124,10 +129,10 @@ class SpectralGraphTransducer(ClassTransducer):
         return tags
 
     def fit(self, X: Any, y: Any, *, costs: Any = None) -> Self:
-        """Build graph and spectrum of X (n, d), and answer at the rows whose label in y (n,) is missing.
+        """Build graph and spectrum of X (n, d), and predict where the label in y (n,) is missing.
 
-        X is the graph, or its `Spectrum`, if ``metric="precomputed"``. `costs` (n,) say how bad it is to get each
-        labelled row wrong, times the weight of its class.
+        X is the graph, or its `Spectrum`, if ``metric="precomputed"``. `costs` (n,) say how bad it
+        is to get each labelled row wrong, times the weight of its class.
         """
         validation.check_given(self, y)
         settings = GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
@@ -145,12 +150,14 @@ class SpectralGraphTransducer(ClassTransducer):
         # Whatever is wrong with labels or settings is found before the long work.
         labels = self._read_labels(rows.shape[0], getattr(X, "index", None), y, costs)
         random = check_random_state(self.random_state)
-        return self._label(fit_graph(X, rows, settings, int(self.n_components), random), labels)
+        base = fit_graph(X, rows, settings, int(self.n_components), random)
+        return self._label(base, labels)
 
     def relabel(self, y: Any, *, costs: Any = None) -> Self:
-        """Answer for another labelling y (n,) of the same rows, on the same spectrum, with `costs` as in `fit`.
+        """Predict from another labelling y (n,) on the same spectrum, with `costs` as in `fit`.
 
-        Other rows, other classes as you like; label weight, class prior and class costs may have changed since `fit`.
+        Other rows, other classes as you like; label weight, class prior and class costs may have
+        changed since `fit`.
         """
         check_is_fitted(self, "spectrum_")  # a labelling that failed leaves the spectrum
         kept = {name: value for name, value in vars(self).items() if name in OF_THE_ROWS}
@@ -161,60 +168,74 @@ class SpectralGraphTransducer(ClassTransducer):
                 "y is None: give one label for each row, missing where the answer is wanted."
             )
         base = self._fitted.base
-        return self._label(
-            base, self._read_labels(base.spectrum.components.shape[0], base.index, y, costs)
-        )
+        n = base.spectrum.components.shape[0]
+        return self._label(base, self._read_labels(n, base.index, y, costs))
 
     def _read_labels(self, n: int, index: Any, y: Any, costs: Any) -> Labels:
         """Return labels and settings of a labelling, checked."""
-        sample = validation.read_labels(
-            np.empty((n, 0)), index, y, missing_label=self.missing_label
-        )
+        no_features = np.empty((n, 0))
+        sample = validation.read_labels(no_features, index, y, missing_label=self.missing_label)
         classes, codes = validation.class_labels(sample)
-        settings = {
-            name: getattr(self, name) for name in ("label_weight", "class_prior", "class_costs")
-        }
-        return (
-            sample,
+        known = known_labels(
             classes,
-            known_labels(classes, codes, sample.labelled, costs=costs, **settings),
+            codes,
+            sample.labelled,
+            label_weight=self.label_weight,
+            class_prior=self.class_prior,
+            class_costs=self.class_costs,
+            costs=costs,
         )
+        return Labels(sample, classes, known)
 
     def _label(self, base: FittedGraph, labels: Labels) -> Self:
-        sample, classes, known = labels
-        cut = cut_graph(base.spectrum, known, base.n_components)
-        answer, transduction = answer_of(base, cut, sample, classes)
+        cut = cut_graph(base.spectrum, labels.known, base.n_components)
+        answer, transduction = answer_of(base, cut, labels.sample, labels.classes)
         warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
         self._fitted = LabelledGraph(base, cut)
-        self.graph_, self.spectrum_ = base.graph, base.spectrum
-        self.classes_, self.label_weight_ = classes, known.weight
-        one = len(cut.thresholds) == 1
-        self.scores_ = cut.scores[:, 0] if one else cut.scores
-        self.thresholds_: float | Array = float(cut.thresholds[0]) if one else cut.thresholds
-        self.objective_: float | Array = float(cut.objectives[0]) if one else cut.objectives
-        self.answer_, self.transduction_ = answer, transduction
+        self.graph_ = base.graph
+        self.spectrum_ = base.spectrum
+        self.classes_ = labels.classes
+        self.label_weight_ = labels.known.weight
+        self.scores_ = cut.scores
+        self.thresholds_: float | Array = cut.thresholds
+        self.objective_: float | Array = cut.objectives
+        if len(cut.thresholds) == 1:
+            self.scores_ = cut.scores[:, 0]
+            self.thresholds_ = float(cut.thresholds[0])
+            self.objective_ = float(cut.objectives[0])
+        self.answer_ = answer
+        self.transduction_ = transduction
         return self
 
-    # ------------------------------------------------------------------------------------------- new rows
+    # ------------------------------------------------------------------------------------ new rows
 
     def decision_function(self, X: Any) -> Array:
-        """Return the mean of ``scores_`` less the threshold at the neighbours of new rows (m, d), by similarity.
+        """Return the mean of ``scores_`` less the threshold at the neighbours of new rows (m, d).
 
-        Shape (m,), positive for the second of two classes, or (m, n_classes). With ``metric="precomputed"`` rows are
-        weights with the n rows of `fit`. All reached rows are compared; a row like none of them gets their mean score.
-        At an unlabelled row of `fit` this need not be ``transduction_``: there labels reach a row along the whole
+        The mean is weighted by similarity. Shape (m,), positive for the second of two classes, or
+        (m, n_classes). With ``metric="precomputed"`` rows are weights with the n rows of `fit`. All
+        reached rows are compared; a row like none of them gets their mean score. At an unlabelled
+        row of `fit` this need not be ``transduction_``: there labels reach a row along the whole
         graph.
         """
         check_is_fitted(self)
         rows = validation.read_rows(self, X, reset=False, sparse=True, device=True)
         scores = self._fitted.extend(rows)
         margins = scores - arrays.beside(self._fitted.cut.thresholds, scores)
-        return margins[:, 0] if margins.shape[1] == 1 else margins
+        return _without_single_column(margins)
 
     def predict(self, X: Any) -> AnyArray:
-        """Return the class (m,) at new rows, as in `decision_function`, by the scores of their neighbours."""
+        """Return the class (m,) at new rows by the scores of their neighbours."""
         margins = arrays.to_numpy(self.decision_function(X))
-        return self.classes_[_winners(margins.reshape(len(margins), -1))[0]]
+        best, _ = _winners(margins.reshape(len(margins), -1))
+        return self.classes_[best]
+
+
+def _without_single_column(margins: Array) -> Array:
+    """Return margins (m, c) as (m,) if there is one column."""
+    if margins.shape[1] == 1:
+        return margins[:, 0]
+    return margins
 
 
 class LabelledGraph(NamedTuple):
@@ -225,81 +246,110 @@ class LabelledGraph(NamedTuple):
 
     def extend(self, rows: Any) -> Any:
         """Return the mean scores of new rows' neighbours, by similarity, shape (m, c)."""
-        base, reached = self.base, np.flatnonzero(self.cut.reached)
-        scores, xp = arrays.pick(self.cut.scores, reached), arrays.namespace(self.cut.scores)
-        same = arrays.library_of(rows) == arrays.library_of(scores)
-        if not same or (base.rows is None and arrays.is_foreign(scores)):
-            library = arrays.library_of(scores)
-            raise ValueError(
-                f"The model was fitted to arrays of {library}: give features of new rows as such."
-            )
-        if base.graph is not None and base.rows is not None:
-            known, scale = arrays.pick(base.rows, reached), base.graph.diagnostics["scale"]
-            weights: Any = similar_rows(rows, known, base.settings, scale)
-        else:
-            weights = sp.csr_array(rows)[:, reached]
-            if weights.nnz and weights.data.min() < 0.0:
-                raise ValueError("The weights of new rows must not be negative.")
+        reached = np.flatnonzero(self.cut.reached)
+        scores = arrays.pick(self.cut.scores, reached)
+        xp = arrays.namespace(scores)
+        weights = self._weights(rows, reached, scores)
         sums = weights @ (arrays.zeros((len(reached), 1), scores) + 1.0)
         means = weights @ scores / xp.where(sums > 0.0, sums, xp.ones_like(sums))
         return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
 
+    def _weights(self, rows: Any, reached: AnyArray, scores: Array) -> Any:
+        """Return the similarities of new rows with the reached ones, (m, r), as a sparse matrix."""
+        base = self.base
+        library = arrays.library_of(scores)
+        given_on_device = base.rows is None and arrays.is_foreign(scores)
+        if arrays.library_of(rows) != library or given_on_device:
+            raise ValueError(
+                f"The model was fitted to arrays of {library}: give features of new rows as such."
+            )
+        if base.graph is not None and base.rows is not None:
+            reached_rows = arrays.pick(base.rows, reached)
+            scale = base.graph.diagnostics["scale"]
+            return similar_rows(rows, reached_rows, base.settings, scale)
+        weights = sp.csr_array(rows)[:, reached]
+        if weights.nnz and weights.data.min() < 0.0:
+            raise ValueError("The weights of new rows must not be negative.")
+        return weights
+
 
 def answer_of(
-    base: FittedGraph, cut: Cut, sample: PartlyLabelled, classes: AnyArray
+    base: FittedGraph,
+    cut: Cut,
+    sample: PartlyLabelled,
+    classes: AnyArray,
 ) -> tuple[Answer, Any]:
     """Return the answer at the unlabelled rows, and the completed labels."""
     unlabelled = sample.unlabelled
-    margins = arrays.pick(cut.scores, unlabelled) - arrays.beside(cut.thresholds, cut.scores)
+    thresholds = arrays.beside(cut.thresholds, cut.scores)
+    margins = arrays.pick(cut.scores, unlabelled) - thresholds
     best, tied = _winners(margins)
+    if cut.open.any():
+        tied = tied | cut.open[unlabelled].any(axis=1)
     status = np.full(len(unlabelled), "answered", dtype="<U9")
-    status[tied | cut.open[unlabelled].any(axis=1) if cut.open.any() else tied] = "tied"
-    values, known = classes[best], cut.reached[unlabelled]
-    n_unreached = int((~known).sum())
-    found = {"n_unreached": n_unreached, "n_parts": base.spectrum.count}
+    status[tied] = "tied"
+    values = classes[best]
+    reached = cut.reached[unlabelled]
+    n_unreached = int((~reached).sum())
     if n_unreached:
         values = values.astype(object)
-        status[~known], values[~known] = "unreached", None
+        values[~reached] = None
+        status[~reached] = "unreached"
+    diagnostics = {"n_unreached": n_unreached, "n_parts": base.spectrum.count}
+    diagnostics |= getattr(base.graph, "diagnostics", {})
+    index = sample.index
+    if index is not None:
+        index = index[unlabelled]
     answer = Answer(
         rows=unlabelled,
         values=values,
         status=status,
         guarantee=NO_GUARANTEE,
-        scores=margins[:, 0] if margins.shape[1] == 1 else margins,
+        scores=_without_single_column(margins),
         classes=classes,
-        index=None if sample.index is None else sample.index[unlabelled],
-        diagnostics=found | getattr(base.graph, "diagnostics", {}),
+        index=index,
+        diagnostics=diagnostics,
     )
-    # The names as they are, if the labels are an array of the same type; else as objects, shared and not copied.
-    names = classes if classes.dtype == sample.y.dtype else classes.astype(object)
-    return answer, sample.complete(names[best], known if n_unreached else slice(None))
+    names = classes
+    if classes.dtype != sample.y.dtype:
+        names = classes.astype(object)  # shared and not copied
+    completed = reached if n_unreached else slice(None)
+    return answer, sample.complete(names[best], completed)
 
 
 def warn_of_doubts(base: FittedGraph, cut: Cut, n_unreached: int) -> None:
-    """Warn of rows without a path to a label, and of rows that could as well be on the other side."""
+    """Warn of rows without a path to a label, and of rows that could be on the other side."""
     if n_unreached:
-        more = f"give more neighbours (n_neighbors is {base.settings.n_neighbors})"
-        how = "join the graph's parts" if base.settings.precomputed else more
+        advice = f"give more neighbours (n_neighbors is {base.settings.n_neighbors})"
+        if base.settings.precomputed:
+            advice = "join the graph's parts"
         warnings.warn(
-            f"{n_unreached} rows have no path to a label and get the status 'unreached': {how}, or label a row "
-            "among them.",
+            f"{n_unreached} rows have no path to a label and get the status 'unreached': {advice}, "
+            "or label a row among them.",
             stacklevel=4,
         )
     if cut.open.any():
+        n_open = int(cut.open.any(axis=1).sum())
         warnings.warn(
-            f"There is more than one best labelling: {int(cut.open.any(axis=1).sum())} rows could as well be on "
-            "the other side, and unlabelled ones among them have the status 'tied'. One more label may decide.",
+            f"There is more than one best labelling: {n_open} rows could as well be on the other "
+            "side, and unlabelled ones among them have the status 'tied'. One more label may "
+            "decide.",
             stacklevel=4,
         )
 
 
 def _winners(margins: Array) -> tuple[AnyArray, AnyArray]:
-    """Return which class wins at each row, and where it is no better than another; margins have shape (m, c)."""
+    """Return which class wins at each row, and where it is no better than another.
+
+    Margins have shape (m, c).
+    """
     # Names of classes, and so their numbers, are wanted on the host.
     xp = arrays.namespace(margins)
     if margins.shape[1] == 1:
-        first = margins[:, 0]
-        return arrays.to_numpy(first > 0.0).astype(int), arrays.to_numpy(first == 0.0)
-    known = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
-    equal = arrays.as_double(margins == xp.max(known, axis=1, keepdims=True))
-    return arrays.to_numpy(xp.argmax(known, axis=1)), arrays.to_numpy(xp.sum(equal, axis=1) > 1.0)
+        margin = margins[:, 0]
+        second_wins = arrays.to_numpy(margin > 0.0).astype(int)
+        return second_wins, arrays.to_numpy(margin == 0.0)
+    finite = xp.where(xp.isnan(margins), xp.full_like(margins, -xp.inf), margins)
+    is_largest = arrays.as_double(margins == xp.max(finite, axis=1, keepdims=True))
+    best = arrays.to_numpy(xp.argmax(finite, axis=1))
+    return best, arrays.to_numpy(xp.sum(is_largest, axis=1) > 1.0)

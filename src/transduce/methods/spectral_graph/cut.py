@@ -1,8 +1,9 @@
-"""The best labelling of a graph that respects the known labels: the spectral graph transducer's numbers.
+"""The best labelling of a graph that respects the known labels.
 
-With the eigenvectors V of a graph as columns, ``z = V w`` minimises ``w' D w + c (z - g)' C (z - g)`` subject to
-``w' w = n``, where D replaces the eigenvalues by the squares of their ranks, g is the target at the labelled rows and C
-their costs. Only the labelled rows of V are needed to find w (Joachims 2003, equations 9 to 12).
+With the eigenvectors V of a graph as columns, ``z = V w`` minimises ``w' D w + c (z - g)' C (z -
+g)`` subject to ``w' w = n``, where D replaces the eigenvalues by the squares of their ranks, g is
+the target at the labelled rows and C their costs. Only the labelled rows of V are needed to find w
+(Joachims 2003, equations 9 to 12).
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ class Sphere(NamedTuple):
 
 def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     """Return the w (d,) with ``w'w = n`` that minimises ``w'Gw - 2 b'w``, for G (d, d)."""
-    # With ``G = Q diag(e) Q'``, ``a = Q'b`` and ``t = e_1 - lambda`` the constraint is the secular equation ``sum_i
-    # a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t > 0; one over its root is nearly
-    # straight, which Newton's method follows in a few steps from any t on the left of the solution. Solving for t
-    # instead of lambda keeps all digits when lambda is close to the eigenvalue.
+    # With ``G = Q diag(e) Q'``, ``a = Q'b`` and ``t = e_1 - lambda`` the constraint is the secular
+    # equation ``sum_i a_i^2 / (e_i - e_1 + t)^2 = n``. Its left side falls from infinity to 0 for t
+    # > 0; one over its root is nearly straight, which Newton's method follows in a few steps from
+    # any t on the left of the solution. Solving for t instead of lambda keeps all digits when
+    # lambda is close to the eigenvalue.
     eigenvalues, Q = np.linalg.eigh(G)
     a = Q.T @ b
     gaps = eigenvalues - eigenvalues[0]
@@ -60,12 +62,18 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
 
 def _secular_root(a: Array, gaps: Array, n: float) -> float:
     """Return the t > 0 with ``sum a^2 / (gaps + t)^2 = n``."""
-    low, high = (float(np.linalg.norm(part)) / np.sqrt(n) for part in (a[gaps == 0.0], a))
-    t = low if low > 0.0 else 1e-8 * high
+    low = float(np.linalg.norm(a[gaps == 0.0])) / np.sqrt(n)
+    high = float(np.linalg.norm(a)) / np.sqrt(n)
+    t = low
+    if low <= 0.0:
+        t = 1e-8 * high
     for _ in range(100):
         ratios = a / (gaps + t)
         squares = float(ratios @ ratios)
-        low, high = (t, high) if squares >= n else (low, t)
+        if squares >= n:
+            low = t
+        else:
+            high = t
         slope = float(ratios @ (ratios / (gaps + t)))  # minus half the derivative of the squares
         new = t + squares * (np.sqrt(squares / n) - 1.0) / slope
         if not low <= new <= high:
@@ -93,81 +101,111 @@ class Cut(NamedTuple):
     thresholds: Array  # (c,) the middle between the targets
     objectives: Array  # (c,) the minimum reached, constants included
     reached: Mask  # (n,) rows with a path to a label
-    open: Mask  # (n, c) rows that another labelling, just as good, has on the other side of the threshold
+    # (n, c) rows that another labelling, just as good, has on the other side of the threshold
+    open: Mask
 
 
 class CutBasis:
-    """The columns of a spectrum that the components with a label have: rows (l,), penalties (k,), V_l (l, k)."""
+    """The columns of a spectrum that the components with a label have.
+
+    Attributes are `penalties` (k,), `V_l` (l, k) at the labelled rows, `reached` (n,), and `n`, how
+    many rows are reached.
+    """
 
     def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
-        xp, count = arrays.namespace(spectrum.degrees), spectrum.count
-        own = arrays.to_numpy(arrays.pick(spectrum.components, rows))
-        self._spectrum, self._known = spectrum, np.unique(own)
-        if len(self._known) > MOST_PARTS:
+        self._spectrum = spectrum
+        label_parts = arrays.to_numpy(arrays.pick(spectrum.components, rows))
+        self._parts = np.unique(label_parts)  # the components with a label
+        if len(self._parts) > MOST_PARTS:
             raise ValueError(
-                f"The labels lie in {len(self._known):,} parts of the graph that are not tied to each other, more than "
-                f"{MOST_PARTS:,}: give more neighbours."
+                f"The labels lie in {len(self._parts):,} parts of the graph that are not tied to "
+                f"each other, more than {MOST_PARTS:,}: give more neighbours."
             )
-        with_label = np.isin(np.arange(count), self._known)
-        there = xp.take(arrays.beside(with_label, spectrum.degrees), spectrum.components)
-        self.reached = arrays.to_numpy(there)
+        with_label = np.isin(np.arange(spectrum.count), self._parts)
+        self.reached = self._rows_in(with_label)
         self.n = int(self.reached.sum())
-        self._sums = sum_by_group(spectrum.degrees, spectrum.components, count)
-        self._turn = _null_basis(arrays.to_numpy(self._sums)[self._known])
-        self._chosen = np.flatnonzero(with_label[spectrum.owners])[
-            : max(d - self._turn.shape[1], 0)
-        ]
-        values = np.concatenate([np.zeros(self._turn.shape[1]), spectrum.values[self._chosen]])
+        self._sums = sum_by_group(spectrum.degrees, spectrum.components, spectrum.count)
+        self._turn = _null_basis(arrays.to_numpy(self._sums)[self._parts])
+        n_null = self._turn.shape[1]
+        n_chosen = max(d - n_null, 0)
+        self._chosen = np.flatnonzero(with_label[spectrum.owners])[:n_chosen]
+        values = np.concatenate([np.zeros(n_null), spectrum.values[self._chosen]])
         self.penalties = np.square(first_ranks(values)).astype(float)
-        belongs = own[:, None] == spectrum.owners[self._chosen]
-        columns = arrays.pick_columns(
-            arrays.pick(spectrum.vectors, rows), spectrum.columns[self._chosen]
-        )
-        entries = arrays.as_double(columns)
-        entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
-        null = arrays.beside(self._turn[np.searchsorted(self._known, own)], entries)
-        at = arrays.beside(rows.astype(np.int64), spectrum.components)
-        self.V_l = xp.concat([self._null(at) * null, entries], axis=1)
+        self.V_l = self._entries(rows, label_parts)
 
-    def _null(self, rows: Any) -> Any:
-        """Return the null vector of each row's component, of norm 1, at rows (r,) given where they live: (r, 1)."""
-        spectrum, xp = self._spectrum, arrays.namespace(rows)
-        degrees, sums = (
-            xp.take(spectrum.degrees, rows),
-            xp.take(self._sums, xp.take(spectrum.components, rows)),
-        )
+    def _rows_in(self, in_part: Mask) -> Mask:
+        """Return which rows lie in components (count,) that are marked."""
+        spectrum = self._spectrum
+        xp = arrays.namespace(spectrum.degrees)
+        marks = arrays.beside(in_part, spectrum.degrees)
+        return arrays.to_numpy(xp.take(marks, spectrum.components))
+
+    def _entries(self, rows: AnyArray, row_parts: AnyArray) -> Array:
+        """Return the entries of the columns at rows (l,), whose components are given: (l, k)."""
+        spectrum = self._spectrum
+        xp = arrays.namespace(spectrum.degrees)
+        vectors = arrays.pick(spectrum.vectors, rows)
+        columns = arrays.pick_columns(vectors, spectrum.columns[self._chosen])
+        entries = arrays.as_double(columns)
+        # An eigenvector of one component is 0 on the others.
+        belongs = row_parts[:, None] == spectrum.owners[self._chosen]
+        entries = xp.where(arrays.beside(belongs, entries), entries, xp.zeros_like(entries))
+        turn = arrays.beside(self._turn[np.searchsorted(self._parts, row_parts)], entries)
+        positions = arrays.beside(rows.astype(np.int64), spectrum.components)
+        return xp.concat([self._null(positions) * turn, entries], axis=1)
+
+    def _null(self, rows: Array) -> Array:
+        """Return the null vector of each row's component, of norm 1, at rows (r,): (r, 1).
+
+        The positions of the rows live where the spectrum does.
+        """
+        spectrum = self._spectrum
+        xp = arrays.namespace(rows)
+        degrees = xp.take(spectrum.degrees, rows)
+        sums = xp.take(self._sums, xp.take(spectrum.components, rows))
         shares = degrees / xp.where(sums > 0.0, sums, xp.ones_like(sums))
         return xp.sqrt(xp.where(sums > 0.0, shares, xp.ones_like(sums)))[:, None]
 
     def expand(self, W: Array) -> Array:
         """Return ``V W`` at all rows, NaN where no label reaches; W has shape (k, c)."""
-        n_null, V, spectrum = self._turn.shape[1], self._spectrum.vectors, self._spectrum
-        xp = arrays.namespace(V)
-        full = np.zeros((len(self._known), V.shape[1], W.shape[1]))
-        place = np.searchsorted(self._known, spectrum.owners[self._chosen])
-        full[place, spectrum.columns[self._chosen]] = W[n_null:]
-        full = arrays.cast(full, V)
+        spectrum = self._spectrum
+        V = spectrum.vectors
+        n_null = self._turn.shape[1]
+        coefficients = np.zeros((len(self._parts), V.shape[1], W.shape[1]))
+        place = np.searchsorted(self._parts, spectrum.owners[self._chosen])
+        coefficients[place, spectrum.columns[self._chosen]] = W[n_null:]
+        coefficients = arrays.cast(coefficients, V)
         if spectrum.count == 1:
-            return arrays.as_double(V @ full[0, ...])
-        constant = arrays.beside(self._turn @ W[:n_null], V)
+            return arrays.as_double(V @ coefficients[0, ...])
+        constants = arrays.beside(self._turn @ W[:n_null], V)
+        return self._expand_parts(coefficients, constants, n_null)
+
+    def _expand_parts(self, coefficients: Array, constants: Array, n_null: int) -> Array:
+        """Return the same component by component, with multiples of their null vectors."""
+        spectrum = self._spectrum
+        V = spectrum.vectors
+        xp = arrays.namespace(V)
         order = xp.argsort(spectrum.components, stable=True)
-        parts, known = [], {component: j for j, component in enumerate(self._known.tolist())}
-        for component, (start, stop) in enumerate(
-            pairwise(group_bounds(spectrum.components, spectrum.count))
-        ):
-            rows, j = order[int(start) : int(stop)], known.get(component)
+        places = {part: j for j, part in enumerate(self._parts.tolist())}
+        bounds = group_bounds(spectrum.components, spectrum.count)
+        blocks = []
+        for part, (start, stop) in enumerate(pairwise(bounds)):
+            rows = order[int(start) : int(stop)]
+            j = places.get(part)
             if j is None:
-                parts.append(arrays.zeros((rows.shape[0], W.shape[1]), V) + xp.nan)
-            else:
-                block = arrays.as_double(xp.take(V, rows, axis=0) @ full[j, ...])
-                parts.append(
-                    block + self._null(rows) * constant[j, ...][None, :] if n_null else block
-                )
-        return xp.take(xp.concat(parts, axis=0), xp.argsort(order), axis=0)
+                unreached = arrays.zeros((rows.shape[0], coefficients.shape[2]), V) + xp.nan
+                blocks.append(unreached)
+                continue
+            block = arrays.as_double(xp.take(V, rows, axis=0) @ coefficients[j, ...])
+            if n_null:
+                block = block + self._null(rows) * constants[j, ...][None, :]
+            blocks.append(block)
+        return xp.take(xp.concat(blocks, axis=0), xp.argsort(order), axis=0)
 
 
 def _null_basis(sizes: Array) -> Array:
-    """Return an orthonormal basis (q, q - 1) of the null vectors' span less the constant one, by a reflection."""
+    """Return an orthonormal basis (q, q - 1) of the null vectors' span less the constant one."""
+    # By a reflection.
     constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
     constant /= np.linalg.norm(constant)
     constant[0] += 1.0
@@ -182,48 +220,63 @@ def first_ranks(values: Array) -> AnyArray:
 
 def default_label_weight(n: int) -> float:
     """Return the paper's weight of the labels, 3200, or the number of rows if there are more."""
-    # The cut grows with the rows, the labels' part does not: by a constant weight they are forgotten in a large graph.
+    # The cut grows with the rows, the labels' part does not: by a constant weight they are
+    # forgotten in a large graph.
     return float(max(3200, n))
 
 
 def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
-    """Return the best labelling of all rows for each class against the rest, by `d` eigenvectors."""
-    basis, members = CutBasis(spectrum, known.rows, d), known.members
-    high, low = (
-        np.sqrt((1.0 - known.prior) / known.prior),
-        -np.sqrt(known.prior / (1.0 - known.prior)),
-    )
-    thresholds, goals, costs = (
-        0.5 * (high + low),
-        np.where(members, high, low),
-        known.weight * known.costs,
-    )
-    W = np.empty((len(basis.penalties), members.shape[1]))
-    objectives, hard = np.empty(members.shape[1]), {}
+    """Return the best labelling of all rows for each class against the rest, by `d` vectors."""
+    basis = CutBasis(spectrum, known.rows, d)
+    high = np.sqrt((1.0 - known.prior) / known.prior)
+    low = -np.sqrt(known.prior / (1.0 - known.prior))
+    thresholds = 0.5 * (high + low)
+    targets = np.where(known.members, high, low)
+    costs = known.weight * known.costs
+    n_classes = known.members.shape[1]
+    W = np.empty((len(basis.penalties), n_classes))
+    objectives = np.empty(n_classes)
+    ambiguous = {}  # the classes with more than one best labelling
     with few_threads(len(W)):
-        for j in range(members.shape[1]):
-            goal, cost = goals[:, j], costs[:, j]
-            weighted = basis.V_l * arrays.beside(cost, basis.V_l)[:, None]
-            G = arrays.to_numpy(basis.V_l.T @ weighted)
-            G[np.diag_indices_from(G)] += basis.penalties
-            b = arrays.to_numpy(weighted.T @ arrays.beside(goal, basis.V_l))
-            best = minimise_on_sphere(G, b, float(basis.n))
-            W[:, j] = best.w
-            objectives[j] = best.w @ G @ best.w - 2.0 * b @ best.w + goal @ (cost * goal)
-            if best.free.shape[1]:
-                hard[j] = best
+        for j in range(n_classes):
+            minimum, objectives[j] = _fit_labels(basis, targets[:, j], costs[:, j])
+            W[:, j] = minimum.w
+            if minimum.free.shape[1]:
+                ambiguous[j] = minimum
     Z = basis.expand(W)
-    either = np.zeros(Z.shape, dtype=bool)
-    for j, best in hard.items():
-        reach = np.linalg.norm(arrays.to_numpy(basis.expand(best.free)), axis=1)
-        middle = arrays.to_numpy(basis.expand(best.fixed[:, None]))[:, 0]
-        either[:, j] = np.abs(middle - thresholds[j]) < reach
-        # Of two labellings one is taken that depends on neither the vectors' signs nor the rows' order.
-        if best.free.shape[1] == 1:
-            other = basis.expand(best.fixed[:, None] - best.free)[:, 0]
-            if np.nansum(arrays.to_numpy(other) ** 3) > np.nansum(arrays.to_numpy(Z[:, j]) ** 3):
+    either_side = np.zeros(Z.shape, dtype=bool)
+    for j, minimum in ambiguous.items():
+        either_side[:, j] = _can_cross(basis, minimum, thresholds[j])
+        # Of two labellings one is taken that depends on neither the vectors' signs nor the rows'
+        # order.
+        if minimum.free.shape[1] == 1:
+            other = basis.expand(minimum.fixed[:, None] - minimum.free)[:, 0]
+            if _cubes(other) > _cubes(Z[:, j]):
                 Z[:, j] = other
-    return Cut(Z, thresholds, objectives, basis.reached, either)
+    return Cut(Z, thresholds, objectives, basis.reached, either_side)
+
+
+def _fit_labels(basis: CutBasis, target: Array, cost: Array) -> tuple[Sphere, float]:
+    """Return the minimum for one class, of targets and costs (l,), and its objective."""
+    weighted = basis.V_l * arrays.beside(cost, basis.V_l)[:, None]
+    G = arrays.to_numpy(basis.V_l.T @ weighted)
+    G[np.diag_indices_from(G)] += basis.penalties
+    b = arrays.to_numpy(weighted.T @ arrays.beside(target, basis.V_l))
+    minimum = minimise_on_sphere(G, b, float(basis.n))
+    w = minimum.w
+    return minimum, w @ G @ w - 2.0 * b @ w + target @ (cost * target)
+
+
+def _can_cross(basis: CutBasis, minimum: Sphere, threshold: float) -> Mask:
+    """Return which rows another labelling, just as good, has on the other side."""
+    reach = np.linalg.norm(arrays.to_numpy(basis.expand(minimum.free)), axis=1)
+    middle = arrays.to_numpy(basis.expand(minimum.fixed[:, None]))[:, 0]
+    return np.abs(middle - threshold) < reach
+
+
+def _cubes(scores: Array) -> float:
+    """Return the sum of cubes, whose sign changes with that of the scores."""
+    return np.nansum(arrays.to_numpy(scores) ** 3)
 
 
 def known_labels(
@@ -236,46 +289,78 @@ def known_labels(
     class_costs: Mapping[Any, float] | str | None = "balanced",
     costs: Any = None,
 ) -> KnownLabels:
-    """Return the labels with the settings of a labelling, checked; of two classes the second against the first."""
-    held = np.arange(len(classes)) if len(classes) > 2 else np.array([1])
+    """Return the labels with the settings of a labelling, checked.
+
+    Of two classes the second is held against the first.
+    """
+    held = np.array([1])
+    if len(classes) > 2:
+        held = np.arange(len(classes))
     members = codes[:, None] == held
-    n, inside = len(codes), members.sum(axis=0)
-    weight = default_label_weight(len(labelled))
-    if not (isinstance(label_weight, str) and label_weight == "auto"):
-        weight = checks.check_positive(
-            "label_weight (a number, or 'auto')", label_weight, most=1e12
-        )
-    if isinstance(class_costs, str) and class_costs == "balanced":
-        each = np.where(members, n / (2.0 * inside), n / (2.0 * (n - inside)))
-    else:
-        given = dict.fromkeys(classes.tolist(), 1.0) if class_costs is None else class_costs
-        by_class = _by_class("class_costs", given, classes, "'balanced', None or ")
-        each = np.broadcast_to(by_class[codes][:, None], members.shape)
+    weight = _read_label_weight(label_weight, len(labelled))
+    label_costs = _read_class_costs(class_costs, classes, codes, members)
     if costs is not None:
-        costs = np.asarray(costs, dtype=float)
-        if costs.shape != labelled.shape or not np.all(
-            (costs[labelled] >= 0.0) & (costs[labelled] < np.inf)
-        ):
-            raise ValueError(
-                f"costs must be one number from 0 for each of the {len(labelled)} rows."
-            )
-        each = each * costs[labelled][:, None]
-    prior = np.bincount(codes, minlength=len(classes)) / n
-    if class_prior is not None:
-        prior = _by_class("class_prior", class_prior, classes)
-        if not np.isclose(prior.sum(), 1.0, rtol=0.0, atol=1e-6):
-            raise ValueError(
-                f"class_prior must be shares above 0 that sum to 1; got {class_prior!r}."
-            )
-    return KnownLabels(np.flatnonzero(labelled), members, each, prior[held], weight)
+        label_costs = label_costs * _read_row_costs(costs, labelled)[:, None]
+    prior = _read_prior(class_prior, classes, codes)
+    return KnownLabels(np.flatnonzero(labelled), members, label_costs, prior[held], weight)
+
+
+def _read_label_weight(label_weight: float | str, n: int) -> float:
+    """Return the weight of the labels in a graph of `n` rows."""
+    if isinstance(label_weight, str) and label_weight == "auto":
+        return default_label_weight(n)
+    name = "label_weight (a number, or 'auto')"
+    return checks.check_positive(name, label_weight, most=1e12)
+
+
+def _read_class_costs(
+    class_costs: Mapping[Any, float] | str | None,
+    classes: AnyArray,
+    codes: AnyArray,
+    members: Mask,
+) -> Array:
+    """Return what a wrong labelled row costs, for each class against the rest (l, c)."""
+    if isinstance(class_costs, str) and class_costs == "balanced":
+        n = len(codes)
+        n_inside = members.sum(axis=0)
+        return np.where(members, n / (2.0 * n_inside), n / (2.0 * (n - n_inside)))
+    if class_costs is None:
+        return np.ones(members.shape)
+    by_class = _by_class("class_costs", class_costs, classes, "'balanced', None or ")
+    return np.broadcast_to(by_class[codes][:, None], members.shape)
+
+
+def _read_row_costs(costs: Any, labelled: Mask) -> Array:
+    """Return the costs (l,) of the labelled rows."""
+    costs = np.asarray(costs, dtype=float)
+    if costs.shape == labelled.shape:
+        label_costs = costs[labelled]
+        if np.all((label_costs >= 0.0) & (label_costs < np.inf)):
+            return label_costs
+    raise ValueError(f"costs must be one number from 0 for each of the {len(labelled)} rows.")
+
+
+def _read_prior(
+    class_prior: Mapping[Any, float] | None,
+    classes: AnyArray,
+    codes: AnyArray,
+) -> Array:
+    """Return the share of each class in all rows, by default that among the labels."""
+    if class_prior is None:
+        return np.bincount(codes, minlength=len(classes)) / len(codes)
+    prior = _by_class("class_prior", class_prior, classes)
+    if not np.isclose(prior.sum(), 1.0, rtol=0.0, atol=1e-6):
+        raise ValueError(f"class_prior must be shares above 0 that sum to 1; got {class_prior!r}.")
+    return prior
 
 
 def _by_class(name: str, setting: Any, classes: AnyArray, instead: str = "") -> Array:
     """Return a setting that the user gives by class, in the order of the classes."""
-    names = classes.tolist()
-    if not isinstance(setting, dict) or set(setting) != set(names):
+    labels = classes.tolist()
+    if not isinstance(setting, dict) or set(setting) != set(labels):
+        names = ", ".join(map(repr, labels))
         raise ValueError(
-            f"{name} must be {instead}a dict with one number for each class ({', '.join(map(repr, names))}); "
+            f"{name} must be {instead}a dict with one number for each class ({names}); "
             f"got {setting!r}."
         )
-    return np.array([checks.check_positive(name, setting[label]) for label in names])
+    return np.array([checks.check_positive(name, setting[label]) for label in labels])

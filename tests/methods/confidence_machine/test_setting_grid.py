@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from transduce.device.kernels import Kernel, median_width
-from transduce.methods.confidence_machine import menu as menu_module
-from transduce.methods.confidence_machine.menu import (
+from transduce.methods.confidence_machine import setting_grid as grid_module
+from transduce.methods.confidence_machine.setting_grid import (
     MAX_ROWS,
-    Menu,
     Setting,
+    SettingGrid,
     TreeKernel,
     check_settings,
-    default_menu,
+    default_settings,
     shared_leaves,
 )
 
@@ -48,14 +48,14 @@ def test_settings_read_as_words(setting, text):
 
 def test_a_sum_is_the_weighted_sum():
     X = rows()
-    menu = Menu.build([Setting({"rbf": 2.0, "linear": 0.5, "trees": 1.5}, 0.7)], X)
+    grid = SettingGrid.build([Setting({"rbf": 2.0, "linear": 0.5, "trees": 1.5}, 0.7)], X)
     forms = TreeKernel.grow(X).leaves(X)
     expected = (
         2.0 * Kernel("rbf", 0.7).matrix(X, X) + 0.5 * X @ X.T + 1.5 * shared_leaves(forms, forms)
     )
-    np.testing.assert_allclose(values(menu.kernels[0], X, X), expected)
+    np.testing.assert_allclose(values(grid.kernels[0], X, X), expected)
     np.testing.assert_allclose(
-        menu.kernels[0].diagonal(menu.kernels[0].represent(X)), np.diag(expected)
+        grid.kernels[0].diagonal(grid.kernels[0].represent(X)), np.diag(expected)
     )
 
 
@@ -63,7 +63,7 @@ def test_equal_kernels_are_built_once():
     """Whatever the ridge; also where a width means nothing, or is the median by another name."""
     X = rows()
     median = median_width(X)
-    menu = Menu.build(
+    grid = SettingGrid.build(
         [
             Setting("linear", 2.0, 1.0),
             Setting("linear"),
@@ -73,15 +73,15 @@ def test_equal_kernels_are_built_once():
         ],
         X,
     )
-    assert menu.which.tolist() == [0, 0, 1, 1, 2]
-    assert [setting.width for setting in menu.settings[2:]] == [median, median, 2.0]
+    assert grid.which.tolist() == [0, 0, 1, 1, 2]
+    assert [setting.width for setting in grid.settings[2:]] == [median, median, 2.0]
 
 
-def test_the_default_menu_holds_the_best_fixed_setting():
+def test_the_default_grid_holds_the_best_fixed_setting():
     X = rows(d=4)
-    menu = default_menu(X)
-    assert Setting({"rbf": 1.0, "linear": 0.25}, median_width(X), 0.3) in menu
-    assert len({str(setting) for setting in menu}) == len(menu) >= 10
+    grid = default_settings(X)
+    assert Setting({"rbf": 1.0, "linear": 0.25}, median_width(X), 0.3) in grid
+    assert len({str(setting) for setting in grid}) == len(grid) >= 10
 
 
 def test_shared_leaves_by_hand():
@@ -94,7 +94,7 @@ def test_leaves_are_those_of_scikit_learns_forest():
     from sklearn.ensemble import RandomTreesEmbedding
 
     kernel, ordered = TreeKernel.grow(rows()), rows()[np.lexsort(rows().T[::-1])]
-    forest = RandomTreesEmbedding(menu_module.N_TREES, max_depth=menu_module.DEPTH, random_state=0)
+    forest = RandomTreesEmbedding(grid_module.N_TREES, max_depth=grid_module.DEPTH, random_state=0)
     forest.fit(kernel._to_ranks(ordered))
     X = rows(seed=1)
     np.testing.assert_array_equal(kernel.leaves(X), forest.apply(kernel._to_ranks(X)))
@@ -126,9 +126,9 @@ def test_trees_see_ranks_only():
 @pytest.mark.parametrize("X", [np.zeros((1, 1)), np.zeros((5, 2)), np.array([[0.0], [1.0]])])
 def test_trees_on_hardly_any_rows(X):
     leaves = TreeKernel.grow(X).leaves(X)
-    assert leaves.shape == (len(X), menu_module.N_TREES)
+    assert leaves.shape == (len(X), grid_module.N_TREES)
     assert np.all(shared_leaves(leaves, leaves).diagonal() == 1.0)
-    assert TreeKernel.grow(X).leaves(X[:0]).shape == (0, menu_module.N_TREES)
+    assert TreeKernel.grow(X).leaves(X[:0]).shape == (0, grid_module.N_TREES)
 
 
 def test_rows_beyond_all_others_fall_into_the_outer_leaves():
