@@ -16,13 +16,13 @@ import pandas as pd
 from transduce.app.filling.options import Options
 from transduce.app.tables import columns
 from transduce.app.tables.columns import (
-    ColumnCells,
+    ColumnReading,
     Target,
     check_names,
     missing_labels,
     read_target,
 )
-from transduce.app.tables.files import Table
+from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, draw_keys, labelled_hashes, row_hashes
 from transduce.app.tables.vectors import to_pandas
@@ -84,7 +84,7 @@ class FrameSource(_Source):
         if isinstance(table, Table):
             given = table.frame.drop(columns=[name for name in table.index if name not in names])
             table.check_column(target)
-            cells = table.cells(target)
+            cells = table.column_reading(target)
         frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
         known = without(frame, options.missing)
         columns.check_columns(frame, names)
@@ -233,7 +233,7 @@ class PartSource(_Source):
             known,
             target,
             task=options.task,
-            cells=ColumnCells(prefer=self.prefer),
+            cells=ColumnReading(prefer=self.prefer),
             **options.reading,
         )
         columns.check_marks(labels)  # the rows with and without a label were drawn already

@@ -38,7 +38,7 @@ LEARNT = (f"label names a limit and was {_OPEN}", f"labels name limits and were 
 
 
 @dataclass(frozen=True)
-class ColumnCells:
+class ColumnReading:
     """How the cells of a column of text were read."""
 
     reading: str = ""  # how a number written with a comma, or with groups of digits, was read
@@ -147,7 +147,7 @@ def read_target(
     name: Any,
     *,
     task: str = "auto",
-    cells: ColumnCells | None = None,
+    cells: ColumnReading | None = None,
     case_sensitive: bool = False,
     keep: Collection[Any] = (),
 ) -> Target:
@@ -160,7 +160,7 @@ def read_target(
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, [name])
-    column, cells = frame[name], cells or ColumnCells()
+    column, cells = frame[name], cells or ColumnReading()
     said = _Said(task, case_sensitive, keep)
     _check_cells(column, name)
     moments = numbers.Moments.of(column)
@@ -234,7 +234,7 @@ def _missing_marks(column: pd.Series) -> dict[Any, int]:
     return {} if mark is None else {mark: int((column == mark).sum())}
 
 
-def _plain_target(column: pd.Series, name: Any, said: _Said, cells: ColumnCells) -> Target:
+def _plain_target(column: pd.Series, name: Any, said: _Said, cells: ColumnReading) -> Target:
     """Return labels that are numbers or classes."""
     missing, task = column.isna().to_numpy(dtype=bool), said.task
     decisive, limits = None, NO_LIMITS
@@ -309,17 +309,17 @@ def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> 
 
 def _labels(
     column: pd.Series, name: Any, task: str, prefer: str
-) -> tuple[AnyArray, numbers.NumberCells | None, list[str]]:
+) -> tuple[AnyArray, numbers.ParsedNumbers | None, list[str]]:
     """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
     nowhere = np.zeros(len(column), dtype=int)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         amounts = column.to_numpy(dtype=float, na_value=np.nan)
-        return amounts, numbers.NumberCells(amounts, nowhere), []
+        return amounts, numbers.ParsedNumbers(amounts, nowhere), []
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
     if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
-        return labels, numbers.NumberCells(pd.to_numeric(column).to_numpy(float), nowhere), []
+        return labels, numbers.ParsedNumbers(pd.to_numeric(column).to_numpy(float), nowhere), []
     for row in known:
         labels[row] = numbers.as_label(labels[row])
     if task == "classification" or not any(isinstance(label, str) for label in present):
@@ -361,7 +361,7 @@ def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:
 
 
 def _dated_target(
-    column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnCells
+    column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnReading
 ) -> Target:
     """Return dates, times or durations as numbers, or raise a ValueError that names the cells that are not."""
     name, missing, values = column.name, column.isna().to_numpy(dtype=bool), moments.numbers(column)

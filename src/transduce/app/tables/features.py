@@ -239,7 +239,7 @@ def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _
     if moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
-        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
+        found = numbers.ParsedNumbers(values, np.zeros(len(values), dtype=int), unread=unread)
         return _number_in_text(name, texts, found, rows, keep=said.keep, moments=moments)
     odd_cells = present[present.str.contains(r"\d")]
     if len(odd_cells) and not numbers.holds_code(present):
@@ -295,7 +295,7 @@ def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
 def _number_in_text(
     name: Any,
     texts: pd.Series,
-    found: numbers.NumberCells,
+    found: numbers.ParsedNumbers,
     rows: AnyArray,
     *,
     keep: Collection[Any] = (),
@@ -596,7 +596,7 @@ class NumberReading:
             return []
         texts, (values, side) = as_texts(series).to_numpy(), self._numbers(series)
         unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
-        found = numbers.NumberCells(values, np.zeros(0) if side is None else side, unread=unread)
+        found = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
         return numbers.cell_notes(name, texts, found, rows)
 
     def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:

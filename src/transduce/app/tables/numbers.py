@@ -92,7 +92,7 @@ _FAR, _MOST_FAR = 1000.0, 3
 
 
 @dataclass(frozen=True, eq=False)
-class NumberCells:
+class ParsedNumbers:
     """A column of texts read as numbers, cell by cell."""
 
     values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
@@ -119,12 +119,12 @@ def is_missing(texts: AnyArray) -> AnyArray:
     return np.array(gone, dtype=bool)
 
 
-def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
+def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> ParsedNumbers:
     """Return the cells that are just numbers, under the one reading (decimal sign, unit) by which most of them are."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     missing = is_missing(cells)
     present = [text.strip() for text in cells[~missing]]
-    found = NumberCells(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
+    found = ParsedNumbers(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
     if all(map(_PLAIN.fullmatch, present)):
         found.values[~missing] = [float(text) for text in present]
         return found
@@ -239,7 +239,7 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
 
 def read_numbers(
     texts: Sequence[str | None] | AnyArray, prefer: str = "point", *, anywhere: bool = False
-) -> NumberCells:
+) -> ParsedNumbers:
     """Return the numbers in texts, also limits, about, or with marks; with `anywhere` the one among any words."""
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     found = find_numbers(cells, prefer)
@@ -575,7 +575,7 @@ def _rows(where: list[int]) -> str:
 def cell_notes(
     name: Any,
     texts: AnyArray,
-    found: NumberCells,
+    found: ParsedNumbers,
     rows: AnyArray,
     limits: tuple[str, str] = _LIMITS,
 ) -> list[str]:
