@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.encodings import decode
-from transduce.app.tables.formats import ColumnName, Format, Original, Table
+from transduce.app.tables.formats import Format, Original, Table
 from transduce.app.tables.numbers import (
     MISSING,
     hole_words,
@@ -26,7 +26,7 @@ from transduce.app.tables.numbers import (
     read_numbers,
     typed,
 )
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted
 
 DELIMITERS = (",", ";", "\t", "|")

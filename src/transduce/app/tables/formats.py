@@ -18,11 +18,11 @@ import pandas as pd
 
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.numbers import number_text, read_numbers
+from transduce.core.types import ColumnName
 
 PACKINGS = (".gz", ".zip")
 PACKING_FACTOR = 5  # a packed file takes so many times its size in memory
 MOST_DEFLATED = 1100  # no file that is whole unpacks to more times its size
-ColumnName = Any  # pandas lets anything that can be hashed name a column
 
 
 class Original:

@@ -16,7 +16,6 @@ import pandas as pd
 
 from transduce.app.tables.formats import (
     PACKING_FACTOR,
-    ColumnName,
     Format,
     Original,
     Table,
@@ -24,6 +23,7 @@ from transduce.app.tables.formats import (
     unpacked_size,
 )
 from transduce.app.tables.formulas import columns_in_formulas, pointing_at
+from transduce.core.types import ColumnName
 from transduce.core.words import counted, option
 
 MOST_ROWS = 1_048_576
