@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.vectors import read_vectors
 from transduce.core.answer import UNSEEN, Answer, Regions
 from transduce.core.checks import check_choice
@@ -58,7 +59,7 @@ class Spelling:
 
     unit: str = ""  # of numbers
     decimal: str = "point"  # of numbers in text
-    moments: numbers.Moments | None = None  # if numbers stand for dates, times or durations
+    moments: Moments | None = None  # if numbers stand for dates, times or durations
     whole: bool = False  # whether classes are whole numbers
     classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
     alike: Mapping[str, str] = field(default_factory=dict)  # classes by what their spellings share
@@ -178,7 +179,7 @@ def read_target(
     column = frame[name]
     reading = cells or ColumnReading()
     _check_cells(column, name)
-    moments = numbers.Moments.of(column)
+    moments = Moments.of(column)
     if moments is not None and task != "classification":
         target = _dated_target(column, moments, task, reading)
     else:
@@ -462,9 +463,7 @@ def _not_read(name: ColumnName, what: str, texts: AnyArray, unread: list[int]) -
     )
 
 
-def _dated_target(
-    column: pd.Series, moments: numbers.Moments, task: str, reading: ColumnReading
-) -> Target:
+def _dated_target(column: pd.Series, moments: Moments, task: str, reading: ColumnReading) -> Target:
     """Return dates, times or durations as numbers; a ValueError names the cells that are none."""
     name = column.name
     missing = column.isna().to_numpy(dtype=bool)

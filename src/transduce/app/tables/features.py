@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
-from transduce.app.tables.numbers import Moments
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.app.tables.vectors import EACH
 from transduce.core.computing import stage
