@@ -10,3 +10,4 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
+ColumnName = Any  # of a frame: pandas lets anything that can be hashed name a column

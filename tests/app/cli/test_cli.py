@@ -20,6 +20,7 @@ from transduce import fill
 from transduce.app.cli.app import TABLES, app
 from transduce.app.cli.commands import compare_with_truth, demo_table
 from transduce.app.cli.terminal import Bars, progress_bars, tell
+from transduce.app.tables import delimited
 from transduce.app.tables import files as tables
 from transduce.app.tables.columns import rounded
 from transduce.core.computing import show_progress, stage
@@ -405,7 +406,7 @@ def test_an_interrupt_while_writing_keeps_the_old_file(houses, monkeypatch):
         file.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tables, "append_columns", stop)
+    monkeypatch.setattr(delimited, "append_columns", stop)
     result = run(
         "fill", houses, "--target", "target", "--method", "ridge", "--out", "out.csv", "--force"
     )

@@ -15,6 +15,7 @@ from transduce.app.page.preview import Preview
 from transduce.app.page.workspace import Choices
 from transduce.app.tables import files
 from transduce.app.tables.columns import own_columns
+from transduce.app.tables.formats import Table
 from transduce.conformal import Chance, Grouped
 
 N_ROWS, N_LABELS = 220, 60
@@ -267,7 +268,7 @@ def test_formulas_that_point_at_the_target(tmp_path):
     frame = workbook.frame.assign(
         **{"in euro": stored, "twice": 2 * stored, "by area": table["a"] / 2}
     )
-    workbook = files.Table(frame, workbook.kind, workbook.source, workbook.name)
+    workbook = Table(frame, workbook.original, workbook.name)
     result = fill(workbook, "y", method="ridge")
     assert left_out_by(result) == ["in euro", "twice"]
     assert any("'in euro' was left out: its formulas point at 'y'" in note for note in result.notes)

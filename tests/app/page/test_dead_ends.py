@@ -101,9 +101,11 @@ def test_a_finished_block_of_draws_leaves_the_page_alive(kind, tmp_path):
 def test_columns_that_joined_since_were_read_like_any_others(clinic):
     table = files.read(clinic / "patients.csv")
     marked = GivenLabels({0: 3.0}, [0, 1]).put_into(table, Choices(target="ldl"))[0]
-    assert marked.cells("ldl_random").texts is None
-    assert marked.cells("ldl").texts()[0] == ""  # what the file has there is not this label
-    assert marked.cells("age").texts() == table.cells("age").texts()
+    assert marked.column_reading("ldl_random").texts is None
+    assert (
+        marked.column_reading("ldl").texts()[0] == ""
+    )  # what the file has there is not this label
+    assert marked.column_reading("age").texts() == table.column_reading("age").texts()
 
 
 def test_classes_that_were_given_here_keep_their_names(tmp_path):

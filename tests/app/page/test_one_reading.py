@@ -101,7 +101,9 @@ def check_features(path, said):
         if name != "y":
             assert column["kind"] == account.loc[name, "kind"], name
             assert column["treatment"] == clean(account.loc[name, "treatment"]), name
-        spelled = preview.table.cells(name).reading  # which numbers in the file need no note for
+        spelled = preview.table.column_reading(
+            name
+        ).reading  # which numbers in the file need no note for
         notes = [note for note in column["notes"] if not spelled or spelled not in note]
         assert set(notes) <= {clean(note, 400) for note in result.notes}, name
     assert shown["y"]["empty"] == result.summary()["counts"]["unlabelled"]

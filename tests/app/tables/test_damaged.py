@@ -63,7 +63,7 @@ def test_whole_arrays_are_read(tmp_path_factory, rows, indent, after):
     """However they are laid out, as the decoder of Python reads them."""
     folder = tmp_path_factory.mktemp("whole")
     table = read(folder, "t.json", after + json.dumps(rows, indent=indent) + after)
-    assert [json.loads(text) for text in table.source] == rows
+    assert [json.loads(text) for text in table.original.texts] == rows
 
 
 def test_lines_are_counted_as_they_stand(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import chi2
 
 from transduce.app.filling.options import Options
-from transduce.app.filling.sources import PartScan, draw_roles, scan_rows
+from transduce.app.filling.sources import scan_rows
+from transduce.app.tables.row_draws import PartScan, draw_roles
 from transduce.app.tables.row_hashes import draw_keys, row_hashes
 
 

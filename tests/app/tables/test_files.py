@@ -14,7 +14,9 @@ import pandas as pd
 import pytest
 
 from transduce.app.tables import files as tables
-from transduce.app.tables.files import decode, sniff_delimiter, write
+from transduce.app.tables.delimited import sniff_delimiter
+from transduce.app.tables.encodings import decode
+from transduce.app.tables.files import write
 from transduce.app.tables.numbers import find_numbers, number_text, plain_numbers, typed
 from transduce.core.files import check_free, temporary_name, whole_file, write_text
 
@@ -355,7 +357,7 @@ def test_words_that_may_be_answers_are_no_empty_cells(tmp_path):
     frame = table.frame
     assert frame["severity"].tolist() == ["none", "mild", None, None]
     assert frame["size"].isna().tolist() == [False, True, False, True]
-    assert table.cells("severity").markers == {"none": 1, "NA": 1}
+    assert table.column_reading("severity").markers == {"none": 1, "NA": 1}
 
 
 @pytest.mark.parametrize("name", ["b.tsv", "b.jsonl", "b.parquet"])
@@ -410,7 +412,7 @@ def test_a_comma_before_three_digits(tmp_path, delimiter, value):
     path.write_text("\n".join([f"x{delimiter}price", *rows]) + "\n")
     table = tables.read(path)
     assert table.frame["price"].tolist()[0] == value
-    assert table.cells("price").reading == f"'4,638' was read as {value:g}"
+    assert table.column_reading("price").reading == f"'4,638' was read as {value:g}"
 
 
 def test_tabs_come_back_as_tabs(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce.app.tables.numbers import Moments
+from transduce.app.tables.moments import Moments
 
 DAYS = pd.Series(pd.to_datetime(["2024-01-05", "1969-12-31", None, "2031-11-23", "2024-02-29"]))
 CASES = {  # cells, the step, and the first cell a third of a unit of the numbers later, rounded up

@@ -14,6 +14,7 @@ from transduce import fill
 from transduce.app.filling import fill_folder, load, save
 from transduce.app.tables import files
 from transduce.app.tables.columns import read_target
+from transduce.app.tables.formats import Table
 
 COLUMNS = {
     "yes or no": ([0, 1, 1, 0, 1, 0], "classification"),
@@ -28,7 +29,7 @@ COLUMNS = {
 
 
 def read(table, **options):
-    frame = table.frame if isinstance(table, files.Table) else table
+    frame = table.frame if isinstance(table, Table) else table
     return read_target(frame, "y", **options)
 
 

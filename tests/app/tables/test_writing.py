@@ -13,7 +13,9 @@ import pytest
 
 from transduce import fill
 from transduce.app.tables import files
-from transduce.app.tables.files import LONGEST_TEXT, check_fits, write
+from transduce.app.tables.files import check_fits, write
+from transduce.app.tables.formats import Original, Table
+from transduce.app.tables.workbook import LONGEST_TEXT
 from transduce.core.files import check_free, whole_file
 
 LONG, MIDDLE = "12345678901234567890123", "9007199254740993"  # 23 digits; 2^53 + 1
@@ -48,7 +50,7 @@ def test_excel_keeps_digits_and_text(tmp_path):
 
 @pytest.mark.parametrize("ending", [".parquet", ".feather"])
 def test_arrow_keeps_digits_and_text(tmp_path, ending):
-    frame = files.read(converted(tmp_path, ending)).source.to_pydict()
+    frame = files.read(converted(tmp_path, ending)).original.rows.to_pydict()
     assert frame["id"] == [LONG, "7"]
     assert frame["middle"] == [int(MIDDLE), 8]
     assert frame["gaps"] == [int(MIDDLE), None]
@@ -114,7 +116,7 @@ def test_what_no_sheet_holds_is_found_first(tmp_path):
     with pytest.raises(ValueError, match="cannot hold column 't'"):
         check_fits(tmp_path / "b.xlsx", table)
     check_fits(tmp_path / "b.csv", table)
-    wide = files.Table(pd.DataFrame(np.zeros((1, 16_380))), "csv", None, "wide")
+    wide = Table(pd.DataFrame(np.zeros((1, 16_380))), Original(), "wide")
     with pytest.raises(ValueError, match="at most 1,048,576 rows and 16,384 columns"):
         check_fits("b.xlsx", wide)
 

@@ -31,6 +31,7 @@ from transduce.app.tables import files as tables
 from transduce.app.tables.columns import Target, check_columns, read_target
 from transduce.app.tables.features import vectorize
 from transduce.app.tables.files import check_fits, out_kind, write
+from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
 from transduce.app.tables.parts import STREAMED, is_many
 from transduce.core.computing import stage
@@ -267,13 +268,13 @@ def default_out(table: str, word: str = "filled") -> str:
     return "-" if table == "-" else str(tables.named_after(table, word))
 
 
-def _read(table: str, force: bool, sheet: str | None = None) -> tables.Table:
+def _read(table: str, force: bool, sheet: str | None = None) -> Table:
     with stage("reading"):
         return tables.read(table, sheet=sheet, force=force)
 
 
 def _write(
-    source: tables.Table,
+    source: Table,
     results: list[FillResult],
     out: str,
     reports: list[list[Path | None]],
@@ -332,7 +333,7 @@ def draw_rows_of(
     return show
 
 
-def _labels_to_draw(source: tables.Table, target: str, options: Options) -> Target | None:
+def _labels_to_draw(source: Table, target: str, options: Options) -> Target | None:
     """Return the labels that a table has before rows are drawn; None if there is none, or one to be mended first."""
     try:
         return FrameSource.read(source, target, options).labels
@@ -368,7 +369,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
-    cells = source.cells(target)
+    cells = source.column_reading(target)
     labels = read_target(frame, target, task=options.task, cells=cells, **options.reading)
     if labels.n_labels < folds:
         said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"

@@ -22,7 +22,8 @@ from transduce.app.filling.options import OF_GUARANTEE, QUESTIONS, Options
 from transduce.app.filling.result import FillResult, FittedFill
 from transduce.app.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
 from transduce.app.tables.columns import check_columns
-from transduce.app.tables.files import decimal_sign, memory_free
+from transduce.app.tables.delimited import decimal_sign
+from transduce.app.tables.files import memory_free
 from transduce.app.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
 from transduce.core import checks
 from transduce.core.answer import STATUSES

@@ -17,8 +17,9 @@ from transduce.app.filling.plan import (
     machine_by_class,
     options_of_sample,
 )
-from transduce.app.filling.sources import FrameSource, RowDraw, draw
+from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.columns import Target
+from transduce.app.tables.row_draws import RowDraw
 from transduce.conformal.calibrated import CalibratedTable, beside_rows, bound_together
 from transduce.conformal.designs import ByClass, Design, Drawn, DrawnRows
 from transduce.conformal.forecast import (

@@ -15,6 +15,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.tables import numbers
 from transduce.app.tables.columns import STATUSES, own_columns
 from transduce.app.tables.features import as_floats, as_texts, is_number, without_number
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.numbers import without
 from transduce.conformal.designs import Design
 from transduce.core.types import Mask
@@ -261,7 +262,7 @@ def _places_along(column: pd.Series) -> Any:
         known = values[np.isfinite(values)]
         return values if np.all(known == np.round(known)) else None
     if not pd.api.types.is_datetime64_any_dtype(column):
-        moments = numbers.Moments.of(column)
+        moments = Moments.of(column)
         if moments is None:
             return None
         return moments.numbers(column)

@@ -26,7 +26,7 @@ from transduce.app.filling.sources import FrameSource, Source
 from transduce.app.report import render_html, render_json, summarize
 from transduce.app.tables.columns import Target, check_names, notes_on_numbers
 from transduce.app.tables.features import Encoder, Features
-from transduce.app.tables.files import KINDS, kind_of
+from transduce.app.tables.files import format_named_by
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import (
@@ -666,7 +666,7 @@ class FillResult:
         if self.labels.decisive is not None:  # a task that is named would make it exact
             task = self.options.task
         short = "-" if name == "standard input" else name.rpartition("/")[2]
-        in_file = short == "-" or kind_of(short)[0] in KINDS.values()
+        in_file = short == "-" or format_named_by(short) is not None
         if in_file and (isinstance(self.options.method, str) or not self.options.own):
             return self.options.as_command(short, self.target, task, **self.source.flags)
         return self.options.as_call(

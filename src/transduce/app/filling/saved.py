@@ -18,7 +18,8 @@ from transduce.app.filling.engine import fit_fill
 from transduce.app.filling.options import Options
 from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource, draw
-from transduce.app.tables.files import Table, arrow_table
+from transduce.app.tables.arrow_tables import arrow_table
+from transduce.app.tables.formats import Table
 from transduce.app.tables.pictures import file_below, holds_pictures, small_copies
 from transduce.app.tables.vectors import to_pandas
 from transduce.core.checks import check_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,15 +16,16 @@ import pandas as pd
 from transduce.app.filling.options import Options
 from transduce.app.tables import columns
 from transduce.app.tables.columns import (
-    ColumnCells,
+    ColumnReading,
     Target,
     check_names,
     missing_labels,
     read_target,
 )
-from transduce.app.tables.files import Table
+from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
-from transduce.app.tables.row_hashes import content_order, draw_keys, labelled_hashes, row_hashes
+from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
+from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
 from transduce.app.tables.vectors import to_pandas
 from transduce.conformal.designs import Drawn, calibration_number
 from transduce.core import checks
@@ -84,7 +85,7 @@ class FrameSource(_Source):
         if isinstance(table, Table):
             given = table.frame.drop(columns=[name for name in table.index if name not in names])
             table.check_column(target)
-            cells = table.cells(target)
+            cells = table.column_reading(target)
         frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
         known = without(frame, options.missing)
         columns.check_columns(frame, names)
@@ -233,7 +234,7 @@ class PartSource(_Source):
             known,
             target,
             task=options.task,
-            cells=ColumnCells(prefer=self.prefer),
+            cells=ColumnReading(prefer=self.prefer),
             **options.reading,
         )
         columns.check_marks(labels)  # the rows with and without a label were drawn already
@@ -481,29 +482,6 @@ def cluster_runner(
 # ------------------------------------------------------------------------- random draws of rows by what is in them
 
 
-@dataclass(frozen=True, eq=False)
-class PartScan:
-    """What is known of the rows of one part of a table after a first look."""
-
-    missing: Mask  # (n,) where the label is missing
-    hashes: AnyArray  # (n,) one for each row
-    drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
-    limits: Mapping[str, int] = field(
-        default_factory=dict
-    )  # labels that are limits, how often each occurs
-
-
-@dataclass(frozen=True, eq=False)
-class RowDraw:
-    """Which rows take part in a fit; each is an array of (part, row), in the order of the draw."""
-
-    visible: AnyArray  # (v, 2) labelled rows that the fit sees
-    calibration: AnyArray  # (c, 2) labelled rows that stay outside, and drawn ones without a label
-    sampled: AnyArray  # (b, 2) unlabelled rows that the fit sees
-    n_labelled: int  # in the whole table
-    n_unlabelled: int  # in the whole table
-
-
 def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
     """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
@@ -512,9 +490,11 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
         least = 2 * fewest_calibration(float(options.confidence))
         if drawn < least:
-            few = f"{drawn} rows drawn at random are too few for a table of which the fit sees a sample"
-            half = "half of them calibrate the sample and half all other rows"
-            raise ValueError(f"{few}: {half}, so it takes {least}.")
+            raise ValueError(
+                f"{drawn} rows drawn at random are too few for a table of which the fit sees a "
+                "sample: half of them calibrate the sample and half all other rows, "
+                f"so it takes {least}."
+            )
         number = drawn // 2
     roles = draw_roles(scans, n_calibration=number, n_visible=MOST_LABELS, n_sampled=options.sample)
     if roles.n_unlabelled == 0:
@@ -524,38 +504,3 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
             f"All cells of column {target!r} are empty: some must have a label to learn from."
         )
     return roles
-
-
-def draw_roles(
-    parts: Sequence[PartScan], *, n_calibration: int, n_visible: int, n_sampled: int
-) -> RowDraw:
-    """Draw which rows a fit sees, and which labelled rows stay outside to calibrate it."""
-    # Where rows were drawn to be labelled, some of them stay outside, whether or not they have a label, and the fit
-    # sees all others: what became of a row plays no part in its role.
-    missing = np.concatenate([part.missing for part in parts])
-    hashes = np.concatenate([part.hashes for part in parts])
-    starts = np.cumsum([0, *(len(part.missing) for part in parts)])
-    labelled, unlabelled = np.flatnonzero(~missing), np.flatnonzero(missing)
-    keys = np.zeros(len(missing), dtype=np.uint64)
-    for rows in (labelled, unlabelled):
-        keys[rows] = draw_keys(hashes[rows])
-    unmarked = all(part.drawn is None for part in parts)
-    marks = [part.missing & False if part.drawn is None else part.drawn for part in parts]
-    drawn = ~missing if unmarked else np.concatenate(marks)
-    held = _smallest(np.flatnonzero(drawn), keys, n_calibration)
-    shown = _smallest(np.setdiff1d(labelled, held), keys, n_visible)
-    empty = np.setdiff1d(np.flatnonzero(drawn & missing), held)
-    some = np.append(_smallest(np.flatnonzero(missing & ~drawn), keys, n_sampled), empty)
-
-    def places(rows: AnyArray) -> AnyArray:
-        part = np.searchsorted(starts, rows, side="right") - 1
-        return np.column_stack([part, rows - starts[part]])
-
-    return RowDraw(places(shown), places(held), places(some), len(labelled), len(unlabelled))
-
-
-def _smallest(rows: AnyArray, keys: AnyArray, number: int) -> AnyArray:
-    """Return the rows with the smallest keys, in the order of these. Shapes: rows (r,), keys (n,)."""
-    if number < len(rows):
-        rows = rows[np.argpartition(keys[rows], number)[:number]]
-    return rows[np.argsort(keys[rows], kind="stable")]

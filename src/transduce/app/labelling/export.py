@@ -22,6 +22,7 @@ from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files
 from transduce.app.tables.files import write
+from transduce.app.tables.formats import Original, Table
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.files import check_free, together, write_text
@@ -43,7 +44,7 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     if session.model is None:
         raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table
-    source = table.source or files.Table(table.frame, "csv", None, "table")
+    source = table.source or Table(table.frame, Original(), "table")
     answers = told_answers(session)
     labels = label_columns(session, answers)
     result: FillResult | None = None

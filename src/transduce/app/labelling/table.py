@@ -16,7 +16,8 @@ import pandas as pd
 from transduce.app.labelling.journal import Label
 from transduce.app.tables import files
 from transduce.app.tables.amounts import scaled, with_minus_before, with_plain_signs
-from transduce.app.tables.columns import ColumnCells, check_columns
+from transduce.app.tables.columns import ColumnReading, check_columns
+from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import (
     holds_code,
     in_order,
@@ -59,7 +60,7 @@ class LabelTable:
     show: list[str]  # the columns shown
     digest: str  # SHA-256 of the file, or of the frame
     path: Path | None = None  # the file
-    source: files.Table | None = None  # the file as it was read
+    source: Table | None = None  # the file as it was read
     keep: tuple[str, ...] = ()  # numbers that look like marks of empty cells, and are none
     case_sensitive: bool = False  # whether classes that differ in capitals only are different
 
@@ -81,7 +82,7 @@ class LabelTable:
     @cached_property
     def decimal(self) -> str | None:
         """The decimal sign in the column to be labelled, "point" or "comma"; None if its cells do not tell."""
-        cells = ColumnCells() if self.source is None else self.source.cells(self.target)
+        cells = ColumnReading() if self.source is None else self.source.column_reading(self.target)
         given = self.frame[self.target].tolist() if self.target in self.frame.columns else []
         texts = given if cells.texts is None else cells.texts()
         signed = [text for text in texts if isinstance(text, str) and re.search(r"\d[.,]", text)]

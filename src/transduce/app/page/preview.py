@@ -34,7 +34,7 @@ from transduce.app.tables.features import (
     as_texts,
     vectorize,
 )
-from transduce.app.tables.files import Workbook, write
+from transduce.app.tables.files import write
 from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
 from transduce.conformal.designs import Drawn, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
@@ -128,7 +128,7 @@ class Preview:
     def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
         """Return how a column is read, and what was odd; empty cells are counted in the whole table."""
         line, reading = features.columns.iloc[0], features.encoder.readings.get(name)
-        spelled, n_blank = self.table.cells(name).reading, int(every.isna().sum())
+        spelled, n_blank = self.table.column_reading(name).reading, int(every.isna().sum())
         notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
         all_seen = len(self._some) == len(self.frame)
         return {
@@ -186,10 +186,8 @@ class Preview:
             for column in columns
         ]
         holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
-        rows, source = range(min(FIRST_ROWS, len(self.frame))), self.table.source
-        sheets = (
-            [source.sheet, *source.others] if isinstance(source, Workbook) and source.others else []
-        )
+        rows = range(min(FIRST_ROWS, len(self.frame)))
+        sheets = self.table.original.sheets
         return {
             "rows": len(self.frame),
             "looked_at": len(self._some),

@@ -31,6 +31,7 @@ from transduce.app.report.plain import finite, name_of
 from transduce.app.report.rows import least_certain_first
 from transduce.app.tables import files
 from transduce.app.tables.files import write
+from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
 from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
@@ -109,7 +110,7 @@ class GivenLabels:
         text = json.dumps(asdict(self), ensure_ascii=False)
         write_text(folder / LABELS, text, force=True, like=[table])
 
-    def put_into(self, table: files.Table, choices: Choices) -> tuple[files.Table, Choices]:
+    def put_into(self, table: Table, choices: Choices) -> tuple[Table, Choices]:
         """Return the table with these labels, and choices that say how they came about."""
         target = str(choices.target)
         labelled = table.with_labels(target, self.labels)
@@ -123,7 +124,7 @@ class GivenLabels:
         """What becomes of values that were given after the draws, in a sentence; "" if there are none."""
         return about_labels_since(len(self.since), self.needed) if self.since else ""
 
-    def keep_since(self, result: FillResult, table: files.Table) -> FillResult:
+    def keep_since(self, result: FillResult, table: Table) -> FillResult:
         """Return a result in which values that were given after the draws stand as they were given."""
         if not self.since:
             return result
@@ -301,7 +302,7 @@ def remove_old_results(folder: Path) -> None:
         remove_folders([old])
 
 
-def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choices: Choices) -> str:
+def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices) -> str:
     """Write the table with the labels of the labelling page in columns of their own; return the command for that."""
     names = dict.fromkeys(map(str, own.frame.columns))
     target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
@@ -317,9 +318,7 @@ def _again_with_labels(folder: Path, own: files.Table, table: files.Table, choic
     return options.as_command(shown, target, "auto", **sheet)
 
 
-def leave(
-    result: FillResult, table: files.Table, part: Path, about: dict[str, Any], again: str
-) -> None:
+def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], again: str) -> None:
     """Write everything that is shown: the filled table, the report, the numbers, the answers row by row."""
     summary = result.summary()
     summary["again"] = again or summary["again"]

@@ -227,7 +227,7 @@ class Workspace:
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
             raise ValueError(
-                f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.KINDS)}."
+                f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.all_endings())}."
             )
         free, number, size = self.folder / wanted, 1, 0
         while free.exists() or free.is_symlink():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.tables.numbers import Moments
+from transduce.app.tables.moments import Moments
 from transduce.core.types import AnyArray
 from transduce.core.words import LONGEST_MESSAGE, percent, shortened
 

@@ -20,7 +20,7 @@ from transduce.app.report.plain import (
     rough_percent,
 )
 from transduce.app.tables.columns import answered_probability, narrowness, widths_between
-from transduce.app.tables.numbers import Moments
+from transduce.app.tables.moments import Moments
 from transduce.core.answer import Answer, Regions
 from transduce.core.guarantee import Limits
 from transduce.core.scaling import square_unit

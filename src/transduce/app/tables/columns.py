@@ -1,4 +1,4 @@
-"""The target column: its labels, how they are read, checked and answered in new columns; pandas and polars frames."""
+"""The target column: how its labels are read, checked and answered in new columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.vectors import read_vectors
 from transduce.core.answer import UNSEEN, Answer, Regions
 from transduce.core.checks import check_choice
 from transduce.core.guarantee import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task, label_array
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.validation import (
     class_codes,
     is_complex,
@@ -29,16 +30,21 @@ from transduce.core.validation import (
 from transduce.core.words import TASKS, counted, option, quoted
 
 FEWEST_LABELS = 3
-NEARLY_ALL, FEW = 0.8, 20  # of more labels than so many, this share of different ones is no class
+NEARLY_ALL = 0.8  # of more labels than FEW, this share of different ones is no class
+FEW = 20
 MOST_CODES = 10  # different whole numbers that may be codes of classes
 FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
-_OPEN = "learnt as the limit itself, and intervals that reach it are open there"
-LEARNT = (f"label names a limit and was {_OPEN}", f"labels name limits and were {_OPEN}")
+LEARNT = (
+    "label names a limit and was learnt as the limit itself, "
+    "and intervals that reach it are open there",
+    "labels name limits and were learnt as the limit itself, "
+    "and intervals that reach it are open there",
+)
 
 
 @dataclass(frozen=True)
-class ColumnCells:
+class ColumnReading:
     """How the cells of a column of text were read."""
 
     reading: str = ""  # how a number written with a comma, or with groups of digits, was read
@@ -53,7 +59,7 @@ class Spelling:
 
     unit: str = ""  # of numbers
     decimal: str = "point"  # of numbers in text
-    moments: numbers.Moments | None = None  # if numbers stand for dates, times or durations
+    moments: Moments | None = None  # if numbers stand for dates, times or durations
     whole: bool = False  # whether classes are whole numbers
     classes: Mapping[Any, Any] = field(default_factory=dict)  # what is written most often for each
     alike: Mapping[str, str] = field(default_factory=dict)  # classes by what their spellings share
@@ -70,13 +76,11 @@ PLAIN = Spelling()
 class Target:
     """Labels, ready for a method."""
 
-    name: Any  # the column
+    name: ColumnName
     labels: AnyArray  # (n,) numbers, NaN where missing; or classes, None where missing
     missing: Mask  # (n,)
     task: str
-    notes: list[str] = field(
-        default_factory=list
-    )  # what the user should know about how it was read
+    notes: list[str] = field(default_factory=list)  # what to know about how it was read
     limits: Limits = NO_LIMITS  # labels that are limits, such as "<0.5"
     decisive: float | None = None  # the one label that decided the task, if it was guessed
     spelling: Spelling = PLAIN
@@ -89,8 +93,11 @@ class Target:
     @property
     def kind(self) -> str:
         """What labels are: numbers, classes, dates, times or durations."""
-        plain = "numbers" if self.task == "regression" else "classes"
-        return plain if self.spelling.moments is None else self.spelling.moments.what
+        if self.spelling.moments is not None:
+            return self.spelling.moments.what
+        if self.task == "regression":
+            return "numbers"
+        return "classes"
 
     @property
     def n_labels(self) -> int:
@@ -102,36 +109,45 @@ class Target:
         return replace(self, labels=self.labels[rows], missing=self.missing[rows])
 
     def read(self, frame: pd.DataFrame) -> Target:
-        """Return the labels of other rows, read as these were; all are missing where the table lacks the column."""
-        spelling, column = (
-            self.spelling,
-            frame.get(self.name, pd.Series([None] * len(frame), dtype=object)),
-        )
-        missing = missing_labels(column, words=spelling.words)
-        if missing.all():
-            labels = np.full(len(frame), np.nan if self.task == "regression" else None)
-        elif self.task == "classification":
-            labels = np.full(len(frame), None, dtype=object)
-            labels[~missing] = objects([self._class(cell) for cell in column[~missing].tolist()])
-        elif spelling.moments is not None:
-            labels = spelling.moments.numbers(column.mask(missing, None))
-        elif pd.api.types.is_numeric_dtype(column):
-            labels = np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
-        else:
-            labels = numbers.read_cells(
-                column.mask(missing, None),
-                spelling.decimal,
-                spelling.unit,
-                minus_behind=spelling.minus_behind,
-            )[0]
-        if spelling.marks:
-            marked = np.isin(labels.astype(float), spelling.marks)
+        """Return the labels of other rows, read as these were.
+
+        All are missing where the table lacks the column.
+        """
+        column = frame.get(self.name, pd.Series([None] * len(frame), dtype=object))
+        missing = missing_labels(column, words=self.spelling.words)
+        labels = self._read_labels(column, missing)
+        if self.spelling.marks:
+            marked = np.isin(labels.astype(float), self.spelling.marks)
             labels = np.where(marked, np.nan, labels)
             missing = missing | marked
         return replace(self, labels=labels, missing=missing, notes=[])
 
+    def _read_labels(self, column: pd.Series, missing: Mask) -> AnyArray:
+        """Return the labels of a column (n,), missing where `missing` (n,) says so."""
+        spelling = self.spelling
+        if self.task == "classification":
+            labels = np.full(len(column), None, dtype=object)
+            labels[~missing] = objects([self._class(cell) for cell in column[~missing].tolist()])
+            return labels
+        if missing.all():
+            return np.full(len(column), np.nan)
+        if spelling.moments is not None:
+            return spelling.moments.numbers(column.mask(missing, None))
+        if pd.api.types.is_numeric_dtype(column):
+            return np.where(missing, np.nan, column.to_numpy(dtype=float, na_value=np.nan))
+        values, _side = numbers.read_cells(
+            column.mask(missing, None),
+            spelling.decimal,
+            spelling.unit,
+            minus_behind=spelling.minus_behind,
+        )
+        return values
+
     def _class(self, cell: Any) -> Any:
-        label = numbers.as_label(cell.item() if isinstance(cell, np.generic) else cell)
+        value = cell
+        if isinstance(cell, np.generic):
+            value = cell.item()
+        label = numbers.as_label(value)
         if isinstance(label, str):
             label = self.spelling.alike.get(numbers.spelling_key(label), label)
         if self.spelling.whole:
@@ -144,41 +160,50 @@ class Target:
 
 def read_target(
     frame: pd.DataFrame,
-    name: Any,
+    name: ColumnName,
     *,
     task: str = "auto",
-    cells: ColumnCells | None = None,
+    cells: ColumnReading | None = None,
     case_sensitive: bool = False,
     keep: Collection[Any] = (),
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
 
-    Classes that differ in capitals or blanks only are one, unless they are `case_sensitive`; numbers such as -999,
-    far from all others, are missing labels, except those in `keep`.
+    Classes that differ in capitals or blanks only are one, unless they are `case_sensitive`;
+    numbers such as -999, far from all others, are missing labels, except those in `keep`.
     """
     check_choice("task", task, TASKS)
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, [name])
-    column, cells = frame[name], cells or ColumnCells()
-    said = _Said(task, case_sensitive, keep)
+    column = frame[name]
+    reading = cells or ColumnReading()
     _check_cells(column, name)
-    moments = numbers.Moments.of(column)
+    moments = Moments.of(column)
     if moments is not None and task != "classification":
-        target = _dated_target(column, moments, task, cells)
+        target = _dated_target(column, moments, task, reading)
     else:
         if moments is not None and moments.cells not in ("text", "number"):
             column = column.astype(str).astype(object).mask(column.isna(), None)
-        target = _plain_target(column, name, said, cells)
-    classes = len(set(target.known.tolist())) if target.task == "classification" else 0
-    if task == "auto" and classes > NEARLY_ALL * max(target.n_labels, FEW):
-        names = f"Nearly all labels of column {name!r} differ ({classes} of {target.n_labels}), as names do"
-        other = "fill a column of numbers, or of classes that occur more than once"
-        raise ValueError(f"{names}: {other}, or use {option('task', 'classification')}.")
+        request = _Request(task, case_sensitive, keep)
+        target = _plain_target(column, name, request, reading)
+    if task == "auto" and target.task == "classification":
+        _check_classes_repeat(target)
     return target
 
 
-class _Said(NamedTuple):
+def _check_classes_repeat(target: Target) -> None:
+    """Raise a ValueError if nearly all classes differ."""
+    n_classes = len(set(target.known.tolist()))
+    if n_classes > NEARLY_ALL * max(target.n_labels, FEW):
+        raise ValueError(
+            f"Nearly all labels of column {target.name!r} differ "
+            f"({n_classes} of {target.n_labels}), as names do: fill a column of numbers, or of "
+            f"classes that occur more than once, or use {option('task', 'classification')}."
+        )
+
+
+class _Request(NamedTuple):
     """What the user said about the target."""
 
     task: str
@@ -186,21 +211,11 @@ class _Said(NamedTuple):
     keep: Collection[Any]  # numbers that look like marks of missing cells, and are none
 
 
-def _check_cells(column: pd.Series, name: Any) -> None:
+def _check_cells(column: pd.Series, name: ColumnName) -> None:
     """Raise a ValueError unless some cells are empty and others hold one label each."""
     missing = column.isna().to_numpy(dtype=bool)
     if not missing.any():
-        values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
-        marks = numbers.sentinels(numbers.in_order(values), gap=0.0)
-        counts = numbers.hole_words(column) | {numbers.plain(mark): n for mark, n in marks.items()}
-        counts |= _missing_marks(column)
-        hint = f"; but some cells say {_counts(counts)}: if these are to be filled, use"
-        hint = (
-            f"{hint} {option('missing', [*counts])}"
-            if counts
-            else ": empty those that are to be answered"
-        )
-        raise ValueError(f"No cell of column {name!r} is empty, so there is nothing to fill{hint}.")
+        raise ValueError(_nothing_to_fill(column, name))
     if missing.all():
         raise ValueError(
             f"All cells of column {name!r} are empty: some must have a label to learn from."
@@ -208,198 +223,293 @@ def _check_cells(column: pd.Series, name: Any) -> None:
     cells = column[~missing].tolist()
     if is_complex(column[~missing]):
         raise ValueError(
-            f"Column {quoted(name)} holds complex numbers: fill their real and imaginary parts as columns of their own."
+            f"Column {quoted(name)} holds complex numbers: "
+            "fill their real and imaginary parts as columns of their own."
         )
     if is_too_large(objects(cells)):
         raise ValueError(
-            f"Column {quoted(name)} holds a whole number too large for double precision: divide the column by a "
-            "constant first, or make it text."
+            f"Column {quoted(name)} holds a whole number too large for double precision: "
+            "divide the column by a constant first, or make it text."
         )
-    halved = next((cell for cell in cells if isinstance(cell, str) and is_halved(cell)), None)
-    if halved is not None:
-        raise ValueError(
-            f"Column {quoted(name)} holds {quoted(halved)}, half of a character, which no file can hold: write it anew."
+    for cell in cells:
+        if isinstance(cell, str) and is_halved(cell):
+            raise ValueError(
+                f"Column {quoted(name)} holds {quoted(cell)}, half of a character, "
+                "which no file can hold: write it anew."
+            )
+    _check_scalars(column, name, cells)
+
+
+def _nothing_to_fill(column: pd.Series, name: ColumnName) -> str:
+    """Return that no cell is empty, and which words and numbers may stand for empty cells."""
+    values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(float)
+    marks = numbers.sentinels(numbers.in_order(values), gap=0.0)
+    counts = numbers.hole_words(column)
+    counts |= {numbers.plain(mark): count for mark, count in marks.items()}
+    counts |= _missing_marks(column)
+    if not counts:
+        return (
+            f"No cell of column {name!r} is empty, so there is nothing to fill: "
+            "empty those that are to be answered."
         )
-    odd = next((cell for cell in cells if not pd.api.types.is_scalar(cell)), None)
-    if odd is not None or read_vectors(column) is not None:
-        what = "records" if isinstance(odd, dict) else "lists"
-        raise ValueError(
-            f"Column {name!r} holds {what}: put what is to be filled into columns of their own."
-        )
+    return (
+        f"No cell of column {name!r} is empty, so there is nothing to fill; "
+        f"but some cells say {_counts(counts)}: if these are to be filled, use "
+        f"{option('missing', [*counts])}."
+    )
+
+
+def _check_scalars(column: pd.Series, name: ColumnName, cells: list[Any]) -> None:
+    """Raise a ValueError if cells hold lists or records."""
+    nested = [cell for cell in cells if not pd.api.types.is_scalar(cell)]
+    if not nested and read_vectors(column) is None:
+        return
+    what = "lists"
+    if nested and isinstance(nested[0], dict):
+        what = "records"
+    raise ValueError(
+        f"Column {name!r} holds {what}: put what is to be filled into columns of their own."
+    )
 
 
 def _missing_marks(column: pd.Series) -> dict[Any, int]:
-    """Return how often -1 or an empty text occurs in a column without an empty cell, where it looks like one."""
+    """Return how often -1 or an empty text occurs where it looks like a missing label.
+
+    That is so in columns without an empty cell.
+    """
     mark = missing_mark(label_array(column.astype(object)))
-    return {} if mark is None else {mark: int((column == mark).sum())}
+    if mark is None:
+        return {}
+    return {mark: int((column == mark).sum())}
 
 
-def _plain_target(column: pd.Series, name: Any, said: _Said, cells: ColumnCells) -> Target:
+def _plain_target(
+    column: pd.Series, name: ColumnName, request: _Request, reading: ColumnReading
+) -> Target:
     """Return labels that are numbers or classes."""
-    missing, task = column.isna().to_numpy(dtype=bool), said.task
-    decisive, limits = None, NO_LIMITS
-    labels, found, notes = _labels(column, name, task, cells.prefer)
-    notes += [f"{name!r}: {cells.reading}."] if cells.reading else []
-    if task == "auto" and found is None:  # codes such as 007 among them
-        task = "classification"
-    elif task == "auto" and found is not None:
-        plain = column if isinstance(column.dtype, pd.CategoricalDtype) else found.values
-        task = guess_task(PartlyLabelled.from_arrays(np.empty((len(missing), 0)), plain))
-        decisive = decisive_label(found.values[~missing]) if task == "regression" else None
+    missing = column.isna().to_numpy(dtype=bool)
+    labels, parsed, notes = _labels(column, name, request.task, reading.prefer)
+    if reading.reading:
+        notes.append(f"{name!r}: {reading.reading}.")
     kept_marks = numbers.hole_words(column) | _missing_marks(column[~missing])
-    notes += _about_markers(name, kept_marks, cells.markers)
-    marks: dict[float, int] = {}
-    if task == "regression" and found is not None:
-        marks = numbers.sentinels(numbers.in_order(found.values), keep=said.keep)
-        notes += numbers.value_notes(name, found.values, marks, np.arange(len(missing)))
-        missing = missing | np.isin(found.values, list(marks))
-    if task == "regression":
-        values = _numbers(name, labels if found is None else found.values, missing)
-        spelling = PLAIN
-        if found is not None:
-            spelling = Spelling(
-                found.unit, found.decimal, marks=tuple(marks), minus_behind=found.minus_behind
-            )
-        limits = limits_in(limit_texts(column), spelling)
+    notes += _about_markers(name, kept_marks, reading.markers)
+    task = _decided_task(column, request.task, parsed)
+    if task == "classification":
+        target = _class_target(column, name, request, reading, labels)
+        if request.task == "auto":
+            notes.insert(0, _note_on_classes(name, target, as_numbers=parsed is not None))
     else:
-        values = _classes(labels, missing)
-        alike: dict[str, str] = {}
-        if not said.case_sensitive:
-            counts = Counter(label for label in values.tolist() if isinstance(label, str))
-            notes += numbers.spelling_note(name, "Classes", counts)
-            alike = numbers.usual_spellings(counts)
-            values = _in_usual_spelling(values, alike)
-        as_read = (
-            column if cells.texts is None or column.dtype == object else pd.Series(cells.texts())
+        target = _number_target(column, name, request, labels, parsed)
+        if request.task == "auto":
+            notes = [*_code_note(name, target.known), *notes]
+            if parsed is not None:
+                decisive = decisive_label(parsed.values[~missing])
+                target = replace(target, decisive=decisive)
+    return _checked(replace(target, notes=[*notes, *target.notes]))
+
+
+def _decided_task(column: pd.Series, task: str, parsed: numbers.ParsedNumbers | None) -> str:
+    """Return the task that was named or, if none was, the one that labels suggest."""
+    if task != "auto":
+        return task
+    if parsed is None:  # words, or codes such as 007 among them
+        return "classification"
+    plain = parsed.values
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        plain = column
+    return guess_task(PartlyLabelled.from_arrays(np.empty((len(column), 0)), plain))
+
+
+def _number_target(
+    column: pd.Series,
+    name: ColumnName,
+    request: _Request,
+    labels: AnyArray,
+    parsed: numbers.ParsedNumbers | None,
+) -> Target:
+    """Return labels that are numbers."""
+    missing = column.isna().to_numpy(dtype=bool)
+    notes: list[str] = []
+    spelling = PLAIN
+    if parsed is not None:
+        marks = numbers.sentinels(numbers.in_order(parsed.values), keep=request.keep)
+        notes = numbers.value_notes(name, parsed.values, marks, np.arange(len(missing)))
+        missing = missing | np.isin(parsed.values, list(marks))
+        labels = parsed.values
+        spelling = Spelling(
+            parsed.unit, parsed.decimal, marks=tuple(marks), minus_behind=parsed.minus_behind
         )
-        spelling = replace(_spelling(values, as_read, column.dtype), alike=alike)
-        values[~missing] = objects(
-            [spelling.classes.get(label, label) for label in values[~missing]]
-        )
-    if said.task == "auto" and task == "classification":
-        otherwise = (
-            "" if found is None else f"; {option('task', 'regression')} reads them as numbers"
-        )
-        n_classes = len(set(values[~missing].tolist()))
-        notes = [f"{name!r} was read as classes ({n_classes} different ones){otherwise}.", *notes]
-    if said.task == "auto" and task == "regression":
-        notes = [*_code_note(name, values[~missing]), *notes]
-    return _checked(Target(name, values, missing, task, notes, limits, decisive, spelling))
+    values = _numbers(name, labels, missing)
+    limits = limits_in(limit_texts(column), spelling)
+    return Target(name, values, missing, "regression", notes, limits, spelling=spelling)
+
+
+def _class_target(
+    column: pd.Series,
+    name: ColumnName,
+    request: _Request,
+    reading: ColumnReading,
+    labels: AnyArray,
+) -> Target:
+    """Return labels that are classes."""
+    missing = column.isna().to_numpy(dtype=bool)
+    values = _classes(labels, missing)
+    notes: list[str] = []
+    alike: dict[str, str] = {}
+    if not request.case_sensitive:
+        counts = Counter(label for label in values.tolist() if isinstance(label, str))
+        notes = numbers.spelling_note(name, "Classes", counts)
+        alike = numbers.usual_spellings(counts)
+        values = _in_usual_spelling(values, alike)
+    written = column
+    if reading.texts is not None and column.dtype != object:
+        written = pd.Series(reading.texts())
+    spelling = replace(_spelling(values, written, column.dtype), alike=alike)
+    spelled = [spelling.classes.get(label, label) for label in values[~missing]]
+    values[~missing] = objects(spelled)
+    return Target(name, values, missing, "classification", notes, spelling=spelling)
+
+
+def _note_on_classes(name: ColumnName, target: Target, *, as_numbers: bool) -> str:
+    """Return that labels were read as classes though nobody said so, and what else they may be."""
+    n_classes = len(set(target.known.tolist()))
+    read = f"{name!r} was read as classes ({n_classes} different ones)"
+    if as_numbers:
+        return f"{read}; {option('task', 'regression')} reads them as numbers."
+    return f"{read}."
 
 
 def _counts(counts: Mapping[Any, int], between: str = ", ") -> str:
     return between.join(f"{quoted(word)} ({n:,})" for word, n in counts.items())
 
 
-def _about_markers(name: Any, kept: dict[Any, int], in_file: dict[str, int]) -> list[str]:
-    """Return notes on words in a file that were taken for empty cells, and on those that were kept as labels."""
+def _about_markers(name: ColumnName, kept: dict[Any, int], in_file: dict[str, int]) -> list[str]:
+    """Return notes on words in a file that were taken for empty cells, or kept as labels."""
+    notes: list[str] = []
     empty = {
-        word: n
-        for word, n in in_file.items()
+        word: count
+        for word, count in in_file.items()
         if word not in kept or word.lower() in numbers.IN_TEXT
     }
-    notes = [f"Cells of {name!r} that say {_counts(empty)} were taken as empty."] if empty else []
-    said = f"Cells of {name!r} that say {_counts(kept)} were taken as labels"
-    return (
-        [*notes, f"{said}; if they are not, use {option('missing', list(kept))}."]
-        if kept
-        else notes
-    )
+    if empty:
+        notes.append(f"Cells of {name!r} that say {_counts(empty)} were taken as empty.")
+    if kept:
+        notes.append(
+            f"Cells of {name!r} that say {_counts(kept)} were taken as labels; "
+            f"if they are not, use {option('missing', list(kept))}."
+        )
+    return notes
 
 
 def _labels(
-    column: pd.Series, name: Any, task: str, prefer: str
-) -> tuple[AnyArray, numbers.NumberCells | None, list[str]]:
+    column: pd.Series, name: ColumnName, task: str, prefer: str
+) -> tuple[AnyArray, numbers.ParsedNumbers | None, list[str]]:
     """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
     nowhere = np.zeros(len(column), dtype=int)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         amounts = column.to_numpy(dtype=float, na_value=np.nan)
-        return amounts, numbers.NumberCells(amounts, nowhere), []
+        return amounts, numbers.ParsedNumbers(amounts, nowhere), []
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
     if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
-        return labels, numbers.NumberCells(pd.to_numeric(column).to_numpy(float), nowhere), []
+        return labels, numbers.ParsedNumbers(pd.to_numeric(column).to_numpy(float), nowhere), []
     for row in known:
         labels[row] = numbers.as_label(labels[row])
     if task == "classification" or not any(isinstance(label, str) for label in present):
         return labels, None, []
-    texts = np.array([None if pd.isna(label) else str(label) for label in labels], dtype=object)
-    if task == "auto" and numbers.holds_code(
-        pd.Series([texts[row] for row in known], dtype=object)
-    ):
+    texts = np.full(len(labels), None, dtype=object)
+    texts[known] = objects([str(labels[row]) for row in known])
+    if task == "auto" and numbers.holds_code(pd.Series(texts[known], dtype=object)):
         return labels, None, []
-    found = numbers.read_numbers(texts, prefer)
-    unsaid = [row for row in known if texts[row].strip().lower() in numbers.MISSING]
-    found = replace(found, unread=sorted([*found.unread, *unsaid]))
-    if not found.unread:
-        unit = f", in {found.unit}" if found.unit else ""
-        said = f"{name!r} holds text such as {quoted(texts[known[0]])}, read as numbers{unit}."
-        return (
-            labels,
-            found,
-            [said, *numbers.cell_notes(name, texts, found, np.arange(len(texts)), LEARNT)],
-        )
-    if task == "regression" or found.nearly_all:
-        start = "holds" if found.nearly_all else "should hold"
-        raise ValueError(_not_read(name, f"{start} numbers", texts, found.unread))
+    parsed = numbers.read_numbers(texts, prefer)
+    words = [row for row in known if texts[row].strip().lower() in numbers.MISSING]
+    parsed = replace(parsed, unread=sorted([*parsed.unread, *words]))
+    if not parsed.unread:
+        return labels, parsed, _notes_on_texts(name, texts, known[0], parsed)
+    if parsed.nearly_all:
+        raise ValueError(_not_read(name, "holds numbers", texts, parsed.unread))
+    if task == "regression":
+        raise ValueError(_not_read(name, "should hold numbers", texts, parsed.unread))
     return labels, None, []
 
 
-def _not_read(name: Any, what: str, texts: AnyArray, unread: list[int]) -> str:
-    """Return why a column cannot be read as numbers, or dates: which cells, and what can be done."""
+def _notes_on_texts(
+    name: ColumnName, texts: AnyArray, first: int, parsed: numbers.ParsedNumbers
+) -> list[str]:
+    """Return that texts were read as numbers, and which of them are unusual."""
+    unit = ""
+    if parsed.unit:
+        unit = f", in {parsed.unit}"
+    note = f"{name!r} holds text such as {quoted(texts[first])}, read as numbers{unit}."
+    return [note, *numbers.cell_notes(name, texts, parsed, np.arange(len(texts)), LEARNT)]
+
+
+def _not_read(name: ColumnName, what: str, texts: AnyArray, unread: list[int]) -> str:
+    """Return which cells of a column are not numbers, or dates, and what can be done."""
     n_labels = sum(text is not None for text in texts)
     cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
     words = list(dict.fromkeys(texts[row].strip() for row in unread))
     holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
-    verb, it = ("is", "it") if len(unread) == 1 else ("are", "them")
-    said = f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: {cells}."
-    how = (
-        f"Correct {it}, take {it} as empty with {option('missing', holes)}, or ask for classes with"
+    verb = "are"
+    them = "them"
+    if len(unread) == 1:
+        verb = "is"
+        them = "it"
+    return (
+        f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: "
+        f"{cells}. Correct {them}, take {them} as empty with {option('missing', holes)}, "
+        f"or ask for classes with {option('task', 'classification')}."
     )
-    return f"{said} {how} {option('task', 'classification')}."
 
 
-def _dated_target(
-    column: pd.Series, moments: numbers.Moments, task: str, cells: ColumnCells
-) -> Target:
-    """Return dates, times or durations as numbers, or raise a ValueError that names the cells that are not."""
-    name, missing, values = column.name, column.isna().to_numpy(dtype=bool), moments.numbers(column)
+def _dated_target(column: pd.Series, moments: Moments, task: str, reading: ColumnReading) -> Target:
+    """Return dates, times or durations as numbers; a ValueError names the cells that are none."""
+    name = column.name
+    missing = column.isna().to_numpy(dtype=bool)
+    values = moments.numbers(column)
     unread = np.flatnonzero(np.isnan(values) & ~missing).tolist()
     if unread:
         texts = column.astype(object).mask(missing, None).to_numpy()
         raise ValueError(_not_read(name, f"holds {moments.what}", texts, unread))
-    first, such = str(column[~missing].iloc[0]).strip(), ""
-    if moments.style and moments.dates:
-        such = f", {first!r} as {pd.to_datetime(first, format=moments.style).date()}"
-    classes = option("task", "classification")
-    notes = [f"{name!r} was read as {moments.what}{such}; {classes} reads them as classes."]
-    notes = [*(notes if task == "auto" else []), *_about_markers(name, {}, cells.markers)]
+    notes = _about_markers(name, {}, reading.markers)
+    if task == "auto":
+        example = ""
+        if moments.style and moments.dates:
+            first = str(column[~missing].iloc[0]).strip()
+            example = f", {first!r} as {pd.to_datetime(first, format=moments.style).date()}"
+        notes.insert(
+            0,
+            f"{name!r} was read as {moments.what}{example}; "
+            f"{option('task', 'classification')} reads them as classes.",
+        )
     spelling = Spelling(moments.unit, moments=moments)
     return _checked(Target(name, values, missing, "regression", notes, spelling=spelling))
 
 
 def _spelling(classes: AnyArray, cells: pd.Series, kind: Any) -> Spelling:
     """Return what is written most often for each class, where that is not how it was read."""
-    pairs = Counter(
-        (label, cell.strip())
-        for label, cell in zip(classes.tolist(), cells.tolist(), strict=True)
-        if label is not None and isinstance(cell, str) and cell.strip()
-    )
-    usual = dict(pair for pair, _ in reversed(pairs.most_common()))
-    other = any(str(label) != cell for label, cell in usual.items())
-    lists = isinstance(kind, pd.CategoricalDtype) and set(classes) - {None} <= set(kind.categories)
+    pairs: Counter[tuple[Any, str]] = Counter()
+    for label, cell in zip(classes.tolist(), cells.tolist(), strict=True):
+        if label is not None and isinstance(cell, str) and cell.strip():
+            pairs[label, cell.strip()] += 1
+    usual = dict(pair for pair, _count in reversed(pairs.most_common()))
+    if all(str(label) == cell for label, cell in usual.items()):
+        usual = {}
+    categories = None
+    if isinstance(kind, pd.CategoricalDtype) and set(classes) - {None} <= set(kind.categories):
+        categories = kind
     whole = all(type(label) is int for label in classes if label is not None)
-    return Spelling(whole=whole, classes=usual if other else {}, categories=kind if lists else None)
+    return Spelling(whole=whole, classes=usual, categories=categories)
 
 
-def _numbers(name: Any, labels: AnyArray, missing: Mask) -> Array:
+def _numbers(name: ColumnName, labels: AnyArray, missing: Mask) -> Array:
     try:
         amounts = np.where(missing, np.nan, labels).astype(float)
     except (TypeError, ValueError, OverflowError):
-        said = f"Column {name!r} holds {quoted(labels[~missing][0])}, which is not a number"
         raise ValueError(
-            f"{said}: ask for classes with {option('task', 'classification')}."
+            f"Column {name!r} holds {quoted(labels[~missing][0])}, which is not a number: "
+            f"ask for classes with {option('task', 'classification')}."
         ) from None
     if np.isinf(amounts).any():
         raise ValueError(f"Column {name!r} holds an infinite number: correct or empty that cell.")
@@ -419,66 +529,89 @@ def _classes(labels: AnyArray, missing: Mask) -> AnyArray:
 
 
 def _in_usual_spelling(classes: AnyArray, alike: Mapping[str, str]) -> AnyArray:
-    """Return classes (n,), those that differ in capitals or blanks only as the most frequent of them is spelled."""
-    spelled = [
-        alike[numbers.spelling_key(label)] if isinstance(label, str) else label
-        for label in classes.tolist()
-    ]
+    """Return classes (n,), each in the most frequent spelling of those that are alike.
+
+    Classes are alike that differ in capitals or blanks only.
+    """
+    spelled = classes.tolist()
+    for place, label in enumerate(spelled):
+        if isinstance(label, str):
+            spelled[place] = alike[numbers.spelling_key(label)]
     return objects(spelled)
 
 
-def _code_note(name: Any, labels: Array) -> list[str]:
-    """Return a note if labels (l,) that were read as numbers look like codes: a few whole numbers, each often."""
+def _code_note(name: ColumnName, labels: Array) -> list[str]:
+    """Return a note if numbers (l,) look like codes: a few whole numbers, each often."""
     codes = np.unique(labels)
     few = len(codes) <= min(MOST_CODES, len(labels) / FEWEST_OF_A_CODE)
     if not few or np.any(codes != np.round(codes)):
         return []
-    named = ", ".join(f"{code:g}" for code in codes[:-1])
-    between = f"{codes[0] + 0.51 * (codes[1] - codes[0]):g}" if len(codes) > 1 else ""
+    listed = ", ".join(f"{code:g}" for code in codes[:-1])
+    between = ""
+    if len(codes) > 1:
+        between = f"{codes[0] + 0.51 * (codes[1] - codes[0]):g}"
     return [
-        f"{name!r} holds only the whole numbers {named} and {codes[-1]:g}, which may be codes. "
+        f"{name!r} holds only the whole numbers {listed} and {codes[-1]:g}, which may be codes. "
         f"They were read as numbers, so values such as {between} are filled in; "
         f"{option('task', 'classification')} reads them as classes."
     ]
 
 
 def _checked(target: Target) -> Target:
-    """Return the labels; raise a ValueError if they are too few, all the same, or all different classes."""
-    name, n_labels, labels = target.name, target.n_labels, target.known.tolist()
+    """Return the labels, or raise a ValueError if nothing can be learned from them.
+
+    That is so if they are too few, all the same, or all different classes.
+    """
+    name = target.name
+    n_labels = target.n_labels
+    n_different = len(set(target.known.tolist()))
     if n_labels < FEWEST_LABELS:
-        few = (
-            f"{counted(n_labels, 'label')}, and it takes at least {FEWEST_LABELS} to learn anything"
-        )
-        raise ValueError(f"Column {name!r} has {few}: label more rows.")
-    if len(set(labels)) == 1:
-        what = "number" if target.task == "regression" else "class"
-        if target.spelling.moments is not None:
-            what = target.spelling.moments.what[:-1]
-            labels = [str(target.spelling.moments.written(labels)[0])]
-        said = f"All {n_labels} labels of column {name!r} are the same {what}, {quoted(labels[0])}"
-        raise ValueError(f"{said}: there is nothing to learn; label a row that differs.")
-    if target.task == "classification" and len(set(labels)) == n_labels:
-        said = f"Each of the {n_labels} labels of column {name!r} is different"
         raise ValueError(
-            f"{said}: fill a column of numbers, or of classes that occur more than once."
+            f"Column {name!r} has {counted(n_labels, 'label')}, and it takes at least "
+            f"{FEWEST_LABELS} to learn anything: label more rows."
+        )
+    if n_different == 1:
+        raise ValueError(
+            f"All {n_labels} labels of column {name!r} are the same {_one_label(target)}: "
+            "there is nothing to learn; label a row that differs."
+        )
+    if target.task == "classification" and n_different == n_labels:
+        raise ValueError(
+            f"Each of the {n_labels} labels of column {name!r} is different: "
+            "fill a column of numbers, or of classes that occur more than once."
         )
     return target
 
 
+def _one_label(target: Target) -> str:
+    """Return the first label with what it is, such as "number, 5"."""
+    labels = target.known.tolist()
+    moments = target.spelling.moments
+    if moments is not None:
+        written = str(moments.written(labels)[0])
+        return f"{moments.what[:-1]}, {quoted(written)}"
+    if target.task == "regression":
+        return f"number, {quoted(labels[0])}"
+    return f"class, {quoted(labels[0])}"
+
+
 def check_marks(target: Target) -> None:
-    """Raise a ValueError if numbers among the labels look like marks of missing ones, and nobody said what they are."""
+    """Raise a ValueError if numbers look like marks of missing labels, and nobody says of what."""
     marks = [numbers.plain(mark) for mark in target.spelling.marks]
     if marks:
-        named = ", ".join(map(str, marks))
+        listed = ", ".join(map(str, marks))
         raise ValueError(
-            f"Column {target.name!r} holds {named}, far from all its other values. Say what that "
+            f"Column {target.name!r} holds {listed}, far from all its other values. Say what that "
             f"is: an empty cell, with {option('missing', marks)}, or a number, with "
             f"{option('keep', marks)}."
         )
 
 
 def missing_labels(column: pd.Series, *, words: bool = False) -> Mask:
-    """Return where a label is missing: empty cells and, with `words`, texts such as NA, as in a delimited file."""
+    """Return where a label is missing.
+
+    That is in empty cells and, with `words`, at texts such as NA, as in a delimited file.
+    """
     missing = column.isna().to_numpy(dtype=bool)
     if not words or pd.api.types.is_numeric_dtype(column):
         return missing
@@ -505,17 +638,22 @@ def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
         spelling.unit,
         minus_behind=spelling.minus_behind,
     )
-    low, high = values[side < 0], values[side > 0]
+    low = values[side < 0]
+    high = values[side > 0]
     several = max(len(np.unique(low)), len(np.unique(high))) > 1
-    number = int(np.array([*texts.values()])[side != 0].sum())
-    return Limits(number, float(low.max(initial=-np.inf)), float(high.min(initial=np.inf)), several)
+    counts = np.array([*texts.values()])
+    n_limits = int(counts[side != 0].sum())
+    below = float(low.max(initial=-np.inf))
+    above = float(high.min(initial=np.inf))
+    return Limits(n_limits, below, above, several)
 
 
-def new_names(target: Any, task: str, classes: Sequence[Any] = ()) -> list[str]:
+def new_names(target: ColumnName, task: str, classes: Sequence[Any] = ()) -> list[str]:
     """Return the names of the new columns; with `classes`, one for the probability of each."""
-    numbers, words = ("lower", "upper", "narrower"), ("set", "probability", "confidence")
-    ends = numbers if task == "regression" else words
-    names = [f"{target}_{end}" for end in ("filled", *ends, "status")]
+    endings = ("filled", "set", "probability", "confidence", "status")
+    if task == "regression":
+        endings = ("filled", "lower", "upper", "narrower", "status")
+    names = [f"{target}_{ending}" for ending in endings]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
 
@@ -530,7 +668,7 @@ STATUSES = {
     "below",
     "above",
 }
-# How the columns end that `fill` and the labelling page add, and which of them show that they are ours.
+# How the columns end that `fill` and the labelling page add; which of them show that they did.
 _OF_FILL = (
     "filled",
     "lower",
@@ -549,25 +687,29 @@ _SIGNS = {
 }
 
 
-def own_columns(names: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the columns that were added by filling or labelling a column, by the name of that column.
+def own_columns(names: Sequence[ColumnName]) -> dict[str, list[ColumnName]]:
+    """Return the columns that filling or labelling a column added, by the name of that column.
 
-    One of them alone may be the user's: `X_filled` counts beside `X_status`, `X_lower` or the like, and `X_answer`, of
-    the labelling page, beside `X_by` or `X_label`.
+    One of them alone may be the user's: `X_filled` counts beside `X_status`, `X_lower` or the
+    like, and `X_answer`, of the labelling page, beside `X_by` or `X_label`.
     """
     texts = [name for name in names if isinstance(name, str)]
     present = set(texts)
     families: dict[str, list[Any]] = {}
     for sign, beside in _SIGNS.items():
-        endings = _OF_FILL if sign == "filled" else _OF_LABELLING
+        endings = _OF_LABELLING
+        if sign == "filled":
+            endings = _OF_FILL
         for name in texts:
             base = name.removesuffix(f"_{sign}")
             if base == name or not any(f"{base}_{other}" in present for other in beside):
                 continue
-            own = {f"{base}_{ending}" for ending in endings}
-            likely = [one for one in texts if one in own or one.startswith(f"{base}_probability_")]
+            added = {f"{base}_{ending}" for ending in endings}
             family = families.setdefault(base, [])
-            family += [one for one in likely if one not in family]
+            for text in texts:
+                is_added = text in added or text.startswith(f"{base}_probability_")
+                if is_added and text not in family:
+                    family.append(text)
     return families
 
 
@@ -575,13 +717,18 @@ def check_names(
     frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False
 ) -> None:
     """Raise a ValueError if the table has a column that would be added."""
-    classes = dict.fromkeys(target.known.tolist()) if probabilities else {}
-    more = [f"{target.name}_label_next"] if label_next else []
-    for name in [*new_names(target.name, target.task, list(classes)), *more]:
+    classes: list[Any] = []
+    if probabilities:
+        classes = list(dict.fromkeys(target.known.tolist()))
+    names = new_names(target.name, target.task, classes)
+    if label_next:
+        names.append(f"{target.name}_label_next")
+    for name in names:
         if name in frame.columns:
             raise ValueError(
-                f"The table has a column {name!r} already, perhaps from filling it before: drop it first. Under "
-                "another name it would be learned from, although it holds predictions."
+                f"The table has a column {name!r} already, perhaps from filling it before: "
+                "drop it first. Under another name it would be learned from, although it holds "
+                "predictions."
             )
 
 
@@ -595,54 +742,103 @@ def new_columns(
     probabilities: bool = False,
     known: AnyArray | None = None,
 ) -> pd.DataFrame:
-    """Return the new columns; rows whose label was given have a value and the status "given". Shapes: right (m,)."""
-    known = target.known if known is None else known
+    """Return the new columns; rows with a label have it, and the status "given".
 
-    def at_unlabelled(values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
-        column: AnyArray = np.full(len(index), elsewhere, dtype=dtype)
-        column[answer.rows] = values
+    Shapes: right (m,), the probability that each class is right.
+    """
+    cells = _NewCells(answer.rows, len(index))
+    status = cells.place(answer.status, "given", object)
+    if target.task == "regression":
+        if known is None:
+            known = target.known
+        columns = [*_number_columns(target, answer, level, known, cells), status]
+        names = new_names(target.name, target.task)
+    else:
+        order = _class_order(target, answer)
+        columns = [*_class_columns(target, answer, right, order, cells), status]
+        classes: list[Any] = []
+        if probabilities and answer.probabilities is not None:
+            assert answer.classes is not None
+            classes = answer.classes[order].tolist()
+            columns += _shares(answer.probabilities[:, order], right, cells)
+        names = new_names(target.name, target.task, classes)
+    by_name = {name: _whole_stays(column) for name, column in zip(names, columns, strict=True)}
+    new = pd.DataFrame(by_name).set_axis(index)
+    categories = target.spelling.categories
+    if categories is None:
+        return new
+    return new.astype({names[0]: categories})
+
+
+class _NewCells(NamedTuple):
+    """Where the cells of new columns stand."""
+
+    rows: AnyArray  # (m,) the unlabelled ones
+    n_rows: int
+
+    def place(self, values: Any, elsewhere: Any = np.nan, dtype: type = float) -> AnyArray:
+        """Return a column (n,): values (m,) at unlabelled rows, `elsewhere` at others."""
+        column: AnyArray = np.full(self.n_rows, elsewhere, dtype=dtype)
+        column[self.rows] = values
         return column
 
-    classes: list[Any] = []
-    if target.task == "regression":
-        assert answer.regions is not None
-        filled = at_unlabelled(answer.values, target.labels)
-        middle = [at_unlabelled(end) for end in answer.regions.hull().T]
-        surer = at_unlabelled(
-            narrowness(widths_between(answer.regions, target.limits), known, level)
-        )
-        if target.spelling.moments is not None:
-            written = target.spelling.moments.written
-            filled, middle = (
-                written(filled),
-                [written(middle[0], np.floor), written(middle[1], np.ceil)],
-            )
-    else:
-        assert answer.classes is not None
-        filled = at_unlabelled(objects(answer.values.tolist()), target.labels, object)
-        order, kind = np.arange(len(answer.classes)), target.spelling.categories
-        if kind is not None and kind.ordered:
-            order = np.argsort(kind.categories.get_indexer(answer.classes), kind="stable")
-        sets = at_unlabelled(_sets(answer, order), None, object)
-        middle = [sets, at_unlabelled(np.nan if right is None else right)]
-        surer = at_unlabelled(answer.confidence)
-        told = probabilities and answer.probabilities is not None
-        classes = answer.classes[order].tolist() if told else []
-    silent = np.isnan(
-        np.nan if right is None else right
-    )  # where one is not said, nor are the others
-    shares = answer.probabilities[:, order].T if classes else ()  # type: ignore[index]
-    shares = [at_unlabelled(np.where(silent, np.nan, share)) for share in shares]
-    columns = [filled, *middle, surer, at_unlabelled(answer.status, "given", object), *shares]
-    names = new_names(target.name, target.task, classes)
-    for j, column in enumerate(columns):  # whole numbers that may be missing stay whole
-        whole = (
-            column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer"
-        )
-        columns[j] = pd.Series(column, dtype="Int64" if whole else None)
-    new = pd.DataFrame(dict(zip(names, columns, strict=True))).set_axis(index)
-    kind = target.spelling.categories
-    return new if kind is None else new.astype({names[0]: kind})
+
+def _number_columns(
+    target: Target, answer: Answer, level: float, known: AnyArray, cells: _NewCells
+) -> list[Any]:
+    """Return filled values, ends of intervals, and how much narrower these are."""
+    assert answer.regions is not None
+    filled: Any = cells.place(answer.values, target.labels)
+    lower, upper = (cells.place(end) for end in answer.regions.hull().T)
+    widths = widths_between(answer.regions, target.limits)
+    narrower = cells.place(narrowness(widths, known, level))
+    moments = target.spelling.moments
+    if moments is None:
+        return [filled, lower, upper, narrower]
+    return [
+        moments.written(filled),
+        moments.written(lower, np.floor),
+        moments.written(upper, np.ceil),
+        narrower,
+    ]
+
+
+def _class_order(target: Target, answer: Answer) -> AnyArray:
+    """Return the order (k,) in which classes are named: that of ordered categories, if they are."""
+    assert answer.classes is not None
+    categories = target.spelling.categories
+    if categories is None or not categories.ordered:
+        return np.arange(len(answer.classes))
+    places = categories.categories.get_indexer(answer.classes)
+    return np.argsort(places, kind="stable")
+
+
+def _class_columns(
+    target: Target, answer: Answer, right: Array | None, order: AnyArray, cells: _NewCells
+) -> list[AnyArray]:
+    """Return filled classes, sets, the probability that each is right, and confidences."""
+    filled = cells.place(objects(answer.values.tolist()), target.labels, object)
+    sets = cells.place(_sets(answer, order), None, object)
+    if right is None:
+        right = np.full(len(answer), np.nan)
+    return [filled, sets, cells.place(right), cells.place(answer.confidence)]
+
+
+def _shares(probabilities: Array, right: Array | None, cells: _NewCells) -> list[AnyArray]:
+    """Return the probability of each class; where that of the filled one is not said, none is.
+
+    Shapes: probabilities (m, k).
+    """
+    if right is None:
+        return [cells.place(np.nan) for _ in probabilities.T]
+    return [cells.place(np.where(np.isnan(right), np.nan, share)) for share in probabilities.T]
+
+
+def _whole_stays(column: Any) -> pd.Series:
+    """Return a column; whole numbers that may be missing stay whole."""
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "integer":
+        return pd.Series(column, dtype="Int64")
+    return pd.Series(column)
 
 
 def objects(values: list[Any]) -> AnyArray:
@@ -651,105 +847,116 @@ def objects(values: list[Any]) -> AnyArray:
 
 
 def rounded(
-    new: pd.DataFrame, target: Any, task: str, known: AnyArray | None = None
+    new: pd.DataFrame, target: ColumnName, task: str, known: AnyArray | None = None
 ) -> pd.DataFrame:
-    """Return new columns for a file: numbers with the digits of the labels, intervals no narrower for it."""
+    """Return new columns for a file: numbers have the digits of labels, intervals stay as wide."""
     new = new.copy()
+    filled = f"{target}_filled"
     starts = (f"{target}_probability", f"{target}_confidence", f"{target}_narrower")
     shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
-    if task == "regression" and new[f"{target}_filled"].dtype.kind == "f":
-        filled, given = f"{target}_filled", (new[f"{target}_status"] == "given").to_numpy()
-        own = (
-            new[filled].to_numpy(dtype=float)[given]
-            if known is None
-            else np.asarray(known, dtype=float)
-        )
-        digits = _decimals(own)
-        ways: dict[str, Any] = {
-            filled: np.round,
-            f"{target}_lower": np.floor,
-            f"{target}_upper": np.ceil,
-        }
-        for name, way in ways.items():
-            values = new[name].to_numpy(dtype=float)
-            near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
-            new[name] = np.where(given | ~np.isfinite(near), values, near)
+    if task != "regression" or new[filled].dtype.kind != "f":
+        return new
+    given = (new[f"{target}_status"] == "given").to_numpy()
+    labels = new[filled].to_numpy(dtype=float)[given]
+    if known is not None:
+        labels = np.asarray(known, dtype=float)
+    digits = _decimals(labels)
+    ways: dict[str, Callable[[Array], Array]] = {
+        filled: np.round,
+        f"{target}_lower": np.floor,
+        f"{target}_upper": np.ceil,
+    }
+    for name, way in ways.items():
+        values = new[name].to_numpy(dtype=float)
+        near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
+        new[name] = np.where(given | ~np.isfinite(near), values, near)
     return new
 
 
 def _decimals(labels: Array) -> int:
-    """Return how many decimals answers have: those of the labels, or more where that would be coarse."""
+    """Return how many decimals answers have: those of labels, or more where that is coarse."""
     texts = [repr(float(label)) for label in np.unique(labels)[:10_000]]
-    fractions = [
-        text.partition(".")[2] for text in texts if "e" not in text and not text.endswith(".0")
-    ]
-    own = max(map(len, fractions), default=0)
-    largest = float(np.abs(labels).max(initial=0.0)) or 1.0
-    spread = float(np.std(labels / largest)) * min(largest, 1e300) if len(labels) else 0.0
-    fine = int(np.ceil(-np.log10(spread / 50.0))) if spread > 0.0 else 0
-    return int(np.clip(max(own, fine), 0, 12))
+    in_digits = [text for text in texts if "e" not in text and not text.endswith(".0")]
+    n_written = max((len(text.partition(".")[2]) for text in in_digits), default=0)
+    if not len(labels):
+        return int(np.clip(n_written, 0, 12))
+    largest = float(np.abs(labels).max()) or 1.0
+    spread = float(np.std(labels / largest)) * min(largest, 1e300)
+    n_needed = 0
+    if spread > 0.0:
+        n_needed = int(np.ceil(-np.log10(spread / 50.0)))
+    return int(np.clip(max(n_written, n_needed), 0, 12))
 
 
 def _sets(answer: Answer, order: AnyArray) -> AnyArray:
-    """Return the sets as text, with " | " between classes, known ones and any other. Returns shape (m,)."""
+    """Return the sets as text, " | " between classes, seen ones and any other. Shape: (m,)."""
     assert answer.label_sets is not None
     assert answer.classes is not None
-    names, unseen = [*map(str, answer.classes[order]), UNSEEN], answer.unseen
-    other = np.zeros(len(answer), dtype=bool) if unseen is None else unseen
-    rows = np.column_stack([answer.label_sets[:, order], other]).tolist()
+    names = [*map(str, answer.classes[order]), UNSEEN]
+    unseen = answer.unseen
+    if unseen is None:
+        unseen = np.zeros(len(answer), dtype=bool)
+    rows = np.column_stack([answer.label_sets[:, order], unseen]).tolist()
     return objects([" | ".join(itertools.compress(names, row)) for row in rows])
 
 
 def widths_between(regions: Regions, limits: Limits) -> Array:
-    """Return how wide regions are between limits, shape (m,): beyond these nothing is told apart, and has no width."""
-    apart = limits.below < limits.above
-    return (regions.within(limits.below, limits.above) if apart else regions).measure()
+    """Return how wide regions are between limits, shape (m,).
+
+    Beyond these nothing is told apart, and has no width.
+    """
+    if limits.below < limits.above:
+        regions = regions.within(limits.below, limits.above)
+    return regions.measure()
 
 
 def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
-    """Return how much narrower than one without features intervals of some widths (m,) are, 0 to 1 (a point)."""
+    """Return how much narrower than one without features intervals are, 0 to 1 (a point).
+
+    Shapes: widths (m,).
+    """
     low, high = np.quantile(labels.astype(float), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return (
-        np.clip(1.0 - widths / (high - low), 0.0, 1.0)
-        if high > low
-        else (widths == 0.0).astype(float)
-    )
+    if high > low:
+        return np.clip(1.0 - widths / (high - low), 0.0, 1.0)
+    return (widths == 0.0).astype(float)
 
 
 def notes_on_numbers(
     answer: Answer, target: Target, limits: tuple[float, float] = (-np.inf, np.inf)
 ) -> list[str]:
-    """Return notes on numbers that labels suggest to be impossible, and on values at an end of their interval.
+    """Return notes on numbers that labels suggest to be impossible, or at ends of intervals.
 
     `limits` are the least and the greatest possible value as far as they were named.
     """
     if answer.regions is None or target.spelling.moments is not None or not len(answer):
         return []
-    given = answer.status != "unreached"
-    values = answer.values.astype(float)[given]
-    ends = answer.regions.hull()[given]
+    reached = answer.status != "unreached"
+    values = answer.values.astype(float)[reached]
+    ends = answer.regions.hull()[reached]
     labels = target.known.astype(float)
     notes = []
     if not np.isfinite(limits[0]) and labels.min() >= 0.0:
-        beyond = (
-            int(np.sum(values < 0.0)),
-            int(np.sum(np.isfinite(ends[:, 0]) & (ends[:, 0] < 0.0))),
-        )
-        notes += _note_beyond(*beyond, "negative", "below zero", option("minimum", 0))
-    of_hundred = target.spelling.unit == "%" and labels.max() > 0.0
-    greatest = 100.0 if of_hundred else 0.0
+        low = ends[:, 0]
+        n_values = int(np.sum(values < 0.0))
+        n_ends = int(np.sum(np.isfinite(low) & (low < 0.0)))
+        notes += _note_beyond(n_values, n_ends, "negative", "below zero", option("minimum", 0))
+    greatest = 0.0
+    words = ("positive", "above zero")
+    if target.spelling.unit == "%" and labels.max() > 0.0:
+        greatest = 100.0
+        words = ("above 100 %", "above 100 %")
     if not np.isfinite(limits[1]) and labels.max() <= greatest:
         high = ends[:, 1]
-        beyond = int(np.sum(values > greatest)), int(np.sum(np.isfinite(high) & (high > greatest)))
-        what = ("above 100 %", "above 100 %") if of_hundred else ("positive", "above zero")
-        notes += _note_beyond(*beyond, *what, option("maximum", int(greatest)))
-    usual = np.isin(answer.status[given], ["answered", "rejected"])
+        n_values = int(np.sum(values > greatest))
+        n_ends = int(np.sum(np.isfinite(high) & (high > greatest)))
+        notes += _note_beyond(n_values, n_ends, *words, option("maximum", int(greatest)))
+    usual = np.isin(answer.status[reached], ["answered", "rejected"])
     return [*notes, *_note_at_ends(values[usual], ends[usual], limits)]
 
 
 def _note_beyond(n_values: int, n_ends: int, word: str, where: str, how: str) -> list[str]:
-    """Return a note on values and intervals beyond what all labels keep to, and how to say that none can be there."""
+    """Return a note on values and intervals beyond what all labels keep to, and how to end it."""
     reached = []
     if n_values:
         reached.append(counted(n_values, "filled value is", "filled values are"))
@@ -764,16 +971,19 @@ def _note_beyond(n_values: int, n_ends: int, word: str, where: str, how: str) ->
 
 
 def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float]) -> list[str]:
-    """Return a note on values at an end of their interval that no limit has put there; it looks like a mistake."""
+    """Return a note on values at an end of their interval that no limit has put there.
+
+    It looks like a mistake.
+    """
     at_lower = (values == ends[:, 0]) & (values > limits[0])
     at_upper = (values == ends[:, 1]) & (values < limits[1])
     n_rows = int(np.sum((at_lower | at_upper) & (ends[:, 0] < ends[:, 1])))
     if not n_rows:
         return []
     return [
-        f"At {counted(n_rows, 'row')} the filled value is an end of its interval. That is no mistake: "
-        "values come from a fit to all labels, and an interval that did not hold its value was "
-        "extended to it."
+        f"At {counted(n_rows, 'row')} the filled value is an end of its interval. "
+        "That is no mistake: values come from a fit to all labels, and an interval that did not "
+        "hold its value was extended to it."
     ]
 
 
@@ -782,8 +992,9 @@ def answered_probability(answer: Answer) -> Array | None:
     if answer.probabilities is None or answer.classes is None:
         return None
     codes = class_codes(answer.values, answer.classes)
-    own = np.take_along_axis(answer.probabilities, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
-    return np.where(codes >= 0, own, np.nan)
+    places = np.maximum(codes, 0)[:, None]
+    stated = np.take_along_axis(answer.probabilities, places, axis=1)[:, 0]
+    return np.where(codes >= 0, stated, np.nan)
 
 
 def check_once(names: Iterable[Any], where: Any) -> None:
@@ -795,17 +1006,24 @@ def check_once(names: Iterable[Any], where: Any) -> None:
         )
 
 
-def check_columns(frame: pd.DataFrame, wanted: list[Any]) -> None:
-    """Raise a ValueError, with the nearest names, unless the table has all these columns, each once."""
+def check_columns(frame: pd.DataFrame, wanted: list[ColumnName]) -> None:
+    """Raise a ValueError, with the nearest names, unless all these columns are there, each once."""
     check_once(frame.columns, "The table")
     for name in wanted:
-        if name in frame.columns:
-            continue
-        names = {str(column).strip().casefold(): str(column) for column in frame.columns}
-        word = str(name).strip().casefold()
-        close = [word] if word in names else difflib.get_close_matches(word, names, n=3, cutoff=0.6)
-        near = [repr(names[other]) for other in close]
-        some = [repr(str(column)) for column in frame.columns[:6]]
-        more = " and others" if frame.shape[1] > len(some) else ""
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(some)}{more}."
-        raise ValueError(f"The table has no column {name!r}. {hint}")
+        if name not in frame.columns:
+            raise ValueError(f"The table has no column {name!r}. {_hint_at_columns(frame, name)}")
+
+
+def _hint_at_columns(frame: pd.DataFrame, name: ColumnName) -> str:
+    """Return the columns that may be meant by a name, or the first of all."""
+    names = {str(column).strip().casefold(): str(column) for column in frame.columns}
+    word = str(name).strip().casefold()
+    close = [word]
+    if word not in names:
+        close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    if close:
+        return f"Did you mean {' or '.join(repr(names[key]) for key in close)}?"
+    first = [repr(str(column)) for column in frame.columns[:6]]
+    if frame.shape[1] > len(first):
+        return f"It has {', '.join(first)} and others."
+    return f"It has {', '.join(first)}."

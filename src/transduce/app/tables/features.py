@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
-from transduce.app.tables.numbers import Moments
+from transduce.app.tables.moments import Moments
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.app.tables.vectors import EACH
 from transduce.core.computing import stage
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.validation import is_complex
 from transduce.core.words import counted, option, quoted, shortened
 
@@ -82,7 +82,7 @@ class _Column:
     notes: list[str] = field(default_factory=list)
 
 
-class _Said(NamedTuple):
+class _Request(NamedTuple):
     """What the user said about a column."""
 
     text: bool  # whether it is to be read word by word
@@ -122,7 +122,7 @@ def vectorize(  # noqa: PLR0913
     others |= {} if target is None else {target: ("target", "filled")}
     with stage("columns") as report:
         for done, name in enumerate(frame.columns):
-            said = _Said(
+            request = _Request(
                 name in text,
                 name in number,
                 prefer,
@@ -133,7 +133,7 @@ def vectorize(  # noqa: PLR0913
             )
             about = (*others[name], int(frame[name].isna().sum())) if name in others else None
             columns.append(
-                _Column(name, *about) if about else _profile(frame[name], name, said, order)
+                _Column(name, *about) if about else _profile(frame[name], name, request, order)
             )
             report(done / frame.shape[1])
     scaled = [
@@ -159,21 +159,34 @@ def vectorize(  # noqa: PLR0913
 
 def _scales(column: _Column) -> list[Scale]:
     """Return how the features of a column are scaled."""
-    reading, name, parts = column.reading, column.name, column.parts
-    if not isinstance(reading, vectors.VectorReading):
-        few = "levels" if isinstance(reading, LevelsReading) else "letters"
-        return scale_features(name, parts, few if column.kind == "category" else column.kind)
-    *block, flag = parts  # whether it is missing is a feature besides
-    as_one = (
-        reading.unit or reading.projection is not None or reading.folder is not None
-    )  # by one factor
-    kind, start, scales, total = "letters" if as_one else "date", 0, list[Scale](), 0.0
-    for size, weight in reading.groups or ((len(block), 1.0),):
-        own = scale_features(name, {one: parts[one] for one in block[start : start + size]}, kind)
-        scales += [scale._replace(spread=scale.spread / weight) for scale in own]
-        start, total = start + size, total + (weight**2 if own else 0.0)
+    reading = column.reading
+    if isinstance(reading, vectors.VectorReading):
+        return _vector_scales(column, reading)
+    kind = column.kind
+    if kind == "category":
+        kind = "levels" if isinstance(reading, LevelsReading) else "letters"
+    return scale_features(column.name, column.parts, kind)
+
+
+def _vector_scales(column: _Column, reading: vectors.VectorReading) -> list[Scale]:
+    """Return how the numbers of vectors are scaled, group by group."""
+    parts = column.parts
+    *features, flag = parts  # whether it is missing is a feature besides
+    kind = "date"
+    if reading.unit or reading.projection is not None or reading.folder is not None:
+        kind = "letters"  # by one factor
+    scales: list[Scale] = []
+    start = 0
+    total = 0.0
+    for size, weight in reading.groups or ((len(features), 1.0),):
+        group = {feature: parts[feature] for feature in features[start : start + size]}
+        of_group = scale_features(column.name, group, kind)
+        scales += [scale._replace(spread=scale.spread / weight) for scale in of_group]
+        start += size
+        if of_group:
+            total += weight**2
     scales = [scale._replace(spread=scale.spread * total**0.5) for scale in scales]
-    return [*scales, *scale_features(name, {flag: parts[flag]}, "number")]
+    return [*scales, *scale_features(column.name, {flag: parts[flag]}, "number")]
 
 
 def _notes(of_columns: Iterable[list[str]]) -> list[str]:
@@ -185,101 +198,140 @@ def _notes(of_columns: Iterable[list[str]]) -> list[str]:
     return notes
 
 
-def _profile(series: pd.Series, name: Any, said: _Said, rows: AnyArray) -> _Column:
-    """Return what a column is; numbers are turned into features at once. `rows` says where in the table cells stand."""
+def _profile(series: pd.Series, name: ColumnName, request: _Request, rows: AnyArray) -> _Column:
+    """Return what a column is; numbers are turned into features at once.
+
+    `rows` says where in the table cells stand.
+    """
+    n_missing = int(series.isna().sum())
     if getattr(series.dtype, "kind", "") in "cO" and is_complex(series):
-        note = f"{quoted(name)} was left out: complex numbers are not read; give their parts as columns of their own."
-        kind = "complex numbers"
-        return _Column(name, kind, "dropped: not data", int(series.isna().sum()), notes=[note])
+        note = (
+            f"{quoted(name)} was left out: complex numbers are not read; "
+            "give their parts as columns of their own."
+        )
+        return _Column(name, "complex numbers", "dropped: not data", n_missing, notes=[note])
     if is_number(series):
-        treatment = "as it is" if pd.api.types.is_numeric_dtype(series.dtype) else "in seconds"
-        return _number(name, as_floats(series), treatment, rows, keep=said.keep)
-    series, n_missing = series.reset_index(drop=True), int(series.isna().sum())
+        treatment = "in seconds"
+        if pd.api.types.is_numeric_dtype(series.dtype):
+            treatment = "as it is"
+        return _number(name, as_floats(series), treatment, rows, keep=request.keep)
+    series = series.reset_index(drop=True)
     if pd.api.types.is_datetime64_any_dtype(series):
         return _constant(name, series.nunique(), n_missing) or _date(name, series)
-    found = None if said.text else vectors.read_vectors(series)
-    if found is not None:
-        return _vector(name, found, said.seed)
-    if not said.text and pictures.holds_pictures(series):
-        return _picture(name, series, said.folder, rows)
+    if not request.text:
+        lists = vectors.read_vectors(series)
+        if lists is not None:
+            return _vector(name, lists, request.seed)
+        if pictures.holds_pictures(series):
+            return _picture(name, series, request.folder, rows)
+    return _profile_cells(series, name, request, rows)
+
+
+def _profile_cells(
+    series: pd.Series, name: ColumnName, request: _Request, rows: AnyArray
+) -> _Column:
+    """Return what a column is whose cells are read as text."""
     texts = as_texts(series)
     first = (series.iat[row] for row in np.flatnonzero(series.notna())[: vectors.LOOKED_AT])
-    odd = next(
-        (cell for cell in first if not pd.api.types.is_scalar(cell)), None
-    )  # such as a record
+    # A cell that is no plain value, such as a record.
+    odd = next((cell for cell in first if not pd.api.types.is_scalar(cell)), None)
     if odd is not None and " at 0x" in str(odd):
+        n_missing = int(series.isna().sum())
         note = f"{name!r} was left out: objects of the type {type(odd).__name__} are not read."
         return _Column(name, "objects", "dropped: not data", n_missing, notes=[note])
     dropped = _constant(name, texts.nunique(), int(texts.isna().sum()))
-    column = dropped or _profile_text(name, texts, said, rows)
+    column = dropped or _profile_text(name, texts, request, rows)
     if odd is not None and not column.treatment.startswith("dropped"):
-        such = f"{shortened(str(odd))} ({type(odd).__name__})"
         column.notes = [
-            f"{name!r}: cells such as {such} are neither numbers nor vectors: read as text."
+            f"{name!r}: cells such as {shortened(str(odd))} ({type(odd).__name__}) are neither "
+            "numbers nor vectors: read as text."
         ]
     return column
 
 
-def _constant(name: Any, distinct: int, n_missing: int) -> _Column | None:
+def _constant(name: ColumnName, distinct: int, n_missing: int) -> _Column | None:
     """Return a column to be dropped if it has the same value in every row."""
     if distinct == 0:
         return _Column(name, "empty", "dropped: no value", n_missing)
-    same = distinct == 1 and n_missing == 0
-    return _Column(name, "constant", "dropped: one value", n_missing) if same else None
+    if distinct == 1 and n_missing == 0:
+        return _Column(name, "constant", "dropped: one value", n_missing)
+    return None
 
 
-def _profile_text(name: Any, texts: pd.Series, said: _Said, rows: AnyArray) -> _Column:
-    present = texts.dropna()
-    if said.text:
-        return _text(name, texts, said.seed)
-    if said.number:
-        found = numbers.read_numbers(texts.to_numpy(), said.prefer, anywhere=True)
-        return _number_in_text(name, texts, found, rows, keep=said.keep, anywhere=True)
+def _profile_text(name: ColumnName, texts: pd.Series, request: _Request, rows: AnyArray) -> _Column:
+    """Return what a column of texts is: numbers, dates, words or categories."""
+    if request.text:
+        return _text(name, texts, request.seed)
+    if request.number:
+        parsed = numbers.read_numbers(texts.to_numpy(), request.prefer, anywhere=True)
+        return _number_in_text(name, texts, parsed, rows, keep=request.keep, anywhere=True)
     moments = Moments.of(texts, dates=False)
     if moments is not None:
         values = moments.numbers(texts)
         unread = np.flatnonzero(np.isnan(values) & texts.notna()).tolist()
-        found = numbers.NumberCells(values, np.zeros(len(values), dtype=int), unread=unread)
-        return _number_in_text(name, texts, found, rows, keep=said.keep, moments=moments)
+        parsed = numbers.ParsedNumbers(values, np.zeros(len(values), dtype=int), unread=unread)
+        return _number_in_text(name, texts, parsed, rows, keep=request.keep, moments=moments)
+    present = texts.dropna()
     odd_cells = present[present.str.contains(r"\d")]
     if len(odd_cells) and not numbers.holds_code(present):
-        found = numbers.read_numbers(texts.to_numpy(), said.prefer)
-        odd_cells = texts.iloc[found.unread]
-        if found.nearly_all:
-            return _number_in_text(name, texts, found, rows, keep=said.keep)
+        parsed = numbers.read_numbers(texts.to_numpy(), request.prefer)
+        odd_cells = texts.iloc[parsed.unread]
+        if parsed.nearly_all:
+            return _number_in_text(name, texts, parsed, rows, keep=request.keep)
     dates, reader = _dates(present, texts)
     if dates is not None:
         return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
-    n_words = present.str.split().str.len().mean()
+    return _words_or_category(name, texts, odd_cells, request)
+
+
+def _words_or_category(
+    name: ColumnName, texts: pd.Series, odd_cells: pd.Series, request: _Request
+) -> _Column:
+    """Return a column of texts that are neither numbers nor dates. `odd_cells` hold digits."""
+    n_words = texts.dropna().str.split().str.len().mean()
     alike: dict[str, str] = {}
-    notes = list[str]()
-    if not said.case_sensitive:
-        counts = present.value_counts().sort_index(kind="stable")
-        alike = numbers.usual_spellings(counts.to_dict())
-        notes = numbers.spelling_note(name, "Categories", counts.to_dict())
+    notes: list[str] = []
+    if not request.case_sensitive:
+        counts = texts.dropna().value_counts().sort_index(kind="stable").to_dict()
+        alike = numbers.usual_spellings(counts)
+        notes = numbers.spelling_note(name, "Categories", counts)
     texts = _in_usual_spelling(texts, alike)
     present = texts.dropna()
     distinct = present.nunique()
     if n_words >= FEWEST_WORDS and distinct > max(MOST_LEVELS, len(present) / 4):
-        return _text(name, texts, said.seed)
-    mixed, few = _mixed(name, present, odd_cells) if distinct > MOST_LEVELS else ("", False)
+        return _text(name, texts, request.seed)
+    mixed = ""
+    few_units = False
+    if distinct > MOST_LEVELS:
+        mixed, few_units = _mixed(name, present, odd_cells)
     ask = f"{option('number', name)} reads the number in each."
     if distinct == len(present) and distinct > 10:
-        asked = [f"{mixed}; {ask}"] if few else []
-        return _Column(name, "identifier", _OWN, len(texts) - len(present), notes=asked)
-    letters = [f"{mixed}, and all were read by their letters; {ask}"] if mixed else []
-    return _category(name, texts, [*notes, *letters], alike)
+        column = _Column(name, "identifier", _OWN, len(texts) - len(present))
+        if few_units:
+            column.notes.append(f"{mixed}; {ask}")
+        return column
+    if mixed:
+        notes = [*notes, f"{mixed}, and all were read by their letters; {ask}"]
+    return _category(name, texts, notes, alike)
 
 
-def _mixed(name: Any, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
-    """Return that cells are not numbers of one kind, if most hold digits, and whether they are of a few units."""
+def _mixed(name: ColumnName, present: pd.Series, odd_cells: pd.Series) -> tuple[str, bool]:
+    """Return that cells are not numbers of one kind, if most hold digits.
+
+    Beside it is whether they are of a few units.
+    """
     if not len(odd_cells) or present.str.contains(r"\d").mean() < numbers.NEARLY:  # such as ranges
         return "", False
     units = numbers.units_in(present)
-    few = 1 < len(units) <= MOST_UNITS
-    some = f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as {quoted(odd_cells.iloc[0])},"
-    of = f" (units: {', '.join(units)})" if few else ""
-    return f"{some} are not numbers of one kind{of}", few
+    few_units = 1 < len(units) <= MOST_UNITS
+    listed = ""
+    if few_units:
+        listed = f" (units: {', '.join(units)})"
+    note = (
+        f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as "
+        f"{quoted(odd_cells.iloc[0])}, are not numbers of one kind{listed}"
+    )
+    return note, few_units
 
 
 def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
@@ -293,27 +345,38 @@ def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
 
 
 def _number_in_text(
-    name: Any,
+    name: ColumnName,
     texts: pd.Series,
-    found: numbers.NumberCells,
+    parsed: numbers.ParsedNumbers,
     rows: AnyArray,
     *,
     keep: Collection[Any] = (),
     **how: Any,
 ) -> _Column:
-    """Return a column of numbers, times or durations in text, with marks of limits and notes on unusual cells."""
+    """Return a column of numbers, times or durations in text.
+
+    Features mark limits, and notes tell of unusual cells.
+    """
     moments: Moments | None = how.get("moments")
-    what = f"text read as numbers in {found.unit}".removesuffix(" in ")
-    what = what if moments is None else f"{moments.what}, in {moments.unit}"
-    odd = len(found.unread) + len(found.mended) + int(np.count_nonzero(found.side))
-    what += f", {odd:,} of them read as noted" if odd else ""
-    how |= {"decimal": found.decimal, "unit": found.unit, "minus_behind": found.minus_behind}
-    column = _number(name, found.values, what, rows, found.side, keep=keep, **how)
-    units = numbers.units_in(texts) if how.get("anywhere") else []
-    notes = numbers.cell_notes(name, texts.to_numpy(), found, rows)
-    if len(units) > 1:
-        some = ", ".join(units[:MOST_UNITS])
-        notes.append(f"{name!r} names several units ({some}): its numbers were taken as they are.")
+    if moments is not None:
+        treatment = f"{moments.what}, in {moments.unit}"
+    elif parsed.unit:
+        treatment = f"text read as numbers in {parsed.unit}"
+    else:
+        treatment = "text read as numbers"
+    n_noted = len(parsed.unread) + len(parsed.mended) + int(np.count_nonzero(parsed.side))
+    if n_noted:
+        treatment += f", {n_noted:,} of them read as noted"
+    how |= {"decimal": parsed.decimal, "unit": parsed.unit, "minus_behind": parsed.minus_behind}
+    column = _number(name, parsed.values, treatment, rows, parsed.side, keep=keep, **how)
+    notes = numbers.cell_notes(name, texts.to_numpy(), parsed, rows)
+    if how.get("anywhere"):
+        units = numbers.units_in(texts)
+        if len(units) > 1:
+            notes.append(
+                f"{name!r} names several units ({', '.join(units[:MOST_UNITS])}): "
+                "its numbers were taken as they are."
+            )
     column.notes = [*notes, *column.notes]
     return column
 
@@ -336,11 +399,13 @@ def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]
     return None, None
 
 
-def _not_dates(name: Any, texts: pd.Series, dates: pd.Series, rows: AnyArray) -> list[str]:
+def _not_dates(name: ColumnName, texts: pd.Series, dates: pd.Series, rows: AnyArray) -> list[str]:
     """Return a note on texts (n,) that are not dates."""
     odd = np.flatnonzero(texts.notna().to_numpy() & dates.isna().to_numpy())
+    if not len(odd):
+        return []
     cells = numbers.named_cells((str(texts.iloc[place]), int(rows[place])) for place in odd)
-    return [f"{name!r}: taken as missing, since not a date: {cells}."] if len(odd) else []
+    return [f"{name!r}: taken as missing, since not a date: {cells}."]
 
 
 def _without_odd_dates(present: pd.Series, texts: pd.Series) -> Iterator[pd.Series]:
@@ -361,7 +426,9 @@ def _odd_dates(present: pd.Series) -> pd.Series:
         pd.to_datetime(present, format="mixed", dayfirst=first, errors="coerce", utc=True).isna()
         for first in (True, False)
     )
-    return month_first if month_first.sum() < day_first.sum() else day_first
+    if month_first.sum() < day_first.sum():
+        return month_first
+    return day_first
 
 
 def _number(
@@ -486,10 +553,12 @@ def _category(name: Any, texts: pd.Series, notes: list[str], alike: Mapping[str,
 
 def _middles(found: dict[str, Array]) -> dict[str, float]:
     """Return the median of each feature (n,) where it is known, 0 where it never is."""
-    known = {part: values[np.isfinite(values)] for part, values in found.items()}
-    return {
-        part: float(np.median(values)) if len(values) else 0.0 for part, values in known.items()
-    }
+    middles = dict.fromkeys(found, 0.0)
+    for part, values in found.items():
+        known = values[np.isfinite(values)]
+        if len(known):
+            middles[part] = float(np.median(known))
+    return middles
 
 
 def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
@@ -561,7 +630,10 @@ def as_floats(series: pd.Series) -> Array:
 
 def without_number(values: Array, marks: tuple[float, ...]) -> AnyArray:
     """Return which cells (n,) hold no number: not finite, or a mark of missing ones."""
-    return ~np.isfinite(values) | np.isin(values, marks) if marks else ~np.isfinite(values)
+    not_finite = ~np.isfinite(values)
+    if not marks:
+        return not_finite
+    return not_finite | np.isin(values, marks)
 
 
 @dataclass(frozen=True)
@@ -596,7 +668,7 @@ class NumberReading:
             return []
         texts, (values, side) = as_texts(series).to_numpy(), self._numbers(series)
         unread = np.flatnonzero(np.isnan(values) & pd.notna(texts)).tolist()
-        found = numbers.NumberCells(values, np.zeros(0) if side is None else side, unread=unread)
+        found = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
         return numbers.cell_notes(name, texts, found, rows)
 
     def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
@@ -742,17 +814,23 @@ class Scale(NamedTuple):
             return np.clip(values / self.spread, -FARTHEST, FARTHEST)
 
 
-def scale_features(column: Any, parts: dict[str, Array], kind: str) -> list[Scale]:
-    """Return how each feature (n,) of a column gets mean 0 and its share of the spread; constant ones are left out."""
+def scale_features(column: ColumnName, parts: dict[str, Array], kind: str) -> list[Scale]:
+    """Return how each feature (n,) of a column gets mean 0 and its share of the spread.
+
+    Constant ones are left out.
+    """
     varied = {name: values for name, values in parts.items() if np.any(values != values[:1])}
     scales = [_own_scale(column, name, values, kind) for name, values in varied.items()]
     scales = [scale for scale in scales if scale.spread > 1e-10]
     if kind in ("levels", "letters"):
         total = sum((scale.spread * scale.largest) ** 2 for scale in scales) ** 0.5
-        total = max(total, LEAST_SPREAD) if kind == "levels" else total
+        if kind == "levels":
+            total = max(total, LEAST_SPREAD)
         return [scale._replace(spread=total / scale.largest) for scale in scales]
-    share = len(scales) ** 0.5 if kind == "date" else 1.0
-    return [scale._replace(spread=scale.spread * share) for scale in scales]
+    if kind == "date":
+        share = len(scales) ** 0.5
+        return [scale._replace(spread=scale.spread * share) for scale in scales]
+    return scales
 
 
 def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:

@@ -1,11 +1,10 @@
-"""Numbers written as text: decimal signs, units, limits, words for a missing cell, notes; dates read as numbers."""
+"""Numbers written as text: decimal signs, units, limits, words for a missing cell, notes."""
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,51 +14,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.app.tables import amounts
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 
-# Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers; and those that may be.
+# Words for a missing cell: in any column; among numbers, where "none" and "?" are no answers;
+# and those that may be.
 IN_TEXT = frozenset(("", "na", "n/a", "#n/a", "nan", "<na>", "null"))
 MISSING = IN_TEXT | {"#na", "n.a.", "-nan", "none", "nat", "?", "#n/a n/a"}
 HOLES = MISSING | {
-    "-",
-    "--",
-    "---",
-    "–",
-    "—",
-    ".",
-    "..",
-    "...",
-    "…",
-    "*",
-    "#",
-    "unknown",
-    "missing",
-    "blank",
+    *("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "#"),
+    *("unknown", "missing", "blank", "empty", "undefined", "no data"),
+    *("not available", "not known", "not determined"),
+    *("n.d.", "n.d", "nd", "n/d", "tbd", "k.a."),
+    *("#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"),
 }
-HOLES |= {
-    "empty",
-    "undefined",
-    "not available",
-    "not known",
-    "not determined",
-    "no data",
-    "n.d.",
-    "n.d",
-}
-HOLES |= {"nd", "n/d", "tbd", "k.a.", "#ref!", "#value!", "#div/0!", "#num!", "#name?", "#null!"}
-_NOTHING = frozenset(
-    ("", "NA", "N/A", "NaN", "nan", "null", "None")
-)  # as most programs write a missing cell
+# As most programs write a missing cell.
+_NOTHING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "None"))
 _CODE = re.compile(r"\n\s*[-+]?0\d")  # such as 007
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _PLAIN_CELL = {"point": f"^({_PLAIN.pattern})$", "comma": r"^[-+]?(\d+,?\d*|,\d+)$"}
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
-_SIGNS = {
-    "point": ("point", "comma"),
-    "comma": ("comma", "point"),
-}  # in the order in which they are tried
+# In the order in which they are tried.
+_SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}
 _NUMBER = {
     decimal: re.compile(
         rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
@@ -69,39 +46,37 @@ _NUMBER = {
 }
 _LIKE_NUMBER = re.compile(r"[-+]?[\d.,][\d.,' \u00a0\u202feE+\-]*")
 _ABOUT = re.compile(
-    r"(?i)(ca\.?|circa|about|approx\.?|approximately|around|roughly|etwa|rund|env\.?|environ|[~≈])\s*(?=[-+€$£]?\s?\d)"
+    r"(?i)(ca\.?|circa|about|approx\.?|approximately|around|roughly|etwa|rund|env\.?|environ|[~≈])"
+    r"\s*(?=[-+€$£]?\s?\d)"
 )
 _MEANT = re.compile(r"[^\W\d]|[%‰°€$£¥₹]")  # in units, not in marks such as * and ²
 _SENTINEL = re.compile(
     r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30"
 )
-FEWEST_DATES = 5  # that show that numbers such as 20240131 are dates
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
 LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
 _MARK = re.compile(
     r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)"
 )
-_NAMED, _GONE = "names, with a feature that says so", "taken as missing, since"
 _LIMITS = (
-    f"cell was read as the limit that it {_NAMED}",
-    f"cells were read as the limit that each {_NAMED}",
+    "cell was read as the limit that it names, with a feature that says so",
+    "cells were read as the limit that each names, with a feature that says so",
 )
 _MOST_NAMED = 5
 MOST_ALIKE = 3  # groups of spellings that are named in a note
-_FAR, _MOST_FAR = 1000.0, 3
+_FAR = 1000.0  # times as far from the median as all others
+_MOST_FAR = 3  # numbers that may be far
 
 
 @dataclass(frozen=True, eq=False)
-class NumberCells:
+class ParsedNumbers:
     """A column of texts read as numbers, cell by cell."""
 
     values: Array  # (n,) the numbers; NaN where a cell is missing or not a number
-    side: AnyArray  # (n,) -1 where a cell says that the number is below its value, 1 above, 0 elsewhere
+    side: AnyArray  # (n,) -1 where a number is below its value, 1 above, 0 elsewhere
     unit: str = ""  # what is written beside all of them
     decimal: str = "point"  # or "comma"
-    mended: list[int] = field(
-        default_factory=list
-    )  # rows whose cell is a number with a mark, or in brackets
+    mended: list[int] = field(default_factory=list)  # rows of numbers with a mark, or in brackets
     unread: list[int] = field(default_factory=list)  # rows whose cell is not a number
     n_present: int = 0  # cells that are not holes
     minus_behind: bool = True  # whether "5-" is a negative number
@@ -114,48 +89,63 @@ class NumberCells:
 
 
 def is_missing(texts: AnyArray) -> AnyArray:
-    """Return where texts are missing: None, NaN, or what tables write for it ("", NA, n/a, NaN, null, None, ?)."""
+    """Return where texts are missing: None, NaN, or what tables write for it.
+
+    That is "", NA, n/a, NaN, null, None, ? and the like.
+    """
     gone = [not isinstance(text, str) or text.strip().lower() in MISSING for text in texts]
     return np.array(gone, dtype=bool)
 
 
-def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> NumberCells:
-    """Return the cells that are just numbers, under the one reading (decimal sign, unit) by which most of them are."""
+def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") -> ParsedNumbers:
+    """Return the cells that are just numbers, under the one reading by which most of them are.
+
+    A reading is a decimal sign and a unit.
+    """
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
     missing = is_missing(cells)
     present = [text.strip() for text in cells[~missing]]
-    found = NumberCells(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
+    parsed = ParsedNumbers(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
     if all(map(_PLAIN.fullmatch, present)):
-        found.values[~missing] = [float(text) for text in present]
-        return found
+        parsed.values[~missing] = [float(text) for text in present]
+        return parsed
     codes, levels = pd.factorize(np.array(present, dtype=object))  # each text is read once
     found_amounts = [amounts.amount_in(text) for text in levels]
     units = np.array([amounts.unit_of(amount) for amount in found_amounts], dtype=object)
     unit = _prevailing_unit(units[codes])
-    every = [amount["number"].strip() if amount else "" for amount in found_amounts]
-    readings = {
-        sign: np.array([_read(number, sign) for number in every]) for sign in _SIGNS[prefer]
-    }
-    # Where those of the unit leave the sign open, as "1.500 €" does, all others decide, as "900,50 EUR".
-    good = {sign: np.isfinite(values)[codes] for sign, values in readings.items()}
-    ours = (units == unit)[codes]
-    best = max(good, key=lambda sign: ((good[sign] & ours).sum(), good[sign].sum()))
-    values = np.array([number_of(text, best, unit) for text in levels])
-    found.values[~missing] = np.where(np.isfinite(values), values, np.nan)[
-        codes
-    ]  # 1e400 is not a number
-    return replace(found, decimal=best, unit=unit)
+    digits = [amount["number"].strip() if amount else "" for amount in found_amounts]
+    # Where those of the unit leave the sign open, as "1.500 €" does, all others decide,
+    # as "900,50 EUR".
+    has_unit = (units == unit)[codes]
+    n_read: dict[str, tuple[int, int]] = {}
+    for sign in _SIGNS[prefer]:
+        readable = np.isfinite(np.array([_read(number, sign) for number in digits]))[codes]
+        n_read[sign] = (int((readable & has_unit).sum()), int(readable.sum()))
+    decimal = max(n_read, key=lambda sign: n_read[sign])
+    values = np.array([number_of(text, decimal, unit) for text in levels])
+    values = np.where(np.isfinite(values), values, np.nan)  # 1e400 is not a number
+    parsed.values[~missing] = values[codes]
+    return replace(parsed, decimal=decimal, unit=unit)
 
 
 def _prevailing_unit(units: AnyArray) -> str:
-    """Return the most frequent unit of cells (n,), "" for none; thousands only where no cell is without them."""
+    """Return the most frequent unit of cells (n,), "" for none.
+
+    Thousands are a unit only where no cell is without them.
+    """
     known = pd.Series(units).dropna()
-    usual = known.mode()
-    unit = str(usual.iloc[0]) if len(usual) else ""
+    unit = _most_frequent(known)
     if amounts.is_scale(unit) and (known != unit).any():
-        others = known[~known.map(amounts.is_scale)].mode()
-        return str(others.iloc[0]) if len(others) else ""
+        return _most_frequent(known[~known.map(amounts.is_scale)])
     return unit
+
+
+def _most_frequent(texts: pd.Series) -> str:
+    """Return the text that occurs most often, "" if there is none."""
+    usual = texts.mode()
+    if not len(usual):
+        return ""
+    return str(usual.iloc[0])
 
 
 def number_of(text: str, decimal: str, unit: str = "") -> float:
@@ -185,126 +175,161 @@ def number_text(value: float, decimal: str = "point") -> str:
     """Return a number as text: as short as it can be read back from, "" if it is missing."""
     if np.isnan(value):
         return ""
-    text = str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(float(value))
-    return text.replace(".", ",") if decimal == "comma" else text
+    text = repr(float(value))
+    if abs(value) < 1e16 and value == int(value):
+        text = str(int(value))
+    if decimal == "comma":
+        return text.replace(".", ",")
+    return text
 
 
-def number_texts(values: Array, decimal: str = "point") -> Any:
+def number_texts(values: Array, decimal: str = "point") -> pa.Array:
     """Return numbers (n,) as an Arrow array of such texts."""
     size = np.abs(values)
-    usual = (size == 0.0) | (
-        (size >= 1e-4) & (size < 1e10)
-    )  # of others Arrow writes another exponent
+    # Of other numbers Arrow writes another exponent.
+    usual = (size == 0.0) | ((size >= 1e-4) & (size < 1e10))
     texts = pa.array(np.where(usual, values + 0.0, 0.0)).cast(pa.string())
-    texts = pc.replace_with_mask(
-        texts, ~usual, pa.array(map(number_text, values[~usual]), pa.string())
-    )
-    return pc.replace_substring(texts, ".", ",") if decimal == "comma" else texts
+    others = pa.array(map(number_text, values[~usual]), pa.string())
+    texts = pc.replace_with_mask(texts, ~usual, others)
+    if decimal == "comma":
+        return pc.replace_substring(texts, ".", ",")
+    return texts
 
 
 def plain_numbers(texts: AnyArray) -> pd.Series | None:
-    """Return texts (n,) of plain numbers or nothing as `typed` does, but quickly; None if others are there."""
+    """Return texts (n,) of plain numbers or nothing as `typed` does, but quickly.
+
+    None if others are there.
+    """
     gone = np.array([text in _NOTHING for text in texts.tolist()], dtype=bool)
-    present, values = texts[~gone], np.full(len(texts), np.nan)
+    present = texts[~gone]
     lines = "\n".join(["", *present])
     if not len(present) or _CODE.search(lines):
         return None
     try:
-        values[~gone] = pc.ascii_trim_whitespace(pa.array(present, pa.string())).cast(pa.float64())
+        numbers = pc.ascii_trim_whitespace(pa.array(present, pa.string())).cast(pa.float64())
     except ValueError:
         return None
+    values = np.full(len(texts), np.nan)
+    values[~gone] = numbers
     if not np.isfinite(values[~gone]).all():
         return None
-    whole = not gone.any() and not re.search(r"[.eE]|\d{19}", lines)
-    return pd.Series(present.astype(np.int64) if whole else values)
+    if not gone.any() and not re.search(r"[.eE]|\d{19}", lines):
+        return pd.Series(present.astype(np.int64))
+    return pd.Series(values)
 
 
 def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
-    """Return texts (n,) as whole numbers, numbers or text, missing where they say so, and their decimal sign."""
+    """Return texts (n,) as whole numbers, numbers or text, and their decimal sign.
+
+    They are missing where they say so.
+    """
     missing = is_missing(texts)
     present = [text.strip() for text in texts[~missing]]
-    empty = [text.strip().lower() in IN_TEXT for text in texts] if present else missing
-    text = pd.Series(texts, dtype=object).mask(np.array(empty, dtype=bool), None)
-    codes = any(re.match(r"[-+]?0\d", word) for word in present)
+    empty = missing
+    if present:
+        empty = np.array([text.strip().lower() in IN_TEXT for text in texts], dtype=bool)
+    column = pd.Series(texts, dtype=object).mask(empty, None)
+    has_codes = any(re.match(r"[-+]?0\d", word) for word in present)
     # A few often show that a column does not hold numbers.
-    if not present or codes or not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
-        return text, "point"
-    found = find_numbers(texts, prefer)
-    if found.unit or np.isnan(found.values[~missing]).any():
-        return text, "point"
+    if not present or has_codes or not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
+        return column, "point"
+    parsed = find_numbers(texts, prefer)
+    if parsed.unit or np.isnan(parsed.values[~missing]).any():
+        return column, "point"
     if not missing.any() and all(re.fullmatch(r"[-+]?\d{1,18}", word) for word in present):
         return pd.Series([int(word) for word in present], dtype="int64"), "point"
-    return pd.Series(found.values), found.decimal
+    return pd.Series(parsed.values), parsed.decimal
 
 
 def read_numbers(
     texts: Sequence[str | None] | AnyArray, prefer: str = "point", *, anywhere: bool = False
-) -> NumberCells:
-    """Return the numbers in texts, also limits, about, or with marks; with `anywhere` the one among any words."""
+) -> ParsedNumbers:
+    """Return the numbers in texts, also limits, about, or with marks.
+
+    With `anywhere` it is the one number among any words.
+    """
     cells = np.asarray(pd.Series(texts, dtype=object), dtype=object)
-    found = find_numbers(cells, prefer)
-    rest = np.flatnonzero(~np.isfinite(found.values))
+    parsed = find_numbers(cells, prefer)
+    rest = np.flatnonzero(~np.isfinite(parsed.values))
     odd = rest[~is_missing(cells[rest])]
-    if not found.unit and len(odd) > (1.0 - NEARLY) * (len(cells) - len(rest) + len(odd)):
+    n_present = len(cells) - len(rest) + len(odd)
+    if not parsed.unit and len(odd) > (1.0 - NEARLY) * n_present:
         # As where many say "3 rooms", others 3; a single "3 kg" may say that others are not.
         units = units_in(cells[odd])
-        one_unit = len(units) == 1 and not amounts.is_scale(units[0])
-        found = replace(found, unit=units[0] if one_unit else "")
+        if len(units) == 1 and not amounts.is_scale(units[0]):
+            parsed = replace(parsed, unit=units[0])
     if not anywhere and len(odd) and _holds_enumeration(cells):
-        found.values[:] = np.nan
+        parsed.values[:] = np.nan
         known = np.flatnonzero(~is_missing(cells)).tolist()
-        return replace(found, unit="", unread=known, n_present=len(known))
+        return replace(parsed, unit="", unread=known, n_present=len(known))
     if any(amounts.PLUS_BEHIND.fullmatch(text.strip()) for text in cells[odd]):  # as grades have
-        found = replace(found, minus_behind=False)
+        parsed = replace(parsed, minus_behind=False)
     values, side = read_cells(
         pd.Series(cells[odd], dtype=object),
-        found.decimal,
-        found.unit,
+        parsed.decimal,
+        parsed.unit,
         anywhere,
-        minus_behind=found.minus_behind,
+        minus_behind=parsed.minus_behind,
     )
-    found.values[odd], found.side[odd] = values, side
-    mended, unread = odd[~np.isnan(values) & (side == 0)].tolist(), odd[np.isnan(values)].tolist()
-    n_holes = sum(
-        not isinstance(cell, str) or cell.strip().lower() in HOLES for cell in cells[rest]
+    parsed.values[odd] = values
+    parsed.side[odd] = side
+    is_read = ~np.isnan(values)
+    n_holes = sum(map(_is_hole, cells[rest]))
+    return replace(
+        parsed,
+        mended=odd[is_read & (side == 0)].tolist(),
+        unread=odd[~is_read].tolist(),
+        n_present=len(cells) - n_holes,
     )
-    return replace(found, mended=mended, unread=unread, n_present=len(cells) - n_holes)
+
+
+def _is_hole(cell: Any) -> bool:
+    """Return whether a cell is empty, or a word that often stands for an empty one."""
+    return not isinstance(cell, str) or cell.strip().lower() in HOLES
 
 
 def _holds_enumeration(cells: AnyArray) -> bool:
-    """Return whether cells (n,) number their words, as in "1 White" and "2 Black", so that they are categories."""
-    levels = dict.fromkeys(text for text in cells if isinstance(text, str))
-    words = [
-        amounts.with_plain_signs(text)
-        for text in levels
-        if len(text) <= amounts.LONGEST and text.strip().lower() not in HOLES
-    ]
-    found = [amounts.AMOUNT.fullmatch(text) for text in words]
-    numbered = [amount for amount in found if amount is not None]
+    """Return whether cells (n,) number their words, so that they are categories.
+
+    That is so in "1 White" and "2 Black".
+    """
+    levels = dict.fromkeys(text for text in cells if not _is_hole(text))
+    short = [amounts.with_plain_signs(text) for text in levels if len(text) <= amounts.LONGEST]
+    matches = [amounts.AMOUNT.fullmatch(text) for text in short]
+    numbered = [amount for amount in matches if amount is not None]
     return amounts.is_enumerated(
         [amount["number"].strip() for amount in numbered],
         [amounts.one_spelling(amount) for amount in numbered],
-        others=len(numbered) < len(found),
+        others=len(numbered) < len(matches),
     )
 
 
 def all_numbers(column: pd.Series) -> Array | None:
-    """Return the cells (n,) of a column as numbers, NaN where one is empty; None if a cell is not just a number."""
+    """Return the cells (n,) of a column as numbers, NaN where one is empty.
+
+    None if a cell is not just a number.
+    """
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return column.to_numpy(dtype=float, na_value=np.nan)
     known = column.dropna()
     if pd.api.types.infer_dtype(known) not in ("string", "mixed", "mixed-integer", "empty"):
         return None
-    texts = [
-        None if empty else str(cell) for cell, empty in zip(column, column.isna(), strict=True)
-    ]
-    found = read_numbers(texts)
-    return None if found.unread or found.side.any() else found.values
+    empty = column.isna()
+    parsed = read_numbers(
+        [None if gone else str(cell) for cell, gone in zip(column, empty, strict=True)]
+    )
+    if parsed.unread or parsed.side.any():
+        return None
+    return parsed.values
 
 
 def units_in(texts: Iterable[Any]) -> list[str]:
-    """Return the units of numbers in texts, each in its most frequent spelling, the most frequent first."""
-    spelled: dict[str, Counter[str]] = {}
+    """Return the units of numbers in texts, the most frequent first.
+
+    Each is in its most frequent spelling.
+    """
+    spellings: dict[str, Counter[str]] = {}
     for text, count in Counter(text for text in texts if isinstance(text, str)).items():
         signed = amounts.with_minus_before(amounts.with_plain_signs(text))
         amount = amounts.AMOUNT.fullmatch(_ABOUT.sub("", signed))
@@ -312,20 +337,28 @@ def units_in(texts: Iterable[Any]) -> list[str]:
             continue
         unit = amounts.one_spelling(amount)
         if unit and _MEANT.search(unit):
-            spelled.setdefault(unit, Counter())[(amount["before"] + amount["after"]).strip()] += (
-                count
-            )
-    ordered = sorted(spelled, key=lambda unit: (-spelled[unit].total(), unit))
-    return [min(spelled[unit], key=lambda one: (-spelled[unit][one], one)) for unit in ordered]
+            written = (amount["before"] + amount["after"]).strip()
+            spellings.setdefault(unit, Counter())[written] += count
+    ordered = sorted(spellings, key=lambda unit: (-spellings[unit].total(), unit))
+    return [_first_spelling(spellings[unit]) for unit in ordered]
+
+
+def _first_spelling(counts: Mapping[str, int]) -> str:
+    """Return the most frequent spelling, of equally frequent ones the first by its letters."""
+    return min(counts, key=lambda text: (-counts[text], text))
 
 
 def text_levels(series: pd.Series) -> tuple[AnyArray, AnyArray]:
-    """Return cells as the numbers of texts, and the texts, of which the last is missing: each is looked at once."""
+    """Return cells as the numbers of texts, and the texts, so that each is looked at once.
+
+    The last of the texts is missing.
+    """
     if pd.api.types.infer_dtype(series, skipna=True) == "string":
-        codes, found = pd.factorize(series)
+        codes, cells = pd.factorize(series)
     else:  # of other types, equal cells such as 1 and True may differ as texts
-        codes, found = np.where(series.isna(), -1, np.arange(len(series))), series.astype(object)
-    pairs = zip(np.asarray(found, dtype=object), pd.isna(found), strict=True)
+        codes = np.where(series.isna(), -1, np.arange(len(series)))
+        cells = series.astype(object)
+    pairs = zip(np.asarray(cells, dtype=object), pd.isna(cells), strict=True)
     texts = [None if gone else as_label(str(cell)) for cell, gone in pairs]
     levels = np.array([*texts, None], dtype=object)
     levels[is_missing(levels)] = None
@@ -340,20 +373,25 @@ def read_cells(
     *,
     minus_behind: bool = True,
 ) -> tuple[Array, AnyArray]:
-    """Return the numbers in cells under a given reading, NaN for the rest, and on which side of each the truth is."""
-    values, side = np.full(len(column), np.nan), np.zeros(len(column), dtype=int)
+    """Return the numbers in cells under a given reading, NaN for the rest.
+
+    Beside them is on which side of each the truth is.
+    """
+    values = np.full(len(column), np.nan)
+    side = np.zeros(len(column), dtype=int)
     others = np.ones(len(column), dtype=bool)
     if not unit and pd.api.types.is_string_dtype(column):  # then most cells are plain numbers
         cells = pc.utf8_trim_whitespace(pa.array(column, pa.large_string(), from_pandas=True))
         plain = pc.match_substring_regex(cells, _PLAIN_CELL[decimal])
-        values = np.array(
-            pc.replace_substring(pc.if_else(plain, cells, None), ",", ".").cast(pa.float64())
-        )
+        with_point = pc.replace_substring(pc.if_else(plain, cells, None), ",", ".")
+        values = np.array(with_point.cast(pa.float64()))
         others = ~np.array(pc.fill_null(plain, True)) | np.isinf(values)
     codes, levels = text_levels(column[others])
     style = _Style(decimal, unit, anywhere, minus_behind)
     read = [(np.nan, 0) if text is None else _mended(text, style) for text in levels]
-    values[others], side[others] = np.array(read).T[:, codes]
+    values_of_levels, sides_of_levels = np.array(read).T
+    values[others] = values_of_levels[codes]
+    side[others] = sides_of_levels[codes]
     return values, side
 
 
@@ -367,7 +405,10 @@ class _Style(NamedTuple):
 
 
 def _mended(text: str, style: _Style) -> tuple[float, int]:
-    """Return the number in a cell that is not just one, and on which side of it the truth is; NaN if there is none."""
+    """Return the number in a cell that is not just one, NaN if there is none.
+
+    Beside it is on which side of the number the truth is.
+    """
     if len(text) > amounts.LONGEST and not style.anywhere:
         return np.nan, 0
     text = amounts.with_plain_signs(text)
@@ -377,23 +418,28 @@ def _mended(text: str, style: _Style) -> tuple[float, int]:
     value, side = _mended(limit["rest"], style)
     if side:
         return np.nan, 0
-    return value, 1 if limit["sign"] in (">", ">=", "=>", "≥") else -1
+    if limit["sign"] in (">", ">=", "=>", "≥"):
+        return value, 1
+    return value, -1
 
 
 def _number_in(text: str, style: _Style) -> float:
     """Return the number in a cell with plain signs, without what marks it; NaN if there is none."""
+    scaled = amounts.is_scale(style.unit)
     words = [text, _ABOUT.sub("", text, count=1)]
     words += [marked["number"] for marked in map(_MARK.fullmatch, words) if marked]
     words = [amounts.with_minus_before(word, style.minus_behind) for word in words]
     words += [marked["number"] for marked in map(_MARK.fullmatch, words) if marked]
     # A number without the unit counts, and is noted; beside thousands it would be another number.
-    units = [style.unit] if amounts.is_scale(style.unit) else [style.unit, ""]
+    units = [style.unit]
+    if not scaled:
+        units.append("")
     amount = amounts.AMOUNT.fullmatch(words[1])
     usual = amounts.AMOUNT.fullmatch(f"1 {style.unit}")
     if style.unit and amount and amounts.one_spelling(amount) == amounts.one_spelling(usual):
         words.append(amount["number"].strip())
     value = _first_number(words, style.decimal, units)
-    if np.isnan(value) and not amounts.is_scale(style.unit):
+    if np.isnan(value) and not scaled:
         value = _in_ones(amounts.scaled(words[1]), style.decimal, style.unit)
     if np.isnan(value) and style.anywhere:
         value = _in_ones(amounts.number_among_words(words[0]), style.decimal, "")
@@ -401,18 +447,18 @@ def _number_in(text: str, style: _Style) -> float:
 
 
 def _first_number(words: list[str], decimal: str, units: list[str]) -> float:
-    """Return the first number that one of some texts is, with either decimal sign and one of the units."""
-    readings = (
-        number_of(word, sign, unit)
-        for word in words
-        for sign in _SIGNS[decimal]
-        for unit in dict.fromkeys(units)
-    )
-    return next((value for value in readings if np.isfinite(value)), np.nan)
+    """Return the first number that a text is, with either decimal sign and one of the units."""
+    for word in words:
+        for sign in _SIGNS[decimal]:
+            for unit in dict.fromkeys(units):
+                value = number_of(word, sign, unit)
+                if np.isfinite(value):
+                    return value
+    return np.nan
 
 
 def _in_ones(number: amounts.Scaled | None, decimal: str, unit: str) -> float:
-    """Return a number of thousands, or millions, as so many ones; NaN if it is not known what it counts."""
+    """Return a number of thousands, or millions, as so many ones; NaN if its scale is unknown."""
     if number is None:
         return np.nan
     value = _first_number([number.text], decimal, [unit]) * number.factor
@@ -435,35 +481,39 @@ def sentinels(ordered: Array, gap: float = 1.0, keep: Collection[Any] = ()) -> d
     Those in `keep` are numbers, as somebody said.
     """
     levels = np.concatenate([ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]]])
-    ends = (*range(min(3, len(levels))), *range(max(len(levels) - 3, 3), len(levels)))
-    suspects = [j for j in ends if _SENTINEL.fullmatch(f"{levels[j]:.12g}")]
-    if not suspects or len(others := np.delete(levels, suspects)) < 3:
+    n_levels = len(levels)
+    ends = (*range(min(3, n_levels)), *range(max(n_levels - 3, 3), n_levels))
+    suspects = [place for place in ends if may_be_sentinel(levels[place])]
+    others = np.delete(levels, suspects)
+    if not suspects or len(others) < 3:
         return {}
     spread = max(float(others[-1] - others[0]), 1e-3 * float(np.abs(others).max()))
     marks = levels[suspects]  # beyond all others by more than a gap, or the only negative ones
     nearest = np.minimum(abs(marks - others[0]), abs(marks - others[-1]))
     far = (nearest > gap * spread) | ((marks <= -99.0) & (others[0] >= 0.0))
     far &= (marks < others[0]) | (marks > others[-1])
-    kept = [number_of(str(one), "point") for one in keep]
-    return {
-        float(mark): int(np.count_nonzero(ordered == mark))
-        for mark in marks[far]
-        if mark not in kept
-    }
+    kept = [number_of(str(value), "point") for value in keep]
+    missing = [mark for mark in marks[far] if mark not in kept]
+    return {float(mark): int(np.count_nonzero(ordered == mark)) for mark in missing}
 
 
 def as_label(label: Any) -> Any:
     """Return a label without blanks around it."""
-    return label.strip() if isinstance(label, str) else label
+    if isinstance(label, str):
+        return label.strip()
+    return label
 
 
 def spelling_key(text: str) -> str:
-    """Return what texts have in common that differ in capitals, or in the number of their blanks, only."""
+    """Return what texts have in common that differ in capitals or in the number of blanks only."""
     return " ".join(text.split()).casefold()
 
 
 def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return for each key the text that is written most often, of equally frequent ones the first in `counts`."""
+    """Return for each key the text that is written most often.
+
+    Of equally frequent ones it is the first in `counts`.
+    """
     usual: dict[str, str] = {}
     for text, count in counts.items():
         key = spelling_key(text)
@@ -472,26 +522,28 @@ def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     return usual
 
 
-def spelling_note(name: Any, what: str, counts: Mapping[str, int]) -> list[str]:
-    """Return a note on classes, or categories, that were taken as the same though they are spelled differently."""
+def spelling_note(name: ColumnName, what: str, counts: Mapping[str, int]) -> list[str]:
+    """Return a note on classes, or categories, of different spellings that were taken as one."""
     groups: dict[str, list[str]] = {}
     for text in counts:
         groups.setdefault(spelling_key(text), []).append(text)
     several = [texts for texts in groups.values() if len(texts) > 1]
     if not several:
         return []
-    blanks = any(len({text.casefold() for text in texts}) > 1 for texts in several)
-    how = "blanks or capitals" if blanks else "capitals"
-    named = [
-        "; ".join(f"{quoted(text, 60)} ({counts[text]:,})" for text in texts)
-        for texts in several[:MOST_ALIKE]
-    ]
-    more = f", and {len(several) - MOST_ALIKE:,} more" if len(several) > MOST_ALIKE else ""
-    apart = option("case_sensitive", True)
+    how = "capitals"
+    if any(len({text.casefold() for text in texts}) > 1 for texts in several):
+        how = "blanks or capitals"
+    listed = ", ".join(_listed_spellings(texts, counts) for texts in several[:MOST_ALIKE])
+    if len(several) > MOST_ALIKE:
+        listed += f", and {len(several) - MOST_ALIKE:,} more"
     return [
-        f"{what} of {name!r} that differ in {how} only were taken as the same: "
-        f"{', '.join(named)}{more}. Use {apart} to keep them apart."
+        f"{what} of {name!r} that differ in {how} only were taken as the same: {listed}. "
+        f"Use {option('case_sensitive', True)} to keep them apart."
     ]
+
+
+def _listed_spellings(texts: list[str], counts: Mapping[str, int]) -> str:
+    return "; ".join(f"{quoted(text, 60)} ({counts[text]:,})" for text in texts)
 
 
 def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any, int]:
@@ -502,57 +554,63 @@ def hole_words(texts: Iterable[Any], known: Collection[str] = HOLES) -> dict[Any
 
 def without(frame: pd.DataFrame, words: Sequence[Any]) -> pd.DataFrame:
     """Return a table of plain types in which the cells that hold one of these values are empty."""
-    texts = {str(word).strip().lower() for word in words}
-    numbers = [
-        value for value in (number_of(text, "point") for text in texts) if np.isfinite(value)
-    ]
+    changed: dict[int, pd.Series] = {}
+    for place, dtype in enumerate(frame.dtypes):
+        # A column takes its time in wide tables.
+        if words or dtype == "object" or not isinstance(dtype, np.dtype):
+            column = frame.iloc[:, place]
+            new = _emptied(_plain(column), words)
+            if new is not column:
+                changed[place] = new
+    if not changed:
+        return frame
+    columns = [changed.get(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
 
-    def is_one(cell: Any) -> bool:
+
+def _emptied(column: pd.Series, words: Sequence[Any]) -> pd.Series:
+    """Return a column in which the cells that hold one of these values are empty."""
+    holds_lists = isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O"
+    if not words or holds_lists:
+        return column
+    texts = {str(word).strip().lower() for word in words}
+    read = [number_of(text, "point") for text in texts]
+    numbers = [value for value in read if np.isfinite(value)]
+
+    def is_empty(cell: Any) -> bool:
         if isinstance(cell, str):
             word = cell.strip().lower()
             return word in texts or bool(numbers and number_of(word, "point") in numbers)
         return isinstance(cell, int | float) and not isinstance(cell, bool) and cell in numbers
 
-    def emptied(column: pd.Series) -> pd.Series:
-        lists = isinstance(column.dtype, pd.ArrowDtype) and column.dtype.kind == "O"
-        if not words or lists:
-            return column
-        plain = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-        empty = column.isin(numbers) if plain else column.astype(object).map(is_one).astype(bool)
-        return column.mask(empty) if empty.any() else column
-
-    changed: dict[int, pd.Series] = {}
-    for j, kind in enumerate(frame.dtypes):
-        if (
-            words or kind == "object" or not isinstance(kind, np.dtype)
-        ):  # a column takes its time in wide tables
-            column = frame.iloc[:, j]
-            new = emptied(_plain(column))
-            changed |= {} if new is column else {j: new}
-    if not changed:
-        return frame
-    columns = [changed[j] if j in changed else frame.iloc[:, j] for j in range(frame.shape[1])]
-    return pd.concat(columns, axis=1).set_axis(frame.columns, axis=1)
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        empty = column.isin(numbers)
+    else:
+        empty = column.astype(object).map(is_empty).astype(bool)
+    if not empty.any():
+        return column
+    return column.mask(empty)
 
 
 def _plain(column: pd.Series) -> pd.Series:
-    """Return Arrow's dates, times and durations as those of pandas, decimals as floats, periods and so on as text."""
-    kind, odd = column.dtype, pd.PeriodDtype | pd.IntervalDtype
-    if kind == "object":
-        return (
-            column.astype(float)
-            if pd.api.types.infer_dtype(column, skipna=True) == "decimal"
-            else column
-        )
-    if isinstance(kind, pd.ArrowDtype) and pa.types.is_temporal(kind.pyarrow_dtype):
+    """Return a column of types of Arrow, or odd ones of pandas, in a plain type.
+
+    Arrow's dates, times and durations become those of pandas, decimals floats, periods and
+    intervals text.
+    """
+    dtype = column.dtype
+    if dtype == "object":
+        if pd.api.types.infer_dtype(column, skipna=True) == "decimal":
+            return column.astype(float)
+        return column
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_temporal(dtype.pyarrow_dtype):
         return column.array.__arrow_array__().to_pandas().set_axis(column.index)
-    if isinstance(kind, pd.CategoricalDtype) and isinstance(kind.categories.dtype, odd):
-        return column.cat.rename_categories(kind.categories.astype(str))
-    return (
-        column.astype(str).astype(object).mask(column.isna(), None)
-        if isinstance(kind, odd)
-        else column
-    )
+    spans = pd.PeriodDtype | pd.IntervalDtype
+    if isinstance(dtype, pd.CategoricalDtype) and isinstance(dtype.categories.dtype, spans):
+        return column.cat.rename_categories(dtype.categories.astype(str))
+    if isinstance(dtype, spans):
+        return column.astype(str).astype(object).mask(column.isna(), None)
+    return column
 
 
 def named_cells(cells: Iterable[tuple[str, int]]) -> str:
@@ -560,47 +618,67 @@ def named_cells(cells: Iterable[tuple[str, int]]) -> str:
     rows: dict[str, list[int]] = {}
     for text, row in cells:
         rows.setdefault(text, []).append(row + 1)
-    said = [f"{quoted(text)} ({_rows(where)})" for text, where in list(rows.items())[:_MOST_NAMED]]
-    others = counted(len(rows) - _MOST_NAMED, "other")
-    return ", ".join(said) + (f", and {others}" if len(rows) > _MOST_NAMED else "")
+    first = list(rows.items())[:_MOST_NAMED]
+    named = ", ".join(f"{quoted(text)} ({_rows(where)})" for text, where in first)
+    if len(rows) > _MOST_NAMED:
+        return f"{named}, and {counted(len(rows) - _MOST_NAMED, 'other')}"
+    return named
 
 
 def _rows(where: list[int]) -> str:
-    some = [f"{row:,}" for row in sorted(where)[:_MOST_NAMED]]
+    """Return rows in words; of very many the first."""
+    first = [f"{row:,}" for row in sorted(where)[:_MOST_NAMED]]
     if len(where) > _MOST_NAMED:
-        return f"rows {', '.join(some)} and {len(where) - _MOST_NAMED:,} more"
-    return f"row {some[0]}" if len(some) == 1 else f"rows {', '.join(some[:-1])} and {some[-1]}"
+        return f"rows {', '.join(first)} and {len(where) - _MOST_NAMED:,} more"
+    if len(first) == 1:
+        return f"row {first[0]}"
+    return f"rows {', '.join(first[:-1])} and {first[-1]}"
 
 
 def cell_notes(
-    name: Any,
+    name: ColumnName,
     texts: AnyArray,
-    found: NumberCells,
+    parsed: ParsedNumbers,
     rows: AnyArray,
     limits: tuple[str, str] = _LIMITS,
 ) -> list[str]:
-    """Return what the user should know of cells that were read as numbers. Shapes: texts (n,), rows (n,)."""
-    ways = amounts.unusual_spellings([texts[place] for place in found.mended])
-    read = "read as the number in {}" + (f" ({', '.join(ways)})" if ways else "")
+    """Return what the user should know of cells that were read as numbers.
+
+    Shapes: texts (n,), rows (n,). `limits` says in words what one limit, or several, were read as.
+    """
+    ways = amounts.unusual_spellings([texts[place] for place in parsed.mended])
+    examples = ""
+    if ways:
+        examples = f" ({', '.join(ways)})"
     kinds = (
-        (np.flatnonzero(found.side).tolist(), *limits),
-        (found.mended, f"cell was {read.format('it')}", f"cells were {read.format('each')}"),
+        (np.flatnonzero(parsed.side).tolist(), *limits),
         (
-            found.unread,
-            f"cell was {_GONE} it is not a number",
-            f"cells were {_GONE} they are not numbers",
+            parsed.mended,
+            f"cell was read as the number in it{examples}",
+            f"cells were read as the number in each{examples}",
+        ),
+        (
+            parsed.unread,
+            "cell was taken as missing, since it is not a number",
+            "cells were taken as missing, since they are not numbers",
         ),
     )
     notes = []
     for places, one, many in kinds:
-        where = sorted(places, key=lambda place: rows[place])
-        cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
-        notes += [f"{name!r}: {counted(len(places), one, many)}: {cells}."] if places else []
+        if places:
+            where = sorted(places, key=lambda place: rows[place])
+            cells = named_cells((texts[place].strip(), int(rows[place])) for place in where)
+            notes.append(f"{name!r}: {counted(len(places), one, many)}: {cells}.")
     return notes
 
 
-def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArray) -> list[str]:
-    """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest; in rows (n,)."""
+def value_notes(
+    name: ColumnName, values: Array, marks: dict[float, int], rows: AnyArray
+) -> list[str]:
+    """Return notes on values (n,) that look like marks of missing cells, or lie far from the rest.
+
+    Shapes: rows (n,).
+    """
     if not marks:
         return far_note(name, values, rows)
     others = np.where(np.isin(values, list(marks)), np.nan, values)
@@ -616,11 +694,16 @@ def value_notes(name: Any, values: Array, marks: dict[float, int], rows: AnyArra
 
 def plain(value: float) -> float:
     """Return a number that is whole as an integer."""
-    return int(value) if value == int(value) else value
+    if value == int(value):
+        return int(value)
+    return value
 
 
 def median(values: Array) -> float:
-    """Return the median of finite numbers (n,), without numpy's checks, which take longer than short columns."""
+    """Return the median of finite numbers (n,).
+
+    It does without numpy's checks, which take longer than short columns.
+    """
     half = len(values) // 2
     if len(values) % 2:
         return float(np.partition(values, half)[half])
@@ -629,276 +712,57 @@ def median(values: Array) -> float:
 
 
 def n_far(ordered: Array) -> int:
-    """Return how many of ordered numbers, up to three, are a thousand times as far from the median as all others."""
-    n, some = len(ordered), _MOST_FAR + 1
-    if n < some:
+    """Return how many of ordered numbers, up to three, are far from all others.
+
+    Far is a thousand times as far from the median.
+    """
+    n_values = len(ordered)
+    n_looked_at = _MOST_FAR + 1
+    if n_values < n_looked_at:
         return 0
-    ends = ordered if n < 2 * some else np.concatenate([ordered[:some], ordered[-some:]])
+    ends = ordered
+    if n_values >= 2 * n_looked_at:
+        ends = np.concatenate([ordered[:n_looked_at], ordered[-n_looked_at:]])
     size = float(np.abs(ends).max()) or 1.0  # nothing is too large then
-    middle = median(ordered[(n - 1) // 2 : n // 2 + 1] / size)
-    sizes = np.sort(np.abs(ends / size - middle))[::-1]
-    return max(
-        (k for k in range(1, some) if sizes[k] > 0.0 and sizes[k - 1] > _FAR * sizes[k]), default=0
-    )
+    middle = median(ordered[(n_values - 1) // 2 : n_values // 2 + 1] / size)
+    distances = np.sort(np.abs(ends / size - middle))[::-1]
+    count = 0
+    for place in range(1, n_looked_at):
+        if distances[place] > 0.0 and distances[place - 1] > _FAR * distances[place]:
+            count = place
+    return count
 
 
-def far_note(name: Any, values: Array, rows: AnyArray) -> list[str]:
-    """Return a note on up to three values (n,) a thousand times as far from the median as all others; in rows (n,)."""
-    known, count = np.flatnonzero(np.isfinite(values)), n_far(in_order(values))
+def far_note(name: ColumnName, values: Array, rows: AnyArray) -> list[str]:
+    """Return a note on up to three values (n,) that are far from all others; in rows (n,)."""
+    count = n_far(in_order(values))
     if not count:
         return []
+    known = np.flatnonzero(np.isfinite(values))
     scaled = values[known] / np.abs(values[known]).max()
-    places = known[np.argsort(-np.abs(scaled - median(scaled)), kind="stable")[:count]]
+    by_distance = np.argsort(-np.abs(scaled - median(scaled)), kind="stable")
+    places = known[by_distance[:count]]
     cells = named_cells((f"{values[place]:.12g}", int(rows[place])) for place in places)
-    one, many = "number is far from all others and was", "numbers are far from all others and were"
-    taken = counted(len(places), f"{one} taken as it is", f"{many} taken as they are")
-    return [f"{name!r}: {taken}: {cells}."]
+    numbers = counted(
+        len(places),
+        "number is far from all others and was taken as it is",
+        "numbers are far from all others and were taken as they are",
+    )
+    return [f"{name!r}: {numbers}: {cells}."]
 
 
 def holds_code(texts: pd.Series) -> bool:
-    """Return whether digits are codes rather than numbers: very long, or with leading zeros at one length or often."""
+    """Return whether digits are codes rather than numbers.
+
+    Codes are very long, or have leading zeros at one length, or often.
+    """
     words = texts.str.strip().str.replace(r"^'(?=\d)", "", regex=True)  # which marks text
     if words.str.fullmatch(r"\d{17,}").mean() > 0.5:  # no number has so many digits
         return True
     zero: Mask = words.str.match(r"[-+]?0\d").to_numpy(dtype=bool)
     if not zero.any():
         return False
+    if zero.mean() > 1.0 - NEARLY:
+        return True
     digits = words[words.str.fullmatch(r"\d+")]
-    return bool(
-        zero.mean() > 1.0 - NEARLY
-        or (len(digits) == len(words) and digits.str.len().nunique() == 1)
-    )
-
-
-# ----------------------------------------------------------------------------------------- dates, times, durations
-
-_CLOCK = re.compile(r"(\d{1,4}):(\d\d)(?::(\d\d(?:\.\d+)?))?")
-_DAYS = "%Y-%m-%d|%d.%m.%Y|%m/%d/%Y|%d/%m/%Y|%Y/%m/%d|%d-%m-%Y|%Y-%m|%d %b %Y|%d %B %Y|%b %d, %Y|%B %d, %Y|%d-%b-%Y"
-_DAYS += (
-    "|%B %Y|%d.%m.%y|%m/%d/%y|%d/%m/%y|%d-%m-%y|%d-%b-%y|%a, %d %b %Y|%A, %d %B %Y|%A, %B %d, %Y"
-)
-_TIMES = [
-    f"{mark}%H:%M{end}" for mark in " T" for end in ("", ":%S", ":%S.000", ":%S.000000", ":%S.%f")
-]
-_TIMES = ["", *_TIMES, " %I:%M %p", " %I:%M:%S %p"]
-_DIGITS = "%Y%m%d"  # dates such as 20240131, in text and as numbers
-_SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """How dates, times of day and durations are read as days or seconds, dates from 1970 on, and written again."""
-
-    cells: str  # what they are: "date" or "time" of Python, "text", "number", or a type of pandas
-    style: str = ""  # of text and numbers: the format of dates, "clock" or "span"
-    step: str = "us"  # the coarsest unit whose multiples all labels are: Y, M, D, h, m, s, ms or us
-    padded: bool = True  # whether texts have zeros before single digits
-    case: str = ""  # "upper" or "lower", if letters are all so
-    century: int = (
-        10_000  # years of two digits from here on are meant to be a hundred years earlier
-    )
-
-    @classmethod
-    def of(cls, column: pd.Series, *, dates: bool = True) -> Moments | None:
-        """Return how a column is read; None if it does not hold (dates,) times or durations."""
-        known = column.dropna()
-        kinds = {int} if column.dtype.kind in "biuf" else {type(cell) for cell in known.tolist()}
-        if kinds in ({datetime.date}, {datetime.time}):
-            found = cls(kinds.pop().__name__)
-        elif kinds and all(issubclass(kind, datetime.date | datetime.timedelta) for kind in kinds):
-            usual = (
-                "timedelta64[us]"
-                if issubclass(kinds.pop(), datetime.timedelta)
-                else "datetime64[us]"
-            )
-            found = cls(str(known.dtype) if known.dtype.kind in "mM" else usual)
-        elif kinds == {str} and (style := _style(known.str.strip(), dates)):
-            found = cls("text", style)
-        elif (
-            kinds <= {int, float}
-            and column.dtype != "category"
-            and known.between(1.6e7, 2.1e7).all()
-        ):
-            if not _are_digits(_digits(known)):
-                return None
-            found = cls("number", _DIGITS)
-        else:
-            return None
-        moments = found._moments(known).dropna()
-        if "%y" in found.style:
-            found = replace(found, century=_century(moments.dt.year.to_numpy()))
-            moments = found._moments(known).dropna()
-        found = replace(found, step=_step(moments))
-        if found.cells != "text":
-            return found
-        texts = known[moments.index].str.strip()
-        case = next(
-            (case for case in ("upper", "lower") if getattr(texts.str, f"is{case}")().all()), ""
-        )
-        found = replace(found, case=case)
-        return replace(found, padded=found.written(found.numbers(texts)).tolist() == texts.tolist())
-
-    @property
-    def dates(self) -> bool:
-        """Whether they are dates."""
-        return self.cells.startswith("date") or "%" in self.style
-
-    @property
-    def what(self) -> str:
-        """What they are called."""
-        if self.dates:
-            return "dates"
-        return "times" if self.cells == "time" or self.style == "clock" else "durations"
-
-    @property
-    def unit(self) -> str:
-        """What the numbers count."""
-        return "days" if self.step in "YMD" else "seconds"
-
-    def _moments(self, column: pd.Series) -> pd.Series:
-        """Return cells as dates or durations of pandas; missing where one is neither."""
-        if column.dtype.kind in "mM":
-            return column
-        if self.style == "clock" or self.cells == "time":
-            parts = column.astype(str).str.strip().str.extract(f"^{_CLOCK.pattern}$").astype(float)
-            return pd.to_timedelta(
-                3600.0 * parts[0] + 60.0 * parts[1] + parts[2].fillna(0.0), unit="s"
-            )
-        if not self.dates:
-            return pd.to_timedelta(column, errors="coerce")
-        texts = column.str.strip() if self.cells == "text" else column
-        texts = _digits(column) if self.cells == "number" else texts
-        found = pd.to_datetime(texts, format=self.style or None, errors="coerce")
-        late = found.dt.year >= self.century
-        return found.mask(late, found - pd.DateOffset(years=100)) if late.any() else found
-
-    def numbers(self, column: pd.Series) -> Array:
-        """Return cells as numbers; NaN where one is missing, or neither a date nor a duration."""
-        moments = self._moments(column)
-        if self.dates and moments.dt.tz is not None:
-            moments = (
-                moments.dt.tz_localize(None) if self.unit == "days" else moments.dt.tz_convert(None)
-            )
-        spans = moments - pd.Timestamp(_EPOCH) if self.dates else moments
-        return spans.dt.total_seconds().to_numpy(float) / (86400.0 if self.unit == "days" else 1.0)
-
-    def written(self, numbers: Array, way: Callable[[Array], Array] = np.round) -> pd.Series:
-        """Return numbers as cells, multiples of the step; missing where they are beyond all dates."""
-        seconds = np.asarray(numbers, dtype=float) * (86400.0 if self.unit == "days" else 1.0)
-        good = (seconds >= -62135596800.0) & (seconds < 253402300800.0)  # the years 1 to 9999
-        if "[ns" in self.cells:
-            good = np.abs(seconds) < 9.2e9
-        steps = self._stepped(np.where(good, seconds, 0.0), way)
-        steps[~good | (steps >= np.datetime64("10000-01-01"))] = np.datetime64("NaT")
-        if self.cells.startswith("timedelta64"):
-            return pd.Series(steps - np.datetime64(0, "us")).astype(self.cells)
-        if not self.cells.startswith("datetime64"):
-            cells = [None if one is None else self._cell(one) for one in steps.tolist()]
-            return pd.Series(cells, dtype=object)
-        moments, zone = pd.Series(steps), getattr(pd.Series(dtype=self.cells).dtype, "tz", None)
-        if zone is not None and self.unit == "days":
-            first = np.ones(len(moments), dtype=bool)
-            moments = moments.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-        elif zone is not None:
-            moments = moments.dt.tz_localize("UTC").dt.tz_convert(zone)
-        return moments.astype(self.cells)
-
-    def shown(self, number: float) -> str:
-        """Return a number as a text for reading."""
-        cell = self.written(np.array([number]))[0]
-        return (
-            f"{cell:%Y-%m-%d}"
-            if self.dates and self.unit == "days" and not self.style
-            else str(cell)
-        )
-
-    def _stepped(self, seconds: Array, way: Callable[[Array], Array]) -> AnyArray:
-        """Return multiples of the step, from 1970 on; what is off by rounding alone stays where it is."""
-        if self.step in _SECONDS:
-            size = _SECONDS[self.step]
-            least, most = (0.0 if self.style == "clock" else -np.inf), np.inf
-            least, most = (0.0, 86400.0 - size) if self.cells == "time" else (least, most)
-            seconds = np.clip(way(np.round(seconds / size, 6)) * size, least, most)
-            return np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]")
-        dates = np.round(seconds * 1e6).astype(np.int64).astype("datetime64[us]")
-        whole = dates.astype(f"datetime64[{self.step}]")
-        low, high = whole.astype("datetime64[us]"), (whole + 1).astype("datetime64[us]")
-        return np.where(way(np.round((dates - low) / (high - low), 6)) > 0.0, high, low)
-
-    def _cell(self, moment: datetime.datetime) -> Any:
-        """Return a moment from 1970 on as a cell of Python or a text."""
-        if self.cells in ("date", "time"):
-            return getattr(moment, self.cells)()
-        if self.style == "span":
-            return str(pd.Timedelta(moment - _EPOCH))
-        if self.dates:
-            style = self.style.replace("%Y", f"{moment.year:04d}")  # as not all systems do
-            short = style.replace("%f", f"{moment.microsecond // 1000:03d}")
-            text = moment.strftime(short if self.step == "ms" else style)
-            text = getattr(text, self.case)() if self.case else text
-            text = text if self.padded else re.sub(r"(?<![\d:])0(?=\d(?!\d))", "", text)
-            return int(text) if self.cells == "number" else text
-        minutes, rest = divmod((moment - _EPOCH).total_seconds(), 60)
-        seconds = (
-            "" if self.step in "Dhm" else f":{rest:02.0f}" if self.step == "s" else f":{rest:06.3f}"
-        )
-        text = f"{int(minutes // 60):02d}:{int(minutes % 60):02d}{seconds}"
-        return text if self.padded else text.removeprefix("0")
-
-
-def _century(years: AnyArray) -> int:
-    """Return from where on years are to be a hundred years earlier, so that the widest gap is outside of all."""
-    years = np.unique(years)
-    gaps = np.diff(years, append=years[0] + 100)
-    return int(years[gaps.argmax() + 1]) if gaps[-1] < gaps.max() else 10_000
-
-
-def _digits(column: pd.Series) -> pd.Series:
-    """Return numbers as text."""
-    return column.map(lambda number: f"{number:.9g}", na_action="ignore")
-
-
-def _are_digits(texts: pd.Series) -> bool:
-    """Return whether all texts are dates such as 20240131, and enough of them differ to tell."""
-    if not texts.str.fullmatch(r"(1[6-9]|20)\d{6}").all() or texts.nunique() < FEWEST_DATES:
-        return False
-    return bool(pd.to_datetime(texts, format=_DIGITS, errors="coerce").notna().all())
-
-
-def _style(texts: pd.Series, dates: bool) -> str:
-    """Return how dates, times or durations are written in texts, if nearly all of them are; else ""."""
-    spans = {"clock": _CLOCK.pattern, "span": r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"}
-    for style, pattern in spans.items():
-        if texts.str.fullmatch(pattern).mean() >= NEARLY:
-            return style
-    if not dates or _are_digits(texts):
-        return _DIGITS if dates else ""
-    some, shares = texts.drop_duplicates().head(9), {}
-    end = some.str.extract(r"\d\d(Z|[-+]\d\d:\d\d)$")[0].fillna("").mode()[0]
-    marks = set(some.map(_marks))
-    for style in (f"{day}{time}{end}" for day in _DAYS.split("|") for time in _TIMES):
-        if (
-            _marks(style) in marks
-            and pd.to_datetime(some, format=style, errors="coerce").notna().any()
-        ):
-            shares[style] = pd.to_datetime(texts, format=style, errors="coerce").notna().mean()
-    style = max(shares, key=lambda one: shares[one], default="")  # of equal ones the first
-    return style if shares.get(style, 0.0) >= NEARLY else ""
-
-
-def _marks(text: str) -> str:
-    """Return what stands between the words and numbers of a text, or of a style."""
-    return re.sub(r"\s+", " ", re.sub(r"%.|\w", "", text)).strip()
-
-
-def _step(moments: pd.Series) -> str:
-    """Return the coarsest unit whose multiples all dates, in their zone, or durations are."""
-    if moments.dtype.kind == "m":
-        steps = {step: moments.dt.total_seconds() / size for step, size in _SECONDS.items()}
-        return next(
-            (step for step, n in steps.items() if np.allclose(n, n.round(), rtol=0.0)), "us"
-        )
-    dates = moments.dt.tz_localize(None).to_numpy("datetime64[us]")
-    units = [*("YM" if len(np.unique(dates)) >= 5 else ""), *_SECONDS]
-    return next(unit for unit in units if (dates.astype(f"datetime64[{unit}]") == dates).all())
+    return len(digits) == len(words) and digits.str.len().nunique() == 1

@@ -23,8 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from transduce.app.tables import files as tables
+from transduce.app.tables.arrow_tables import stored_index, with_columns
 from transduce.app.tables.columns import check_once
+from transduce.app.tables.delimited import field_texts, sniff_delimiter, split_record
+from transduce.app.tables.encodings import USUAL_ENCODINGS, decode
+from transduce.app.tables.files import kind_of
+from transduce.app.tables.json_tables import extended_object, json_object
 from transduce.app.tables.vectors import to_pandas
 from transduce.core.files import whole_file
 
@@ -111,9 +115,7 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     given = Path(pattern)
     if given.is_dir():
         found = [
-            path
-            for path in given.rglob("*")
-            if path.is_file() and tables.kind_of(path)[0] in STREAMED
+            path for path in given.rglob("*") if path.is_file() and kind_of(path)[0] in STREAMED
         ]
         words = {path: path.relative_to(given).parts for path in found}
         found = [
@@ -128,9 +130,9 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
     if not found:
         raise FileNotFoundError(missing)
     files = tuple(sorted(found))
-    kind = str(tables.kind_of(files[0])[0])
+    kind = str(kind_of(files[0])[0])
     for path in files:
-        own = tables.kind_of(path)[0]
+        own = kind_of(path)[0]
         if own not in STREAMED:
             raise ValueError(
                 f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can."
@@ -168,9 +170,7 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
             file = Path(os.path.abspath(path))
             parts.append(Part(len(parts), file, groups, rows, name, str(given), values))
     index = tuple(
-        name
-        for name in tables.stored_index(stored[0])
-        if all(name in tables.stored_index(s) for s in stored)
+        name for name in stored_index(stored[0]) if all(name in stored_index(s) for s in stored)
     )
     metadata = {b"pandas": stored[0].metadata[b"pandas"]} if index else None
     n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
@@ -328,14 +328,13 @@ def _style(path: Path, kind: str) -> _Style:
     if kind == "json lines":
         return _Style(",", "utf-8", True)
     try:
-        text, encoding, mark = tables.decode(cut or head)
+        text, encoding, mark = decode(cut or head)
     except ValueError as error:
         raise ValueError(f"{path} {error}.") from None
     if not mark:  # signs that are not UTF-8 may come late
-        others = ("utf-8", "cp1252", "latin-1")
-        encoding = next(name for name in others if _is_encoded(path, name))
+        encoding = next(name for name in USUAL_ENCODINGS if _is_encoded(path, name))
     lines = text.strip().splitlines()
-    delimiter = "\t" if kind == "tsv" else tables.sniff_delimiter(text)
+    delimiter = "\t" if kind == "tsv" else sniff_delimiter(text)
     return _Style(delimiter, encoding, len(lines) > 1)
 
 
@@ -373,7 +372,7 @@ def _blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
 def _unreadable(path: Path, error: Exception) -> ValueError:
     """Return that a text cannot be read, and why."""
     why = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-    if tables.kind_of(path)[1]:  # it is packed, and its end is missing or its bytes are wrong
+    if kind_of(path)[1]:  # it is packed, and its end is missing or its bytes are wrong
         why = f"it is damaged ({why})"
     return ValueError(f"{path} cannot be read: {why}.")
 
@@ -426,9 +425,7 @@ class _WithEnd(io.RawIOBase):
 
 def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table]:
     """Yield the cells of a delimited text as they were written, at first none, so that the names are known."""
-    names = tables.split_record(
-        _head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter
-    )
+    names = split_record(_head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter)
     check_once(names, path)
     schema = pa.schema([(name, pa.string()) for name in names])
     yield schema.empty_table()
@@ -468,7 +465,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
         if not line.strip():
             continue
         try:
-            row = tables.json_object(line, number)
+            row = json_object(line, number)
         except ValueError as error:
             raise ValueError(f"{path} {error}.") from None
         names = names or list(row)
@@ -501,7 +498,7 @@ class PartWriter:
     def write(self, batch: pa.Table, new: pd.DataFrame) -> None:
         """Write some rows."""
         if self._files.kind == "parquet":
-            rows = tables.with_columns(batch, new)
+            rows = with_columns(batch, new)
             if self._writer is None:
                 schema = rows.schema.with_metadata(self._files.metadata)
                 # Numbers of values that hardly repeat would take five times as long.
@@ -513,14 +510,14 @@ class PartWriter:
             write(batch, new)
 
     def _write_lines(self, batch: pa.Table, new: pd.DataFrame) -> None:
-        additions = tables.with_columns(batch.select(self._files.by_folder), new).to_pylist()
+        additions = with_columns(batch.select(self._files.by_folder), new).to_pylist()
         for line, row in zip(batch[LINE].to_pylist(), additions, strict=True):
             endless = [
                 name
                 for name, one in row.items()
                 if isinstance(one, float) and not math.isfinite(one)
             ]
-            text = tables.extended_object(
+            text = extended_object(
                 line, json.dumps(row | dict.fromkeys(endless), ensure_ascii=False)
             )
             self._file.write(f"{text}\n".encode())
@@ -529,7 +526,7 @@ class PartWriter:
         delimiter = self._files.delimiter
         columns = [
             *batch.columns,
-            *(tables.field_texts(new[name], self._decimal) for name in new.columns),
+            *(field_texts(new[name], self._decimal) for name in new.columns),
         ]
         if not self._file.tell():
             names = pa.array([*batch.column_names, *map(str, new.columns)], pa.string())

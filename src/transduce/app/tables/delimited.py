@@ -1,0 +1,439 @@
+"""Delimited text, such as CSV: records stay as they were written, new fields join at their end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from transduce.app.tables.columns import ColumnReading
+from transduce.app.tables.encodings import decode
+from transduce.app.tables.formats import Format, Original, Table
+from transduce.app.tables.numbers import (
+    MISSING,
+    hole_words,
+    is_missing,
+    number_text,
+    number_texts,
+    plain_numbers,
+    read_numbers,
+    typed,
+)
+from transduce.core.types import AnyArray, ColumnName
+from transduce.core.words import counted
+
+DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_FIELD = 2**27
+_SNIFFED = 65536  # signs of a text in which its delimiter is looked for
+_COMPARED_RECORDS = 1000  # with which the first line is compared to see whether it holds names
+_INTEGER = re.compile(r"[-+]?\d+")
+_LONGEST_INTEGER = 18  # digits that an integer of 64 bits surely holds
+_AROUND_NUMBER = re.compile(r"\D{0,12}\d[\d.,' \u00a0\u202f]*\D{0,12}")  # with a unit or a mark
+_FIGURE = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, eq=False)
+class DelimitedText(Original):
+    """A delimited text as it was given."""
+
+    header: str  # the first record, without its line end
+    records: list[str]  # the others
+    delimiter: str
+    encoding: str
+    line_end: str
+    mark: bytes = b""  # the byte order mark that the file began with, if any
+    ends: bool = True  # whether the last record has a line end
+    decimal: str = "point"  # how numbers are written
+    readings: dict[str, ColumnReading] = field(default_factory=dict)  # of each column
+    unnamed: bool = False  # whether the first line holds data, so that the names are ours
+    kind: str = "csv"  # or "tsv": what the delimiter says, whatever the file was called
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return decimal_sign(self.delimiter)
+
+    def column_reading(self, column: ColumnName, labelled: frozenset[int]) -> ColumnReading:
+        """Return how the cells of a column were read; `labelled` rows have a label given since."""
+        if column not in self.readings:
+            return ColumnReading()
+        place = list(self.readings).index(column)
+
+        def written_texts() -> list[str]:
+            texts = self.fields([place])[place]
+            for row in labelled:
+                texts[row] = ""
+            return texts
+
+        return replace(self.readings[column], texts=written_texts)
+
+    def fields(self, places: list[int]) -> dict[int, list[str]]:
+        """Return the fields of some columns, as they were given."""
+        if not places:
+            return {}
+        records = [split_record(record, self.delimiter) for record in self.records]
+        return {place: [fields[place] for fields in records] for place in places}
+
+    def exact_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return floats that were written as whole numbers as such, with all their digits."""
+        columns = {name: frame[name] for name in frame.columns}
+        floats = [place for place, dtype in enumerate(frame.dtypes) if dtype.kind == "f"]
+        for place, texts in self.fields(floats).items():
+            integers = _exact_integers(texts, frame.iloc[:, place].notna())
+            if integers is not None:
+                columns[frame.columns[place]] = integers
+        return pd.DataFrame(columns)
+
+    def notes(self, table: Table) -> list[str]:
+        """Return that the columns got names, if they did."""
+        if not self.unnamed:
+            return []
+        return [_note_on_names(table)]
+
+    def check_column(self, table: Table, name: ColumnName) -> None:
+        """Raise a ValueError if there is no such column where the columns got their names here."""
+        if self.unnamed and name not in table.frame.columns:
+            raise ValueError(f"{_note_on_names(table)} There is no column {name!r}.")
+
+
+class DelimitedFormat(Format):
+    """Delimited text of which the delimiter is known, or found out."""
+
+    memory_factor = 12
+
+    def __init__(self, name: str, endings: tuple[str, ...], delimiter: str | None) -> None:
+        self.name = name
+        self.endings = endings
+        self.delimiter = delimiter
+
+    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+        """Return a typed table and the text that it came from."""
+        return read_delimited(content, self.delimiter)
+
+    def write(self, file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
+        """Write new fields after every record, which stays as it is if the format is the same."""
+        original = table.original
+        if not isinstance(original, DelimitedText):
+            _write_records(file, _records_of(table.joined_with(new)), self.delimiter or ",")
+        elif table.kind == self.name or self.is_named_by(table.name):
+            # A file called .csv or .txt with tabulators between its fields keeps them.
+            append_columns(original, new, file)
+        else:
+            given = [original.header, *original.records]
+            records = (
+                [*split_record(record, original.delimiter), *fields]
+                for record, fields in zip(given, _records_of(new), strict=True)
+            )
+            _write_records(file, records, self.delimiter or ",")
+
+
+CSV = DelimitedFormat("csv", (".csv", ".txt"), None)
+TSV = DelimitedFormat("tsv", (".tsv", ".tab"), "\t")
+
+
+def decimal_sign(delimiter: str) -> str:
+    """Return the decimal sign in case of doubt: where semicolons separate fields, the comma."""
+    if delimiter == ";":
+        return "comma"
+    return "point"
+
+
+# ----------------------------------------------------------------------------------------- reading
+
+
+class _Record(NamedTuple):
+    """A record as it stands, with its line end, and as fields."""
+
+    text: str
+    fields: list[str]
+
+    @property
+    def line(self) -> str:
+        """The record without its line end."""
+        return self.text.rstrip("\r\n")
+
+    @property
+    def line_end(self) -> str:
+        return self.text[len(self.line) :]
+
+
+def read_delimited(
+    content: bytes, delimiter: str | None = None
+) -> tuple[pd.DataFrame, DelimitedText]:
+    """Return a typed table and the text that it came from."""
+    text, encoding, mark = decode(content)
+    if not text.strip():
+        raise ValueError("is empty: there is no table in it")
+    delimiter = delimiter or sniff_delimiter(text)
+    records = list(_records(text, delimiter))
+    if _is_open(records[-1].text, delimiter):
+        raise ValueError("ends inside a quoted field: close the last quotation mark")
+    others = [record.fields for record in records[1:_COMPARED_RECORDS]]
+    unnamed = _is_data(records[0].fields, others)
+    if unnamed:
+        records.insert(0, _made_header(records[0], delimiter))
+    header, *rows = records
+    _check_lengths(header, rows, delimiter)
+    names = header.fields
+    cells = np.array([row.fields for row in rows], dtype=object)
+    columns = [
+        _read_column(texts, decimal_sign(delimiter))
+        for texts in cells.reshape(len(rows), len(names)).T
+    ]
+    frame = pd.concat([column.values for column in columns], axis=1).set_axis(names, axis=1)
+    has_comma = any(column.decimal == "comma" for column in columns)
+    original = DelimitedText(
+        header.line,
+        [row.line for row in rows],
+        delimiter,
+        encoding,
+        line_end=header.line_end or "\n",
+        mark=mark,
+        ends=records[-1].text.endswith(("\n", "\r")),
+        decimal="comma" if has_comma else "point",
+        readings={name: column.reading for name, column in zip(names, columns, strict=True)},
+        unnamed=unnamed,
+        kind=TSV.name if delimiter == "\t" else CSV.name,
+    )
+    return frame, original
+
+
+def sniff_delimiter(text: str) -> str:
+    """Return the delimiter that cuts the first records into most fields, and into equally many."""
+    start = text[:_SNIFFED]
+    is_cut = len(text) > len(start)
+    if is_cut:
+        start = start[: start.rfind("\n") + 1] or start
+    best = ","
+    most = 1
+    for delimiter in DELIMITERS:
+        counts = [len(record.fields) for record in _records(start, delimiter)][:100]
+        if len(counts) > 2 and is_cut:
+            counts = counts[:-1]  # the last one may be cut
+        if counts and len(set(counts)) == 1 and counts[0] > most:
+            best = delimiter
+            most = counts[0]
+    if most > 1:
+        return best
+    # Where no delimiter fits all, it is the one most frequent in the header.
+    header = start.partition("\n")[0]
+    return max(DELIMITERS, key=header.count)
+
+
+def split_record(record: str, delimiter: str) -> list[str]:
+    """Return the fields of one record."""
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
+
+
+def _records(text: str, delimiter: str) -> Iterator[_Record]:
+    """Yield each record; blank lines are left out."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    kept: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            kept.append(line)
+            yield line
+
+    for fields in csv.reader(lines(), delimiter=delimiter):
+        record = _Record("".join(kept), fields)
+        kept.clear()
+        if fields:
+            yield record
+
+
+def _is_open(record: str, delimiter: str) -> bool:
+    """Return whether a record ends inside a quoted field: one after it would be a part of it."""
+    with_another = io.StringIO(f"{record.rstrip()}\nanother", newline="")
+    return len(list(csv.reader(with_another, delimiter=delimiter))) == 1
+
+
+def _made_header(first: _Record, delimiter: str) -> _Record:
+    """Return a header for records that have none."""
+    names = [f"column {place + 1}" for place in range(len(first.fields))]
+    return _Record(f"{delimiter.join(names)}{first.line_end}", names)
+
+
+def _note_on_names(table: Table) -> str:
+    """Return that the columns got names, and how to prevent it."""
+    return (
+        f"The first line of {table.name} holds data and no names: its columns are called "
+        f"'column 1' to 'column {table.frame.shape[1]}'. "
+        "If the first line does hold names, let each begin with a letter."
+    )
+
+
+def _check_lengths(header: _Record, rows: list[_Record], delimiter: str) -> None:
+    """Raise a ValueError if a record has more or fewer fields than the header."""
+    n_names = len(header.fields)
+    for number, row in enumerate(rows, start=2):
+        n_fields = len(row.fields)
+        if n_fields == n_names:
+            continue
+        remedy = "complete the record, or drop it"
+        if n_fields > n_names:
+            remedy = f"quote fields that hold the delimiter {delimiter!r}"
+        raise ValueError(
+            f"has {counted(n_fields, 'field')} in record {number} but {n_names} in its header: "
+            f"{remedy}"
+        )
+
+
+def _is_data(first: list[str], others: list[list[str]]) -> bool:
+    """Return whether the first line holds data and no names.
+
+    It does if numbers stand above numbers and do not rise or fall from left to right.
+    """
+    if len(others) < 3:
+        return False
+    full = [line for line in others if len(line) == len(first)]
+    columns = [[_present_text(line[place]) for line in full] for place in range(len(first))]
+    numeric = [place for place, cells in enumerate(columns) if _are_figures(filter(None, cells))]
+    heads = [head for head in (_present_text(first[place]) for place in numeric) if head]
+    if not _are_figures(heads):
+        return False
+    for place, head in enumerate(map(str.strip, first)):
+        if place not in numeric and head and head in columns[place]:
+            return True
+    # Years and wavelengths in names do rise, or fall, from left to right.
+    steps = np.diff([float(head.replace(",", ".")) for head in heads])
+    return len(heads) > 2 and not (np.all(steps > 0.0) or np.all(steps < 0.0))
+
+
+def _present_text(cell: str) -> str:
+    """Return a cell without blanks around it, "" if it stands for a missing value."""
+    text = cell.strip()
+    if text.casefold() in MISSING:
+        return ""
+    return text
+
+
+def _are_figures(texts: Iterator[str] | list[str]) -> bool:
+    """Return whether there are texts, and all are plain numbers."""
+    matches = [_FIGURE.fullmatch(text) for text in texts]
+    return bool(matches) and all(matches)
+
+
+class _ReadColumn(NamedTuple):
+    """A column of texts as it was read."""
+
+    values: pd.Series
+    decimal: str
+    reading: ColumnReading
+
+
+def _read_column(texts: AnyArray, prefer: str) -> _ReadColumn:
+    """Return a column of texts (n,), its decimal sign, and how its cells were read."""
+    numbers = plain_numbers(texts)
+    if numbers is not None:
+        markers = hole_words(texts[numbers.isna()], MISSING)
+        return _ReadColumn(numbers, "point", ColumnReading("", markers, prefer))
+    codes, levels = pd.factorize(texts)
+    values, decimal = typed(levels, prefer)
+    if values.dtype == object:
+        decimal = _sign_in_text(levels, prefer)
+    markers = hole_words(texts[is_missing(levels)[codes]], MISSING)
+    reading = ColumnReading(_note_on_signs(levels, values), markers, prefer)
+    return _ReadColumn(values.take(codes).reset_index(drop=True), decimal, reading)
+
+
+def _sign_in_text(texts: AnyArray, prefer: str) -> str:
+    """Return the decimal sign of texts that are numbers except for a few; else the point."""
+    if not any("," in text for text in texts):
+        return "point"
+    n_like_numbers = sum(_AROUND_NUMBER.fullmatch(text) is not None for text in texts)
+    if n_like_numbers == 0 or 2 * n_like_numbers < len(texts):
+        return "point"  # of names and long texts not each is read
+    numbers = read_numbers(texts, prefer)
+    if not numbers.nearly_all:
+        return "point"
+    for text, value in zip(texts, numbers.values, strict=True):
+        if "," in text and np.isfinite(value):
+            return numbers.decimal
+    return "point"
+
+
+def _note_on_signs(texts: AnyArray, column: pd.Series) -> str:
+    """Return how a number written with a comma, or with groups of digits, was read, if one is."""
+    if column.dtype.kind not in "if":
+        return ""
+    for text, value in zip(texts, column, strict=True):
+        if "," in text or text.count(".") > 1:
+            return f"{text.strip()!r} was read as {value:g}"
+    return ""
+
+
+def _exact_integers(texts: Sequence[str], present: pd.Series) -> pd.Series | None:
+    """Return a column whose cells are all whole numbers, as text if they are too long."""
+    words = [
+        text.strip() if is_present else None
+        for text, is_present in zip(texts, present, strict=True)
+    ]
+    present_words = [word for word in words if word is not None]
+    if not present_words or not all(map(_INTEGER.fullmatch, present_words)):
+        return None
+    if max(map(len, present_words)) > _LONGEST_INTEGER:
+        return pd.Series(words, dtype=object)
+    return pd.Series([None if word is None else int(word) for word in words], dtype="Int64")
+
+
+# ----------------------------------------------------------------------------------------- writing
+
+
+def append_columns(original: DelimitedText, new: pd.DataFrame, file: BinaryIO) -> None:
+    """Write the text as it was given, with new columns after every record."""
+    file.write(original.mark)
+    given = [original.header, *original.records]
+    line_ends = [original.line_end] * len(given)
+    if not original.ends:
+        line_ends[-1] = ""
+    additions = _records_of(new, original.decimal)
+    for record, fields, line_end in zip(given, additions, line_ends, strict=True):
+        addition = _joined_fields(fields, original.delimiter)
+        line = f"{record}{original.delimiter}{addition}{line_end}"
+        file.write(line.encode(original.encoding))
+
+
+def field_text(value: object, decimal: str = "point") -> str:
+    """Return a value as the text of a field: "" if it is missing."""
+    if isinstance(value, float | np.floating):
+        return number_text(float(value), decimal)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    if isinstance(value, np.ndarray):
+        return str(value.tolist())
+    return str(value)
+
+
+def field_texts(column: pd.Series, decimal: str = "point") -> pa.Array:
+    """Return the cells of a column as an Arrow array of such texts."""
+    if column.dtype.kind == "f":
+        return number_texts(column.to_numpy(dtype=float, na_value=np.nan), decimal)
+    return pa.array([field_text(value, decimal) for value in column.tolist()], pa.string())
+
+
+def _write_records(file: BinaryIO, records: Iterator[list[str]], delimiter: str) -> None:
+    """Write records as UTF-8 text."""
+    for fields in records:
+        file.write(f"{_joined_fields(fields, delimiter)}\n".encode())
+
+
+def _joined_fields(fields: list[str], delimiter: str) -> str:
+    """Return fields as one record, quoted where they must be."""
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, lineterminator="").writerow(fields)
+    return buffer.getvalue()
+
+
+def _records_of(frame: pd.DataFrame, decimal: str = "point") -> Iterator[list[str]]:
+    """Yield the header and every row of a frame as fields."""
+    yield list(map(str, frame.columns))
+    columns = [field_texts(frame[name], decimal).to_pylist() for name in frame.columns]
+    yield from map(list, zip(*columns, strict=True))

@@ -1,0 +1,252 @@
+"""What a format of files must be able to do, and a table as it was read from a file.
+
+A format is one module: it reads bytes, keeps what was read as its `Original`, and writes new
+columns beside it, so that the user's own bytes stay as they are.
+It joins by one entry in `FORMATS` of `transduce.app.tables.files`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.tables.columns import ColumnReading
+from transduce.app.tables.numbers import number_text, read_numbers
+from transduce.core.types import ColumnName
+
+PACKINGS = (".gz", ".zip")
+PACKING_FACTOR = 5  # a packed file takes so many times its size in memory
+MOST_DEFLATED = 1100  # no file that is whole unpacks to more times its size
+
+
+class Original:
+    """A table as its file had it; this one is of a table that came from no file.
+
+    A format derives its own from this, and says only what differs.
+    """
+
+    kind: str = "csv"  # the name of the format that writes the table back
+
+    @property
+    def index(self) -> tuple[str, ...]:
+        """Columns that are the index of a stored pandas frame."""
+        return ()
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return "point"
+
+    @property
+    def sheets(self) -> list[str]:
+        """The sheets to choose from, the one that was read first; none if there is no choice."""
+        return []
+
+    def column_reading(self, column: ColumnName, labelled: frozenset[int]) -> ColumnReading:
+        """Return how the cells of a column were read; `labelled` rows have a label given since."""
+        return ColumnReading()
+
+    def computed_from(self, column: ColumnName) -> list[str]:
+        """Return the columns that are computed from a column."""
+        return []
+
+    def exact_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns for another format: whole numbers with all their digits."""
+        return frame
+
+    def notes(self, table: Table) -> list[str]:
+        """Return what the user should know about how the file was read."""
+        return []
+
+    def check_column(self, table: Table, name: ColumnName) -> None:
+        """Raise a ValueError if the file tells why a column is not there, or of no use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table read from a file."""
+
+    frame: pd.DataFrame  # the table, typed, for computing
+    original: Original  # what was read, as it was given; new columns are written beside it
+    name: str  # where it came from
+    sheet: str | None = None  # of a workbook, as the user named it
+    # Rows of a column whose cell is a label that was given since, not what the file has there.
+    labelled: Mapping[ColumnName, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The name of the format that the table came in."""
+        return self.original.kind
+
+    @property
+    def index(self) -> tuple[str, ...]:
+        """Columns that are the index of a stored pandas frame."""
+        return self.original.index
+
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        return self.original.prefer
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know about how the file was read."""
+        return self.original.notes(self)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file that the table came from, if there is one: what is made of it is as private."""
+        path = Path(self.name)
+        if path.is_file():
+            return (path,)
+        return ()
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file, below which pictures are looked for."""
+        return str(Path(self.name).parent)
+
+    def column_reading(self, column: ColumnName) -> ColumnReading:
+        """Return how the cells of a column were read, which may have joined the table since."""
+        labelled = self.labelled.get(column, frozenset())
+        return self.original.column_reading(column, labelled)
+
+    def computed_from(self, column: ColumnName) -> list[str]:
+        """Return the columns whose formulas point at a column, by way of others too."""
+        return self.original.computed_from(column)
+
+    def check_column(self, name: ColumnName) -> None:
+        """Raise a ValueError if the file tells why a column is not there, or of no use."""
+        self.original.check_column(self, name)
+
+    def exact_columns(self) -> pd.DataFrame:
+        """Return the columns for another format: whole numbers with all their digits."""
+        return self.original.exact_columns(self.frame)
+
+    def joined_with(self, new: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns for another format, and new ones after them."""
+        columns = self.exact_columns().reset_index(drop=True)
+        return pd.concat([columns, new.reset_index(drop=True)], axis=1)
+
+    def with_labels(self, column: ColumnName, labels: Mapping[int, Any]) -> Table:
+        """Return the table with labels in cells of a column.
+
+        They are text where the others are text, and all are text where a label is.
+        """
+        cells = self.frame[column].astype(object)
+        numeric = pd.api.types.is_numeric_dtype(self.frame[column])
+        if numeric and any(isinstance(label, str) for label in labels.values()):
+            numeric = False
+            cells = cells.map(number_text, na_action="ignore")
+        texts = cells.where(cells.map(type).eq(str))
+        decimal = read_numbers(texts, self.column_reading(column).prefer).decimal
+        numbers_are_texts = not numeric and texts.notna().any()
+        for row, label in labels.items():
+            is_number = isinstance(label, float | int) and not isinstance(label, bool)
+            if is_number and numbers_are_texts:
+                cells.iat[row] = number_text(float(label), decimal)
+            else:
+                cells.iat[row] = label
+        if numeric:
+            cells = pd.to_numeric(cells)
+        frame = self.frame.copy(deep=False)
+        frame[column] = cells
+        rows = self.labelled.get(column, frozenset()) | frozenset(labels)
+        return replace(self, frame=frame, labelled={**self.labelled, column: rows})
+
+
+class Format(Protocol):
+    """A format of files. Those that derive from it say only what differs from the usual."""
+
+    name: str  # what messages and `Table.kind` call it
+    endings: tuple[str, ...]  # of names of files, such as ".csv"
+    memory_factor: int  # about how many bytes a byte of the file takes to read and fill
+    signature: bytes = b""  # with which each such file begins, whatever it is called
+    archive_entry: str = ""  # a file in each, where the format is an archive of files itself
+    has_sheets: bool = False  # whether a file holds several tables, of which one is named
+    writes_in_order: bool = True  # or only to what can be read back, and written over
+
+    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+        """Return a table, typed, and the table as it was given.
+
+        A ValueError goes on from the name of the file: "is empty: there is no table in it".
+        """
+
+    def write(self, file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
+        """Write a table with new columns after its own, which stay to the byte where they can."""
+
+    def recognizes(self, content: bytes) -> bool:
+        """Return whether bytes without a name look like this format."""
+        return False
+
+    def refined(self, content: bytes) -> Format:
+        """Return the format of bytes that are named like this one: this, or a near relation."""
+        return self
+
+    def memory_needed(self, path: str | Path, *, packed: bool) -> int:
+        """Return a rough estimate of the bytes it takes to read and fill a file."""
+        return unpacked_bytes(path, packed=packed) * self.memory_factor
+
+    def check_fits(self, path: str | Path, table: Table, n_more: int) -> None:
+        """Raise a ValueError if a file cannot hold the table and so many more columns."""
+
+    def is_named_by(self, path: str | Path) -> bool:
+        """Return whether the name of a file says that it is of this format."""
+        return split_ending(path)[0] in self.endings
+
+
+def split_ending(path: str | Path) -> tuple[str, str]:
+    """Return the ending of a file without its packing, and how it is packed ("" if it is not)."""
+    name = Path(path)
+    ending = name.suffix.lower()
+    if ending in PACKINGS:
+        return Path(name.stem).suffix.lower(), ending
+    return ending, ""
+
+
+def unpacked_bytes(path: str | Path, *, packed: bool) -> int:
+    """Return about how many bytes a file has when it is unpacked."""
+    size = Path(path).stat().st_size
+    if not packed:
+        return size
+    return max(size * PACKING_FACTOR, unpacked_size(path))
+
+
+def unpacked_size(path: str | Path) -> int:
+    """Return how many bytes a packed file says that it holds; 0 if it does not say."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+        if start[:2] == b"\x1f\x8b":
+            file.seek(-4, 2)
+            size = int.from_bytes(file.read(4), "little")
+            if size <= MOST_DEFLATED * Path(path).stat().st_size:
+                return size
+            return 0
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return 0
+
+
+def plain_cell(value: Any) -> Any:
+    """Return a value as a sheet or a JSON object takes it: None if missing, infinities as text."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    if isinstance(value, float) and np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
+    if isinstance(value, pd.Timedelta):
+        return value.to_pytimedelta()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value

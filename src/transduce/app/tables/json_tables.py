@@ -1,0 +1,209 @@
+"""JSON: one object a row, in an array or one a line; the text of each object stays as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.tables.encodings import decode
+from transduce.app.tables.formats import Format, Original, Table, plain_cell
+
+_BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
+_BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
+
+
+@dataclass(frozen=True, eq=False)
+class JsonObjects(Original):
+    """The objects of a file, each as it was written."""
+
+    texts: list[str]
+    kind: str
+
+    def exact_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns for another format: whole numbers with all their digits."""
+        rows = [json.loads(text) for text in self.texts]
+        columns = {name: _exact_column([row.get(name) for row in rows]) for name in frame.columns}
+        return pd.DataFrame(columns)
+
+
+class _JsonFormat(Format):
+    """What both forms of JSON share."""
+
+    memory_factor = 15
+
+    def refined(self, content: bytes) -> Format:
+        """Return the form of JSON that bytes have, whatever their name says."""
+        if JSON.recognizes(content):
+            return JSON
+        return JSON_LINES
+
+    def write(self, file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
+        """Write one object a row, with the given text of its old part where there is one."""
+        new = new.apply(_without_infinities)
+        if isinstance(table.original, JsonObjects):
+            additions = _row_texts(new)
+            texts = list(map(extended_object, table.original.texts, additions))
+        else:
+            texts = _row_texts(table.joined_with(new))
+        file.write(self.text_of_file(texts).encode())
+
+    def text_of_file(self, texts: list[str]) -> str:
+        """Return the text of a file with these objects."""
+        raise NotImplementedError
+
+
+class JsonArrayFormat(_JsonFormat):
+    """One array of objects."""
+
+    name = "json"
+    endings = (".json",)
+
+    def recognizes(self, content: bytes) -> bool:
+        """Return whether bytes begin as an array does."""
+        return _first_sign(content) == b"["
+
+    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+        """Return the objects of an array as a table."""
+        text, _encoding, _mark = decode(content)
+        rows, texts = _array_entries(text)
+        return pd.DataFrame(rows), JsonObjects(texts, self.name)
+
+    def text_of_file(self, texts: list[str]) -> str:
+        """Return an array with these objects."""
+        return "[\n" + ",\n".join(texts) + "\n]\n"
+
+
+class JsonLinesFormat(_JsonFormat):
+    """One object a line."""
+
+    name = "json lines"
+    endings = (".jsonl", ".ndjson")
+
+    def recognizes(self, content: bytes) -> bool:
+        """Return whether bytes begin as an object does."""
+        return _first_sign(content) == b"{"
+
+    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+        """Return the objects of the lines that are not blank as a table."""
+        text, _encoding, _mark = decode(content)
+        rows: list[dict[str, Any]] = []
+        texts: list[str] = []
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                rows.append(json_object(line, number))
+                texts.append(line)
+        return pd.DataFrame(rows), JsonObjects(texts, self.name)
+
+    def text_of_file(self, texts: list[str]) -> str:
+        """Return a line for each of these objects."""
+        return "".join(f"{text}\n" for text in texts)
+
+
+JSON = JsonArrayFormat()
+JSON_LINES = JsonLinesFormat()
+
+
+def json_object(line: str, number: int) -> dict[str, Any]:
+    """Return the object in a line of JSON; a ValueError goes on from the name of the file."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"is not JSON in line {number}, column {error.colno}: {error.msg}"
+        ) from error
+    if not isinstance(row, dict):
+        raise ValueError(f"has no object {{...}} in line {number}, as JSON lines must have")
+    return row
+
+
+def extended_object(text: str, addition: str) -> str:
+    """Return the text of a JSON object with the fields of another one after its own."""
+    start = text.rstrip()[:-1].rstrip()
+    fields = addition[1:]
+    if start.endswith("{"):
+        return f"{start}{fields}"
+    return f"{start}, {fields}"
+
+
+def _first_sign(content: bytes) -> bytes:
+    """Return the first byte of a text that is not blank."""
+    return content.lstrip(_BEFORE_TEXT)[:1]
+
+
+def _array_entries(text: str) -> tuple[list[Any], list[str]]:
+    """Return the objects of a JSON array, and the text of each.
+
+    What is not exactly one array is refused.
+    """
+    decoder = json.JSONDecoder()
+    rows: list[Any] = []
+    texts: list[str] = []
+    place = _after_blanks(text, text.index("[") + 1)
+    while not text.startswith("]", place) or rows:
+        try:
+            row, end = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            raise _not_json(text, error.pos, error.msg) from error
+        if not isinstance(row, dict):
+            raise ValueError(f"has no object {{...}} in place {len(rows) + 1} of its array")
+        rows.append(row)
+        texts.append(text[place:end])
+        place = _after_blanks(text, end)
+        if text.startswith("]", place):
+            break
+        if place == len(text):
+            raise _not_json(text, place, "the array ends without ]")
+        if not text.startswith(",", place):
+            raise _not_json(text, place, "a comma or ] is missing")
+        place = _after_blanks(text, place + 1)
+    end = _after_blanks(text, place + 1)
+    if end < len(text):
+        raise _not_json(text, end, "something follows after the end of the array")
+    if not rows:
+        raise ValueError("is empty: there is no table in it")
+    return rows, texts
+
+
+def _after_blanks(text: str, place: int) -> int:
+    """Return the next place of a text that is not blank."""
+    blanks = _BLANKS.match(text, place)
+    if blanks is None:
+        return place
+    return blanks.end()
+
+
+def _not_json(text: str, place: int, message: str) -> ValueError:
+    """Return an error that names line and column of what is wrong with a JSON text."""
+    line = text.count("\n", 0, place) + 1
+    column = place - text.rfind("\n", 0, place)
+    return ValueError(f"is not JSON in line {line}, column {column}: {message}")
+
+
+def _exact_column(values: list[Any]) -> pd.Series:
+    """Return a column; whole numbers with gaps as such."""
+    present = [value for value in values if value is not None]
+    if not present or not all(type(value) is int for value in present):
+        return pd.Series(values, dtype=object).infer_objects()
+    if all(-(2**63) <= value < 2**63 for value in present):
+        return pd.Series(values, dtype="Int64")
+    return pd.Series(values, dtype=object)
+
+
+def _without_infinities(column: pd.Series) -> pd.Series:
+    """Return a column with missing values for infinite ones, which JSON does not have."""
+    if column.dtype.kind != "f":
+        return column
+    return column.mask(column.abs() == np.inf)
+
+
+def _row_texts(frame: pd.DataFrame) -> list[str]:
+    """Return each row as the text of a JSON object."""
+    names = list(map(str, frame.columns))
+    columns = [[plain_cell(value) for value in frame[name].tolist()] for name in frame.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
