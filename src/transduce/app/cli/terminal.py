@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from transduce.core.computing import show_progress, stage
+from transduce.core.computing import Forecast, show_progress, stage
 from transduce.core.words import (
     LONGEST_MESSAGE,
     OptionError,
@@ -62,6 +62,10 @@ class Bars:
             self._progress.reset(task)
         self._progress.update(task, completed=share)
 
+    def show_forecast(self, forecast: Forecast) -> None:
+        """Say above the bars how long the fit will take."""
+        self._progress.console.print(f"The fit will take about {forecast.seconds:,.0f} s.")
+
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[None]:
@@ -83,8 +87,9 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
         TextColumn("{task.percentage:>3.0f} %"),
     )
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    bars = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
-    with bars, show_progress(Bars(bars)):
+    progress = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
+    bars = Bars(progress)
+    with progress, show_progress(bars, on_forecast=bars.show_forecast):
         with stage("starting"):
             import transduce.app.filling.engine  # noqa: F401 - the slow part of the start, shown as such
         yield

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -35,7 +35,13 @@ from transduce.app.tables.numbers import without
 from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
-from transduce.core.computing import show_progress, stage
+from transduce.core.computing import (
+    Forecast,
+    ForecastListener,
+    Listener,
+    show_progress,
+    stage,
+)
 from transduce.core.files import (
     is_temporary,
     make_folder,
@@ -154,12 +160,11 @@ class Progress:
         """Take what the process tells."""
         if "error" in line:
             self.state, self.error = "failed", str(line["error"])
+        elif "forecast" in line:
+            self.forecast = time.time() - self.began + float(line["forecast"])
         elif "stage" in line:
             name = str(line["stage"])
-            if name.startswith("forecast: "):
-                self.forecast = time.time() - self.began + float(name.split()[1])
-            else:
-                self.stages = {**(self.stages or {}), name: float(line["share"])}
+            self.stages = {**(self.stages or {}), name: float(line["share"])}
 
 
 class Run:
@@ -222,11 +227,16 @@ class Run:
 # ------------------------------------------------------------------------------------------- in a process of its own
 
 
-def work(folder: Path, tell: Callable[[str, float], None]) -> None:
+def work(
+    folder: Path,
+    tell_stage: Listener,
+    tell_forecast: ForecastListener | None = None,
+) -> None:
     """Fill the table that a job describes, and leave all that the page shows of it."""
     job = json.loads((folder / JOB).read_text("utf-8"))
     path, choices = Path(job["path"]), Choices(**job["choices"])
-    with show_progress(tell), warnings.catch_warnings(), options_spelled(in_boxes):
+    heard = show_progress(tell_stage, on_forecast=tell_forecast)
+    with heard, warnings.catch_warnings(), options_spelled(in_boxes):
         warnings.simplefilter("ignore")
         with stage("reading"):
             table = files.read(path, sheet=choices.sheet)
@@ -520,19 +530,26 @@ def as_sentence(error: Exception) -> str:
 
 def main(folder: Path) -> None:
     """Fill, tell progress line by line, and end when nobody listens any more."""
-    out, said = sys.stdout, time.monotonic() - 1.0
+    out = sys.stdout
     sys.stdout = sys.stderr
+    last_told = time.monotonic() - 1.0
 
     def end_with_the_program() -> None:
         sys.stdin.read()
         os._exit(1)
 
-    def tell(name: str, share: float) -> None:
-        nonlocal said
+    def write_line(line: Mapping[str, str | float]) -> None:
+        print(json.dumps(line), file=out, flush=True)
+
+    def tell_stage(name: str, share: float) -> None:
+        nonlocal last_told
         now = time.monotonic()
-        if not np.isnan(share) and (share in (0.0, 1.0) or now - said > 0.1):
-            said = now
-            print(json.dumps({"stage": name, "share": share}), file=out, flush=True)
+        if not np.isnan(share) and (share in (0.0, 1.0) or now - last_told > 0.1):
+            last_told = now
+            write_line({"stage": name, "share": share})
+
+    def tell_forecast(forecast: Forecast) -> None:
+        write_line({"forecast": forecast.seconds})
 
     threading.Thread(target=end_with_the_program, daemon=True).start()
     remove_old_results(folder)
@@ -540,9 +557,9 @@ def main(folder: Path) -> None:
         job = json.loads((folder / JOB).read_text("utf-8"))
         restrict_process([job["path"]], folder)
     try:
-        work(folder, tell)
+        work(folder, tell_stage, tell_forecast)
     except Exception as error:  # whatever it is, the page says so
-        print(json.dumps({"error": as_sentence(error)}), file=out, flush=True)
+        write_line({"error": as_sentence(error)})
     os._exit(0)
 
 
