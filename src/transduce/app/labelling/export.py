@@ -18,6 +18,7 @@ from transduce.app.filling.engine import fill_told
 from transduce.app.labelling.certificates import certificate_text, intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
+from transduce.app.labelling.prepared import Prepared
 from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files
@@ -26,7 +27,7 @@ from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.files import check_free, together, write_text
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
-from transduce.core.types import Mask
+from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 
 FOLDS = 5
@@ -81,25 +82,44 @@ def told_answers(session: Session) -> Answers:
 
 
 def judged_draws(session: Session) -> pd.DataFrame | None:
-    """Return labels of random draws, and answers that these have not taught; None if they are too few to tell."""
-    state, hidden = session.state, session.answers().hidden
-    since = state.freezes[-1].first_draw if state.freezes else 0
+    """Return labels of random draws, and answers that these have not taught.
+
+    None if they are too few to tell.
+    """
+    state = session.state
+    since = 0
+    if state.freezes:
+        since = state.freezes[-1].first_draw
     drawn = [row for row in state.drawn[since:] if row in state.labels]
     if len(drawn) < ENOUGH_DRAWS or session.prepared is None:
         return None
-    answers = state.freezes[-1].values if state.freezes else hidden
-    if answers is None:  # a fifth of the draws is hidden in turn
-        model = Model(
-            session.prepared, session.task, session.settings.confidence, state.header.seed
-        )
-        codes, shares = state.codes(), None if state.numbers else state.class_shares()
-        answers = np.full(session.table.n_rows, np.nan if state.numbers else -1)
-        for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
-            others = {row: code for row, code in codes.items() if row not in some}
-            answers[some] = model.answer(others, shares, everywhere=True).values[some]
-    true, answered = [state.labels[row] for row in drawn], session.named(answers[drawn])
-    judged = pd.DataFrame({"true": true, "answered": answered}).dropna(ignore_index=True)
-    return judged if len(judged) >= ENOUGH_DRAWS else None
+    if state.freezes:
+        answers = state.freezes[-1].values
+    else:
+        answers = _answers_while_hidden(session, session.prepared, drawn)
+    labels = [state.labels[row] for row in drawn]
+    columns = {"true": labels, "answered": session.named(answers[drawn])}
+    judged = pd.DataFrame(columns).dropna(ignore_index=True)
+    if len(judged) < ENOUGH_DRAWS:
+        return None
+    return judged
+
+
+def _answers_while_hidden(session: Session, prepared: Prepared, drawn: list[int]) -> AnyArray:
+    """Return answers (n,) at drawn rows, a fifth of which is hidden in turn."""
+    state = session.state
+    model = Model(prepared, session.task, session.settings.confidence, state.header.seed)
+    codes = state.codes()
+    shares = None
+    answers = np.full(session.table.n_rows, np.nan)
+    if not state.numbers:
+        shares = state.class_shares()
+        answers = np.full(session.table.n_rows, -1)
+    for fold in range(FOLDS):
+        hidden = drawn[fold::FOLDS]
+        others = {row: code for row, code in codes.items() if row not in hidden}
+        answers[hidden] = model.answer(others, shares, everywhere=True).values[hidden]
+    return answers
 
 
 def label_columns(session: Session, answers: Answers) -> pd.DataFrame:

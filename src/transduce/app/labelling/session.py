@@ -24,12 +24,13 @@ from transduce.app.labelling.table import (
 )
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array
 from transduce.core.words import quoted
 
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
-    from transduce.app.labelling.model import Model, Prepared
+    from transduce.app.labelling.model import Model
+    from transduce.app.labelling.prepared import Prepared
     from transduce.conformal.designs import Design
 
 
@@ -311,18 +312,25 @@ class Session:
             self._record(Event("mode", mode="learn"))
 
     def _make_model(self) -> Model:
-        from transduce.app.labelling.model import Model, prepare
+        from transduce.app.labelling import prepared as comparison
+        from transduce.app.labelling.answering import estimate_shares_left
+        from transduce.app.labelling.model import Model
 
         reading = self.settings.reading(self.table)
         prepared = self.settings.prepared
         if prepared is None:
-            prepared = prepare(
+            prepared = comparison.prepare(
                 self.table,
                 ignore=reading["ignore"],
                 text=reading["text"],
                 number=reading["number"],
             )
-        return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
+        shares_left = None
+        if self.settings.labels_by_class and self.task == "classes":
+            codes = self.state.codes_of(self.state.given)
+            shares_left = estimate_shares_left(prepared.matrix, codes, len(self.classes))
+        seed = self.state.header.seed
+        return Model(prepared, self.task, self.settings.confidence, seed, shares_left)
 
     # ------------------------------------------------------------------------------------------------ looking
 
@@ -368,9 +376,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close the journal and end what runs in the background."""
-        if self.model is not None:
-            self.model.second.close()
+        """Close the journal."""
         self._journal.close()
 
     # ----------------------------------------------------------------------------------------------- deciding
@@ -441,7 +447,7 @@ class Session:
             hits = [row for row, label in labelled.items() if label == state.wanted]
             others = [row for row, label in labelled.items() if label != state.wanted]
             return self.model.find(free, hits, others)
-        return self.model.learn(free, seen, self._first_opinion(self.model), self._recent)
+        return self.model.learn(free, seen, self.answers(), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
         """Give a row, by default the one proposed, its label, or change it; it is on disk when this returns."""
@@ -549,21 +555,16 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ knowing
 
-    def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
-        state, shares = self.state, None
-        if everywhere or self._answers is None or self._answers[0] != state.version:
-            if self.task == "classes":
-                shares = state.class_shares(model.second.shares if self._by_class else None)
-            self._answers = (
-                state.version,
-                model.answer(state.codes(), shares, everywhere=everywhere),
-            )
-        return self._answers[1]
-
-    @property
-    def _by_class(self) -> bool:
-        """Whether nothing but the other rows tells the shares of the classes."""
-        return self.settings.labels_by_class and not self.state.tells_shares
+    def _class_shares(self, model: Model) -> Array | None:
+        """Return a guess of each class's share in all rows; None for numbers."""
+        if self.task == "numbers":
+            return None
+        state = self.state
+        # Labels that were chosen by class say nothing of the shares, until draws or a search do.
+        if model.shares_left is None or state.tells_shares:
+            return state.class_shares()
+        added = len(state.classes) - len(model.shares_left)
+        return state.class_shares(np.append(model.shares_left, np.zeros(added)))
 
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
@@ -580,14 +581,18 @@ class Session:
         return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
     def answers(self, *, everywhere: bool = False) -> Answers:
-        """Return the current answers at all rows: the second opinion if it is ready, else the first.
+        """Return the current answers at all rows.
 
-        The first opinion on numbers is renewed `everywhere` in the largest tables on request, which may take seconds.
+        Numbers are renewed `everywhere` in the largest tables on request, which may take seconds.
         """
         if self.model is None:
             return self._unanswered()
-        found = self.model.second.answer(self.state.version)
-        return found or self._first_opinion(self.model, everywhere=everywhere)
+        version = self.state.version
+        if everywhere or self._answers is None or self._answers[0] != version:
+            shares = self._class_shares(self.model)
+            answers = self.model.answer(self.state.codes(), shares, everywhere=everywhere)
+            self._answers = (version, answers)
+        return self._answers[1]
 
     @property
     def no_answers(self) -> str:
@@ -600,10 +605,6 @@ class Session:
         return (
             "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
         )
-
-    def think(self) -> bool:
-        """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
-        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before."""

@@ -68,8 +68,6 @@ class Answers:
         None  # (n,) where the intervals of numbers begin; NaN where there is none yet
     )
     upper: Array | None = None  # (n,) where they end
-    hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
-    shares: Array | None = None  # (n_classes,) of the classes at rows without a label, if estimated
 
 
 @dataclass(frozen=True)
@@ -257,10 +255,14 @@ class State:
 
     def codes(self) -> dict[int, Any]:
         """Return all labels there are: numbers, or places in the list of classes."""
+        return self.codes_of(self.labelled)
+
+    def codes_of(self, labels: Mapping[int, Label]) -> dict[int, Any]:
+        """Return labels by row as numbers, or as places in the list of classes."""
+        if self.numbers:
+            return dict(labels)
         places = self.places
-        return {
-            row: label if self.numbers else places[label] for row, label in self.labelled.items()
-        }
+        return {row: places[label] for row, label in labels.items()}
 
     def class_shares(self, left: Array | None = None) -> Array:
         """Return a guess of each class's share in all rows, or what follows from that in those without a label."""

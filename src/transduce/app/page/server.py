@@ -172,7 +172,6 @@ class Server:
             "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
             "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
             "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
-            "pause": lambda body: self._session.think(),
             "export": self._export,
         }
         return [

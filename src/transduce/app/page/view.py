@@ -61,7 +61,6 @@ def view(session: Session) -> dict[str, Json]:
         "uncertain": uncertain,
         "map": on_the_map(session, answers),
         "source": answers.source,
-        "thinking": session.model is not None and session.model.second.busy,
         "preparing": preparing(session),
     }
 
