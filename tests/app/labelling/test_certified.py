@@ -17,12 +17,7 @@ from transduce.app.labelling.certificates import (
     Intervals,
     RecallCertificate,
     WrongCertificate,
-    about_answers,
-    about_intervals,
-    about_left,
-    about_recall,
     bound_curve,
-    certificate_text,
     certify,
     certify_answers,
     certify_recall,
@@ -30,10 +25,17 @@ from transduce.app.labelling.certificates import (
     first_rejection,
     intervals,
     log_martingale,
-    rounded_down,
-    rounded_up,
     share_of_level,
     total_at_most,
+)
+from transduce.app.labelling.sentences import (
+    about_answers,
+    about_intervals,
+    about_left,
+    about_recall,
+    certificate_text,
+    rounded_down,
+    rounded_up,
 )
 from transduce.core.ranks import calibration_rank
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests import brute
 from tests.app.labelling.tables import prepared
 from transduce.app.labelling.answering import ClassAnswers
-from transduce.app.labelling.certificates import rounded_down
 from transduce.app.labelling.graph_features import GraphFeatures
 from transduce.app.labelling.prepared import Prepared
 from transduce.app.labelling.proposals import GRAPH_WEIGHT, NOISE, RIDGE, ClassRanking, Teaching
 from transduce.app.labelling.row_map import draw_map
+from transduce.app.labelling.sentences import rounded_down
 from transduce.app.labelling.table import read_label_table
 from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph
 

@@ -24,10 +24,10 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling import Session, SessionSettings
 from transduce.app.labelling.answering import estimate_shares_left
-from transduce.app.labelling.certificates import about_intervals, about_left
 from transduce.app.labelling.export import fill_labels, told_answers
 from transduce.app.labelling.journal import Event, pack
 from transduce.app.labelling.prepared import prepare
+from transduce.app.labelling.sentences import about_intervals, about_left
 from transduce.app.labelling.state import drawn_place, replay
 from transduce.app.labelling.table import as_number, read_label_table
 from transduce.app.page.view import view

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from transduce.app.labelling.journal import Label
 from transduce.core import checks
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted
 from transduce.population.betting import BETS, log_bets, log_mean_of_bets, log_wealth
 
 if TYPE_CHECKING:
@@ -391,185 +388,74 @@ class Certificates:
 
 def certify(state: State, wrong_share: float) -> Certificates:
     """Return all certificates of a state; each freeze of answers has its own part of the level."""
-    recall, answers, recall_curve, answers_curve = None, None, [], []
-    certainty, level = state.header.certainty, 1.0 - state.header.certainty
+    recall = None
+    recall_curve: list[tuple[int, float]] = []
     if state.wanted is not None:
-        audit, found = state.audit(state.is_wanted), state.outside(state.is_wanted, doubt=False)
-        recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
-        *bounds, (last, _) = bound_curve(audit, level)
-        recall_curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
-        recall_curve.append((last, recall.recall_at_least))
-    for freeze in state.freezes[-1:]:
-        level, is_wrong = level * share_of_level(len(state.freezes)), state.is_wrong(freeze)
-        audit = state.audit(is_wrong, freeze.first_draw)
-        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
-        certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
-        answers = replace(certified, certainty=certainty)
-        *bounds, (last, _) = bound_curve(audit, level)
-        answers_curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
-        answers_curve.append((last, answers.wrong_at_most))
+        recall, recall_curve = _certify_wanted(state)
+    answers = None
+    answers_curve: list[tuple[int, int]] = []
+    if state.freezes:
+        answers, answers_curve = _certify_frozen(state, wrong_share)
     return Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
+
+
+def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, float]]]:
+    """Return what is certain about the wanted rows, now and after earlier draws."""
+    certainty = state.header.certainty
+    audit = state.audit(state.is_wanted)
+    hits = state.outside(state.is_wanted, doubt=False)
+    recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+    curve = []
+    *earlier, (last_draw, _) = bound_curve(audit, 1.0 - certainty)
+    for draw, total in earlier:
+        share = 1.0
+        if total:
+            share = float(hits[draw]) / total
+        curve.append((draw, share))
+    curve.append((last_draw, recall.recall_at_least))
+    return recall, curve
+
+
+def _certify_frozen(
+    state: State, wrong_share: float
+) -> tuple[WrongCertificate, list[tuple[int, int]]]:
+    """Return what is certain about the answers frozen last, now and after earlier draws."""
+    freeze = state.freezes[-1]
+    is_wrong = state.is_wrong(freeze)
+    level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
+    audit = state.audit(is_wrong, freeze.first_draw)
+    wrong = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
+    certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
+    answers = replace(certified, certainty=state.header.certainty)
+    *earlier, (last_draw, _) = bound_curve(audit, level)
+    curve = [(draw, max(total - int(wrong[draw]), 0)) for draw, total in earlier]
+    curve.append((last_draw, answers.wrong_at_most))
+    return answers, curve
 
 
 def intervals(state: State) -> Intervals:
     """Return how far the draws are that calibrate intervals."""
-    if state.plan is None:
+    plan = state.plan
+    if plan is None:
         return Intervals()
-    plan, rows = state.plan, state.drawn_in(state.plan)
-    judged = sum(row in state.labels for row in rows)
-    before = state.block is not None and state.block.first_draw < plan.first_draw
-    earlier = state.block.count if before and state.block is not None else 0
-    waiting, missing = state.pending in rows, 0
+    rows = state.drawn_in(plan)
+    earlier = 0
+    if state.block is not None and state.block.first_draw < plan.first_draw:
+        earlier = state.block.count
+    waiting = state.pending in rows
+    missing = 0
     if plan.level and len(rows) == plan.count and not waiting:
         calibrate = state.calibrating(plan, plan.level)
         worst = plan.aside + sum(row not in state.labels for row in rows)
         finite = sum(row in state.labels for row in calibrate)
         missing = max(calibration_rank(plan.level, finite + worst) - finite, 0)
     return Intervals(
-        plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing
+        planned=plan.count,
+        drawn=len(rows),
+        answered=sum(row in state.labels for row in rows),
+        spoilt=plan.spoilt,
+        searched=plan.searched,
+        earlier=earlier,
+        waiting=waiting,
+        missing=missing,
     )
-
-
-def rounded_down(share: float) -> str:
-    """Return a share in percent with at most one decimal, never rounded up: 99.99 % certain is not certain."""
-    number = int(1000 * share + 1e-9) / 10
-    return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
-
-
-def rounded_up(share: float) -> str:
-    """Return a bound on a share in percent with at most one decimal, never rounded down."""
-    return rounded_down(math.ceil(1000 * share - 1e-9) / 1000)
-
-
-def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
-    """Return what is certain about the rows found, in a headline and a sentence."""
-    sure, goal = rounded_down(certificate.certainty), rounded_down(certificate.recall)
-    found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
-    if certificate.unlabelled == 0:
-        return "Every row is labelled.", f"{found}; none can be missing."
-    missed, least = certificate.missed_at_most, rounded_down(certificate.recall_at_least)
-    bound = f"With {sure} certainty at most {counted(missed, 'more row')} of this class {_is(missed)} left"
-    if certificate.reached:
-        return (
-            f"You can stop: at least {least} are found.",
-            f"{found}. {bound}: {goal} was the goal.",
-        )
-    if certificate.draws_needed is None:
-        skipped = "Random draws that you skipped may be the missing rows."
-        return "Judge the skipped draws first.", f"{found}. {skipped}"
-    needed = counted(certificate.draws_needed, "more random draw")
-    ahead = f"{needed} without another “{wanted}” would make {goal} certain."
-    if certificate.n_draws > 0:
-        return f"At least {least} are found.", f"{found}. {bound}. {ahead}"
-    if certificate.found == 0:
-        found, ahead = f"No row of class “{wanted}” is found yet", ""
-    return (
-        "Nothing is certain yet.",
-        f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}",
-    )
-
-
-MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
-
-
-def about_left(state: State) -> tuple[str, str]:
-    """Return an estimate of how many wanted rows are left, and a hint where a search finds no more, in sentences."""
-    left, hint = state.left_to_find(), ""
-    if state.n_misses >= MANY_MISSES and state.mode == "find":
-        hint = f"The last {state.n_misses:,} proposals were not “{state.wanted}”: audit to learn how many are left."
-    if left is None:
-        return "", hint
-    about = "hardly any more" if left < 1.5 else f"about {float(f'{left:.2g}'):,.0f} more"
-    return f"An estimate, not a certificate: {about} of class “{state.wanted}” may be left.", hint
-
-
-def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
-    """Return what is certain about wrong answers, in a headline and a sentence."""
-    if certificate.remaining == 0:
-        return "Every row is labelled.", "No answer is left that could be wrong."
-    many, remaining = certificate.wrong_at_most, counted(certificate.remaining, "answer")
-    if certificate.n_draws == 0:
-        head, text = "Nothing is certain yet.", f"{remaining} frozen."
-    else:
-        sure, share = rounded_down(certificate.certainty), rounded_up(many / certificate.remaining)
-        head = f"At most {many:,} of {remaining} {_is(many)} wrong."
-        known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
-        text = f"That is {share} of them, and {sure} certain. {known}."
-    if certificate.reached:
-        return head, text
-    if certificate.draws_needed is None:
-        return head, f"{text} Judge the random draws that you skipped first."
-    ahead = f"{counted(certificate.draws_needed, 'more random draw')} without a wrong answer"
-    return head, f"{text} {ahead} would show that at most {rounded_up(certificate.share)} are."
-
-
-def about_intervals(intervals: Intervals) -> str:
-    """Return how far the calibration is, in sentences."""
-    if intervals.planned == 0:
-        alone = "The first random draws calibrate by themselves, with no assumption at all"
-        return f"{alone}: audit when you like."
-    planned, skipped = (
-        counted(intervals.planned, "random draw"),
-        intervals.drawn - intervals.answered,
-    )
-    count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
-    if intervals.complete:
-        done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
-        if skipped:
-            done += f" {count} as badly answered: judge them if you can."
-        return f"{done} The next draws begin a new block." if intervals.searched else done
-    kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
-    if intervals.spoilt:
-        return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
-    if intervals.missing:
-        few = (
-            f"judge {intervals.missing:,} of them"
-            if intervals.missing <= skipped
-            else "begin a new block"
-        )
-        return f"{count} as badly answered, which is too many: {few}.{kept}"
-    skipped -= intervals.waiting
-    aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""
-    judged = f"{intervals.answered:,} of {planned} judged"
-    return f"{judged}; until the last, label nothing that was not drawn.{aside}{kept}"
-
-
-def about_labels_since(count: int, needed: int) -> str:
-    """Return what becomes of labels given after a complete block of draws, of which there may be none yet."""
-    if count:
-        message = (
-            f"{counted(count, 'value')} that you gave after the block of random draws "
-            f"{'is' if count == 1 else 'are'} kept in the table as given, but the fill does not learn from "
-            f"{'it' if count == 1 else 'them'} yet, since that would spoil the draws."
-        )
-    else:
-        message = (
-            "The block of random draws is complete: a value that you give now is kept in the table as given, but the "
-            "fill does not learn from it yet, since that would spoil the draws."
-        )
-    if needed:
-        draws = f"{needed:,} more rows that are drawn at random"
-        return f"{message} That changes once {draws} have a value: choose Audit for these."
-    return f"{message} Too few rows are left for another block of draws."
-
-
-def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
-    """Return all certificates as lines of text, for a file, with what is guaranteed of the filled table."""
-    lines = [f"Certificates of {name}", ""]
-    if certificates.recall is not None:
-        lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
-        lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
-    if certificates.answers is not None:
-        lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
-    lines += [
-        *("Intervals and sets:", about_intervals(certificates.intervals), ""),
-        *("The filled table:", filled, ""),
-        "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
-        "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"

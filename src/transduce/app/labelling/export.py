@@ -15,10 +15,11 @@ import pandas as pd
 from transduce.app.filling import FillResult, fill
 from transduce.app.filling.diagnostics import Told
 from transduce.app.filling.engine import fill_told
-from transduce.app.labelling.certificates import certificate_text, intervals
+from transduce.app.labelling.certificates import intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
 from transduce.app.labelling.prepared import Prepared
+from transduce.app.labelling.sentences import certificate_text
 from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files

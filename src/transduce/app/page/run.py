@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.filling import FillResult, fill
-from transduce.app.labelling.certificates import about_labels_since
 from transduce.app.labelling.journal import Label
+from transduce.app.labelling.sentences import about_labels_since
 from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
 from transduce.app.report.plain import finite, name_of

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from transduce.app.labelling import certificates as words
+from transduce.app.labelling import sentences
+from transduce.app.labelling.certificates import Certificates, intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session
 from transduce.app.labelling.state import Answers, Decision, Proposal
@@ -68,10 +69,10 @@ def view(session: Session) -> dict[str, Json]:
 def _labels_since(session: Session) -> str:
     """Return what becomes of labels after a complete block of random draws, where there is one; else ""."""
     state = session.state
-    if state.block is None or not words.intervals(state).ready:
+    if state.block is None or not intervals(state).ready:
         return ""
     needed = state.block_size(session.settings.confidence)
-    return words.about_labels_since(len(state.labelled_since(state.block)), needed)
+    return sentences.about_labels_since(len(state.labelled_since(state.block)), needed)
 
 
 def about(session: Session) -> dict[str, Json]:
@@ -150,7 +151,7 @@ def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     """Return why a row is shown, as a sentence."""
     unknown = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
     stays = " It was a random draw and stays one." if proposal.random else ""
-    rows, share = counted(n_pool, "unlabelled row"), words.rounded_down(proposal.value)
+    rows, share = counted(n_pool, "unlabelled row"), sentences.rounded_down(proposal.value)
     size = f"{proposal.value:,.0f}" if proposal.value >= 1000 else f"{proposal.value:.3g}"
     known = {
         "rows": rows,
@@ -208,12 +209,12 @@ def _json(value: object) -> Json:
     return float(value) if isinstance(value, float) else str(value)
 
 
-def certificates(session: Session, certified: words.Certificates) -> dict[str, Json]:
+def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
     recall, answers, intervals = certified.recall, certified.answers, certified.intervals
     shown: dict[str, Any] = {"recall": None, "answers": None, "no_answers": session.no_answers}
     if recall is not None:
-        head, text = words.about_recall(recall, session.state.wanted)
+        head, text = sentences.about_recall(recall, session.state.wanted)
         shown["recall"] = {
             "headline": head,
             "text": text,
@@ -224,9 +225,9 @@ def certificates(session: Session, certified: words.Certificates) -> dict[str, J
             "curve": [*map(list, certified.recall_curve)],
             "ahead": recall.draws_needed or None,
         }
-        shown["estimate"], shown["hint"] = words.about_left(session.state)
+        shown["estimate"], shown["hint"] = sentences.about_left(session.state)
     if answers is not None:
-        head, text = words.about_answers(answers)
+        head, text = sentences.about_answers(answers)
         goal = int(answers.remaining * answers.share)
         shown["answers"] = {
             "headline": head,
@@ -239,7 +240,10 @@ def certificates(session: Session, certified: words.Certificates) -> dict[str, J
             "ahead": answers.draws_needed or None,
         }
     open_ = intervals.planned > 0 and not (intervals.complete or intervals.spoilt)
-    about: dict[str, Json] = {"text": words.about_intervals(intervals), "ready": intervals.ready}
+    about: dict[str, Json] = {
+        "text": sentences.about_intervals(intervals),
+        "ready": intervals.ready,
+    }
     about |= {"complete": intervals.complete, "open": open_ and intervals.drawn > 0}
     usual = session.state.block_size(session.settings.confidence)
     return {**shown, "intervals": {**asdict(intervals), **about, "usual": usual}}
