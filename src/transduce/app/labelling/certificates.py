@@ -1,4 +1,7 @@
-"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong."""
+"""Certificates about a finite table.
+
+How many wanted rows are still missed, how many answers are still wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ from transduce.population.betting import BETS, log_bets, log_mean_of_bets, log_w
 if TYPE_CHECKING:
     from transduce.app.labelling.state import State
 
-# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those that are unlabelled
-# at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
-# hit with probability (R - h) / U, whatever happened before. So for every candidate total r there is a martingale that
-# starts at 1 and, if r is the true total, ever reaches 1 / level with probability at most `level` (Ville). It rises
-# with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
+# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those
+# that are unlabelled at that moment. If the table has R hits in all, and h of them are known when a
+# row is drawn from U rows, the draw is a hit with probability (R - h) / U, whatever happened
+# before. So for every candidate total r there is a martingale that starts at 1 and, if r is the
+# true total, ever reaches 1 / level with probability at most `level` (Ville). It rises with r.
+# Totals whose martingale has reached it are rejected for good: looking after every label is
+# allowed.
 MOST_POINTS = 40  # of a curve
 MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
@@ -30,12 +35,15 @@ ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random draws so far, in order; what nobody could judge, or has judged yet, counts as a hit.
+    """The random draws so far, in order.
+
+    What nobody could judge, or has judged yet, counts as a hit.
 
     Parameters
     ----------
     unlabelled, known : int array of shape (s,)
-        How many rows each was drawn from, and how many hits were known, outside those rows, before it.
+        How many rows each was drawn from, and how many hits were known, outside those rows, before
+        it.
     hits : boolean array of shape (s,)
         Whether it was a hit.
 
@@ -56,7 +64,8 @@ class Draws:
             raise ValueError("unlabelled, known and hits must have one entry for each draw.")
         if np.any(np.asarray(self.unlabelled) < 1) or np.any(np.asarray(self.known) < 0):
             raise ValueError(
-                "A draw is from 1 row or more, and the number of hits known before it is not negative."
+                "A draw is from 1 row or more, "
+                "and the number of hits known before it is not negative."
             )
 
     @classmethod
@@ -113,25 +122,32 @@ class Audit:
 
 
 def log_martingale(draws: Draws, total: int) -> Array:
-    """Return the logarithm of the martingale of a candidate total, after each draw. Returns shape (s,)."""
+    """Return the logarithm of the martingale of a candidate total, after each draw.
+
+    Returns shape (s,).
+    """
     return log_wealth(draws.hits.astype(float), _means(draws, total))
 
 
 def _means(draws: Draws, total: int) -> Array:
-    """Return the share of hits among the rows that each draw was from, if a candidate total is right."""
-    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then none is left.
+    """Return the share of hits among the rows of each draw, if a candidate total is right."""
+    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then
+    # none is left.
     return np.asarray(np.maximum(total - draws.known, 0) / draws.unlabelled)
 
 
 def first_rejection(draws: Draws, total: int, level: float) -> int | None:
     """Return after how many draws a total was rejected; None if it is not."""
     reached = log_martingale(draws, total) >= -np.log(level)
-    return int(np.argmax(reached)) + 1 if reached.any() else None
+    if reached.any():
+        return int(np.argmax(reached)) + 1
+    return None
 
 
 def total_at_most(audit: Audit, level: float) -> int:
     """Return the largest total that no look so far has rejected."""
-    totals, draws = range(audit.found + 1, audit.most + 1), audit.draws
+    totals = range(audit.found + 1, audit.most + 1)
+    draws = audit.draws
     # The rejected totals are the large ones.
     return audit.found + bisect_left(
         totals, True, key=lambda r: first_rejection(draws, r, level) is not None
@@ -140,7 +156,9 @@ def total_at_most(audit: Audit, level: float) -> int:
 
 def first_total_below(found: int, recall: float) -> int:
     """Return the smallest total of which the found hits are less than the recall wanted."""
-    return found * 1 // _written(recall) + 1 if found else 1
+    if found:
+        return found * 1 // _written(recall) + 1
+    return 1
 
 
 def _written(share: float) -> Fraction:
@@ -170,14 +188,20 @@ def draws_needed(audit: Audit, total: int, level: float) -> int | None:
 
 
 def _log_misses(pool: int, missing: int, count: int) -> Array:
-    """Return the logarithm of each bet's product over misses in a row: of (u - bet missing) / (u - missing)."""
+    """Return the logarithm of each bet's product over misses in a row.
+
+    Of (u - bet missing) / (u - missing).
+    """
     left = pool - np.append(BETS, 1.0) * missing
     products = gammaln(left + 1.0) - gammaln(left - count + 1.0)
     return np.asarray(products[:-1] - products[-1])
 
 
 def share_of_level(number: int) -> float:
-    """Return the part of the level that the certificate of this number may use: all of them together use it up."""
+    """Return the part of the level that the certificate of this number may use.
+
+    All of them together use it up.
+    """
     return 1.0 / (
         ZETA_3 * number**3
     )  # answers can be frozen again and again; the first time uses 83 %
@@ -194,9 +218,11 @@ class RecallCertificate:
     unlabelled, n_draws : int
         Rows without a label, and random draws so far.
     recall, certainty : float
-        The share to be reached, and the probability that no statement of this kind, at any time, is wrong.
+        The share to be reached, and the probability that no statement of this kind, at any time, is
+        wrong.
     draws_needed : int or None
-        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be judged first.
+        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be
+        judged first.
 
     Examples
     --------
@@ -222,7 +248,9 @@ class RecallCertificate:
     @property
     def recall_at_least(self) -> float:
         """The share of the wanted rows that are found, at least; 1 if there can be none."""
-        return self.found / self.total_at_most if self.total_at_most else 1.0
+        if self.total_at_most:
+            return self.found / self.total_at_most
+        return 1.0
 
     @property
     def reached(self) -> bool:
@@ -252,7 +280,8 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
     _check_part("recall", recall)
-    level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
+    level = 1.0 - certainty
+    unlabelled = audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
     return RecallCertificate(
@@ -267,13 +296,16 @@ class WrongCertificate:
     Parameters
     ----------
     found, wrong_at_most : int
-        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong, at most.
+        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong,
+        at most.
     remaining, n_draws : int
         Rows that still have an answer and no label, and random draws since the answers were frozen.
     share, certainty : float
-        The share of wrong answers to be certain of, and the probability that no such statement is ever wrong.
+        The share of wrong answers to be certain of, and the probability that no such statement is
+        ever wrong.
     draws_needed : int or None
-        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have to be judged first.
+        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have
+        to be judged first.
 
     Examples
     --------
@@ -304,7 +336,8 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     audit : Audit
         Draws and counts since the answers were frozen; a hit is a wrong answer.
     share, certainty : float
-        The share of wrong answers among the remaining ones, and the probability that no such statement is ever wrong.
+        The share of wrong answers among the remaining ones, and the probability that no such
+        statement is ever wrong.
 
     Returns
     -------
@@ -318,7 +351,8 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
     _check_part("share", share)
-    level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
+    level = 1.0 - certainty
+    remaining = audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
     return WrongCertificate(
@@ -338,8 +372,10 @@ def _allowed(remaining: int, share: float) -> int:
 
 
 def bound_curve(audit: Audit, level: float) -> list[tuple[int, int]]:
-    """Return after which draws some of the totals were rejected, and the largest total that was left then."""
-    count, bound, first = len(audit.draws), total_at_most(audit, level), audit.most
+    """Return after which draws totals were rejected, and the largest total left then."""
+    count = len(audit.draws)
+    bound = total_at_most(audit, level)
+    first = audit.most
     if count:  # hits found since among them, rows that could be hits before the first draw
         first = max(first, int(audit.draws.unlabelled[0] + audit.draws.known[0]))
     curve = {0: first}

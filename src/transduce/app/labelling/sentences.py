@@ -1,4 +1,7 @@
-"""What certificates say, in sentences; the numbers are in `transduce.app.labelling.certificates`."""
+"""What certificates say, in sentences.
+
+The numbers are in `transduce.app.labelling.certificates`.
+"""
 
 from __future__ import annotations
 
