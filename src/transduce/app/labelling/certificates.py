@@ -279,7 +279,9 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     """
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
-    _check_part("recall", recall)
+    checks.check_number("recall", recall)
+    if not 0.0 < recall <= 1.0:
+        raise ValueError(f"recall must be above 0 and at most 1; got {recall:g}.")
     level = 1.0 - certainty
     unlabelled = audit.doubtful + audit.pool
     most = total_at_most(audit, level)
@@ -350,7 +352,9 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     """
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
-    _check_part("share", share)
+    checks.check_number("share", share)
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"share must be at least 0 and below 1; got {share:g}.")
     level = 1.0 - certainty
     remaining = audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
@@ -358,13 +362,6 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     return WrongCertificate(
         audit.found, wrong, remaining, len(audit.draws), share, certainty, needed
     )
-
-
-def _check_part(name: str, value: float) -> None:
-    """Raise a ValueError unless a setting is a number from 0 to 1."""
-    checks.check_number(name, value)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1; got {value:g}.")
 
 
 def _allowed(remaining: int, share: float) -> int:
