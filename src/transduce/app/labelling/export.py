@@ -211,14 +211,13 @@ def _options(session: Session, level: float) -> dict[str, Any]:
 def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
     """Return the table with some labels in the column to be filled, and no others."""
     table = session.table
+    dtype: type = object
     if session.task == "numbers":
-        kind = float
-    else:
-        kind = object
-    column = pd.Series([labels.get(row) for row in range(table.n_rows)], dtype=kind).to_numpy()
-    return table.frame.drop(columns=[table.target], errors="ignore").assign(
-        **{table.target: column}
-    )
+        dtype = float
+    values = [labels.get(row) for row in range(table.n_rows)]
+    column = pd.Series(values, dtype=dtype).to_numpy()
+    others = table.frame.drop(columns=[table.target], errors="ignore")
+    return others.assign(**{table.target: column})
 
 
 def _origins(state: State) -> str:

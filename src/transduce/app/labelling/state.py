@@ -316,38 +316,45 @@ class State:
     @property
     def tells_shares(self) -> bool:
         """Whether random draws, or a search, tell the shares of the classes."""
-        judged = sum(row in self.labels for row in self.drawn)
-        return (
-            judged >= ENOUGH_DRAWS
-            or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
-        )
+        n_judged = sum(row in self.labels for row in self.drawn)
+        n_searched = sum(decision.mode == "find" for decision in self.decisions.values())
+        return n_judged >= ENOUGH_DRAWS or n_searched >= LATE
 
     def shares_left(self) -> Array:
         """Return a guess of each class's share in the rows without a label."""
         # Random draws tell it, if there are enough; else all labels except those of rows that a
-        # search proposed. These are mostly hits, and say how many are left in another way: if a
-        # share r of the last ones were hits, a search whose hits thin out evenly finds about r / (1
-        # - r) times as many rows again, but no more hits than before.
-        places = self.places
+        # search proposed. These are mostly hits, and say how many are left in another way.
         drawn = [self.labels[row] for row in self.drawn if row in self.labels]
+        if len(drawn) >= ENOUGH_DRAWS:
+            return self._shares_of(drawn)
         proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
         searched = set(proposed)
+        unsearched = [label for row, label in self.labelled.items() if row not in searched]
+        shares = self._shares_of(unsearched)
         late = [self.labels[row] for row in proposed[-LATE:] if row in self.labels]
-        told = [label for row, label in self.labelled.items() if row not in searched]
-        if len(drawn) >= ENOUGH_DRAWS:
-            told = drawn
-            late = []
-        counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
-        left = self.header.n_rows - len(self.labelled)
-        shares = counts / counts.sum()
-        if late and left and self.wanted is not None and len(places) > 1:
-            wanted = places[self.wanted]
-            rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
-            ahead = min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * left) / left
-            mean = (len(told) * shares[wanted] + len(late) * ahead) / (len(told) + len(late))
+        n_left = self.header.n_rows - len(self.labelled)
+        if late and n_left and self.wanted is not None and len(self.classes) > 1:
+            wanted = self.places[self.wanted]
+            ahead = self._share_ahead(late, n_left)
+            total = len(unsearched) * shares[wanted] + len(late) * ahead
+            mean = total / (len(unsearched) + len(late))
             shares *= (1.0 - mean) / (1.0 - shares[wanted])
             shares[wanted] = mean
-        return np.asarray(shares)
+        return shares
+
+    def _shares_of(self, labels: list[Label]) -> Array:
+        """Return the share of each class in labels, half a label added to each."""
+        places = self.places
+        codes = [places[label] for label in labels]
+        counts = np.bincount(codes, minlength=len(places)) + 0.5
+        return np.asarray(counts / counts.sum())
+
+    def _share_ahead(self, late: list[Label], n_left: int) -> float:
+        """Return the share of hits left to a search, from the labels of its last proposals."""
+        # If a share r of them were hits, a search whose hits thin out evenly finds about
+        # r / (1 - r) times as many rows again, but no more hits than before.
+        rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
+        return min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * n_left) / n_left
 
     # ------------------------------------------------------------------------------------ counting
 

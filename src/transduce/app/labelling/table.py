@@ -273,9 +273,9 @@ def _amounts(column: pd.Series) -> pd.Series:
 
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
-    """Return the numbers that a text may be, two where only the column's decimal sign could tell.
+    """Return the numbers that a text may be: two where only the column's decimal sign could tell.
 
-    Else a ValueError.
+    A ValueError says why a text is none.
     """
     plain = with_plain_signs(text)
     if with_minus_before(plain) != plain:
@@ -346,9 +346,9 @@ def as_class(value: object) -> Label:
 def choose_classes(
     given: Mapping[int, Label], wanted: Label, names: Sequence[Label]
 ) -> tuple[list[Label], Label]:
-    """Return the classes to start from, those named, those of the table, else yes and no.
+    """Return the classes to start from, and which of them is wanted.
 
-    And which is wanted.
+    They are those named and those of the table; where there are none, yes and no.
     """
     known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
     spelled = {str(label): label for label in known}

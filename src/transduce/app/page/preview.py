@@ -156,14 +156,22 @@ class Preview:
         reading = features.encoder.readings.get(name)
         spelled = self.table.cells(name).reading
         n_blank = int(every.isna().sum())
-        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
-        all_seen = len(self._some) == len(self.frame)
+        notes = list(features.notes)
+        if spelled:
+            notes.insert(0, f"{name!r}: {spelled}.")
+        unit = ""
+        if isinstance(reading, NumberReading):
+            unit = reading.unit
+        if len(self._some) == len(self.frame):
+            n_empty = int(line["n_missing"])
+        else:
+            n_empty = _n_empty(features, name, every)
         return {
             "name": str(name),
             "kind": str(line["kind"]),
-            "unit": clean(reading.unit if isinstance(reading, NumberReading) else "", 20),
+            "unit": clean(unit, 20),
             "treatment": clean(line["treatment"]),
-            "empty": int(line["n_missing"]) if all_seen else _n_empty(features, name, every),
+            "empty": n_empty,
             "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
             "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
             "in_text": bool(self._some[name].map(type).eq(str).any()),
@@ -192,15 +200,14 @@ class Preview:
     def cells(self, row: int, columns: list[str]) -> list[Any]:
         """Return cells of a row, each with its kind, what is in it, and the place of its column."""
         table = replace(self.shown, show=columns)
-        found = list[Any]()
+        cells = list[Any]()
         for cell in table.cells(row):
             value = table.frame[cell.name].iloc[row]
-            text = clean(cell.text, LONGEST)
-            plain = cell.kind == "number" and isinstance(value, int | float | np.number)
-            found.append(
-                [cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)]
-            )
-        return found
+            content: Any = clean(cell.text, LONGEST)
+            if cell.kind == "number" and isinstance(value, int | float | np.number):
+                content = finite(value)
+            cells.append([cell.kind, content, self.shown.show.index(cell.name)])
+        return cells
 
     def as_json(self, choices: Choices) -> dict[str, Any]:
         """Return the first rows, every column, and those that may be filled.
@@ -210,26 +217,23 @@ class Preview:
         gone = {*choices.ignore, *map(str, self.table.index)}
         columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
-        notes = {str(one.name): clean(one.note, 400) for one in self.left_out(choices)}
-        columns = [
-            column | {"notes": [notes[column["name"]], *column["notes"]]}
-            if column["name"] in notes
-            else column
-            for column in columns
-        ]
-        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
+        notes = {str(column.name): clean(column.note, 400) for column in self.left_out(choices)}
+        for column in columns:
+            if column["name"] in notes:
+                column["notes"] = [notes[column["name"]], *column["notes"]]
+        with_holes = [column for column in columns if column["target"]]
+        with_holes.sort(key=lambda column: -column["empty"])
         rows = range(min(FIRST_ROWS, len(self.frame)))
         source = self.table.source
+        sheets = []
         if isinstance(source, Workbook) and source.others:
             sheets = [source.sheet, *source.others]
-        else:
-            sheets = []
         return {
             "rows": len(self.frame),
             "looked_at": len(self._some),
             "n_columns": self.frame.shape[1],
             "columns": columns,
-            "targets": [one["name"] for one in holes],
+            "targets": [column["name"] for column in with_holes],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [clean(note) for note in self.table.notes],
             "sheets": sheets,
@@ -342,21 +346,24 @@ def _frequent(column: pd.Series) -> list[tuple[str, int]]:
 
     Those that often mark an empty cell, the most frequent, the least and the largest.
     """
-    cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
-    texts = [
-        clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells
-    ]
+    cells = [cell for cell in column.dropna().tolist() if isinstance(cell, str | int | float)]
+    texts = [_cell_text(cell) for cell in cells]
     counts = Counter(texts)
     floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(in_order(floats)))]
-    values = {one: counts[one] for one in odd if one in counts} | dict(
-        counts.most_common(MOST_VALUES)
-    )
-    if cells and not any(isinstance(one, str) for one in cells):
-        values |= {
-            texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))
-        }
-    return list(values.items())
+    marks = [number_text(mark) for mark in sentinels(in_order(floats))]
+    listed = [text for text in (*hole_words(texts), *marks) if text in counts]
+    listed += [text for text, _ in counts.most_common(MOST_VALUES)]
+    if cells and not any(isinstance(cell, str) for cell in cells):
+        listed.append(texts[int(np.argmin(cells))])
+        listed.append(texts[int(np.argmax(cells))])
+    return [(text, counts[text]) for text in dict.fromkeys(listed)]
+
+
+def _cell_text(cell: str | float) -> str:
+    """Return a cell as it is listed, whole numbers without a decimal sign."""
+    if isinstance(cell, float) and cell.is_integer():
+        return clean(int(cell), 80)
+    return clean(cell, 80)
 
 
 def _some_of(rows: AnyArray) -> AnyArray:

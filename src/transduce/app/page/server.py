@@ -249,10 +249,9 @@ class Server:
         return views.view(self._session)
 
     def _answer(self, body: Body) -> Json:
+        label = body.get("label")
         if self._session.task == "classes":
             label = self._class(body)
-        else:
-            label = body.get("label")
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
         asks = views.question(self._session, label)
