@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import rankdata
 
 from transduce.core.types import AnyArray, Array
 from transduce.methods.spectral_graph import Spectrum
@@ -71,10 +72,15 @@ def _leading_vectors(spectrum: Spectrum) -> Array:
 
 
 def _fit_into_square(points: Array) -> Array:
-    """Return points scaled to the unit square, the outermost ones moved to its edge."""
+    """Return points in the unit square, each coordinate in the order it has."""
+    # A coordinate is the mean of the scaled value, which shows gaps between groups, and of its
+    # rank, since eigenvectors crowd most rows into a corner. The outermost rows are moved to the
+    # edge.
     low = np.quantile(points, OUTERMOST, axis=0)
     high = np.quantile(points, 1.0 - OUTERMOST, axis=0)
     extent = high - low
-    shares = np.full(points.shape, 0.5)
-    np.divide(points - low, extent, out=shares, where=extent > 0.0)
-    return np.clip(MARGIN + (1.0 - 2.0 * MARGIN) * shares, 0.0, 1.0)
+    scaled = np.full(points.shape, 0.5)
+    np.divide(points - low, extent, out=scaled, where=extent > 0.0)
+    scaled = np.clip(scaled, 0.0, 1.0)
+    ranks = (rankdata(points, axis=0) - 0.5) / len(points)
+    return MARGIN + (1.0 - 2.0 * MARGIN) * (scaled + ranks) / 2.0
