@@ -30,7 +30,9 @@ import pandas as pd
 from spectral_graph import clustered
 
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.model import GraphFeatures, Prepared, draw_map, prepare_matrix
+from transduce.app.labelling.graph_features import GraphFeatures
+from transduce.app.labelling.prepared import Prepared, prepare_matrix
+from transduce.app.labelling.row_map import draw_map
 from transduce.app.page.view import view
 from transduce.methods.spectral_graph import Spectrum
 
@@ -55,7 +57,7 @@ def made_up(n: int, d: int = 80, n_features: int = 50) -> Prepared:
     graph = GraphFeatures(spectrum)
     unit = rng.standard_normal((n, n_features), dtype=np.float32)
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    return Prepared(unit[:, :20].astype(float), unit, spectrum, graph, draw_map(graph))
+    return Prepared(unit[:, :20].astype(float), unit, spectrum, graph, draw_map(spectrum))
 
 
 def table(n: int) -> tuple[pd.DataFrame, Prepared, np.ndarray]:

@@ -36,7 +36,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.svm import LinearSVC
 
 from transduce.app.labelling.certificates import Audit, Draws, first_rejection, first_total_below
-from transduce.app.labelling.model import ClassRanking, prepare_matrix
+from transduce.app.labelling.prepared import prepare_matrix
+from transduce.app.labelling.proposals import ClassRanking
 
 RECALL, LEVEL = 0.95, 0.05
 PATIENCE = 30  # misses in a row before the person audits

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import transduce
 from transduce.app.cli.app import app
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.certificates import certificate_text
+from transduce.app.labelling.sentences import certificate_text
 
 STATIC = Path(transduce.__file__).parent / "page" / "static"
 QUICK = "--method ridge"

@@ -335,8 +335,7 @@ def broken_promises(name: str, call: Call, few: int | None = None) -> list[str]:
 
 # Broken promises that are being mended elsewhere: of which names, at which arguments and odd values, and why.
 # Each line goes when what it tells of is mended.
-LEFT_OPEN: list[tuple[str, str, str, str]] = [
-]
+LEFT_OPEN: list[tuple[str, str, str, str]] = []
 
 
 def left_open(name: str, argument: str, odd: Odd) -> str:

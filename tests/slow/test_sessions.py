@@ -10,7 +10,7 @@ from scipy.stats import betabinom, binom
 
 from transduce import FillResult, fill
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.model import prepare
+from transduce.app.labelling.prepared import prepare
 from transduce.app.labelling.table import read_label_table
 
 N_SESSIONS, N_ROWS = 40, 240

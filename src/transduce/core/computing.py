@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -17,8 +18,20 @@ from threadpoolctl import ThreadpoolController
 
 _log = logging.getLogger("transduce")
 
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long the work that begins now is expected to take."""
+
+    seconds: float
+
+
 Listener = Callable[[str, float], None]
+ForecastListener = Callable[[Forecast], None]
 _listener: ContextVar[Listener | None] = ContextVar("transduce_progress", default=None)
+_forecast_listener: ContextVar[ForecastListener | None] = ContextVar(
+    "transduce_forecast", default=None
+)
 T = TypeVar("T")
 
 
@@ -53,7 +66,17 @@ def _tell(listener: Listener | None, name: str, share: float) -> None:
         listener(name, min(max(share, 0.0), 1.0))  # NaN stays
 
 
-def show_progress(listener: Listener | None = None) -> AbstractContextManager[None]:
+def announce_forecast(seconds: float) -> None:
+    """Tell whoever listens, and the log, how long the work that begins now will take."""
+    _log.info("about %.0f s of work ahead", seconds)
+    listener = _forecast_listener.get()
+    if listener is not None:
+        listener(Forecast(seconds))
+
+
+def show_progress(
+    listener: Listener | None = None, *, on_forecast: ForecastListener | None = None
+) -> AbstractContextManager[None]:
     """Show how far the computations in this block are.
 
     Parameters
@@ -61,6 +84,8 @@ def show_progress(listener: Listener | None = None) -> AbstractContextManager[No
     listener : callable, optional
         Called with the name of a stage and the share done, from 0 to 1, or NaN if it was interrupted; by default a
         line on standard error is kept up to date.
+    on_forecast : callable, optional
+        Called before a long fit with a `Forecast` of its ``seconds``.
 
     Examples
     --------
@@ -73,7 +98,13 @@ def show_progress(listener: Listener | None = None) -> AbstractContextManager[No
     >>> seen[-1]
     ('neighbours', 1.0)
     """
-    return setting(_listener, listener or _Line())
+    return _listening(listener or _Line(), on_forecast)
+
+
+@contextmanager
+def _listening(listener: Listener, on_forecast: ForecastListener | None) -> Iterator[None]:
+    with setting(_listener, listener), setting(_forecast_listener, on_forecast):
+        yield
 
 
 class _Line:

@@ -30,6 +30,7 @@ from transduce.app.filling.plan import make_plan
 from transduce.app.tables.columns import narrowness, new_names
 from transduce.app.tables.features import vectorize
 from transduce.conformal import Chance
+from transduce.core.computing import Forecast
 from transduce.model_selection.methods import METHODS, Case, default_members
 
 
@@ -390,12 +391,12 @@ def test_shifted_rows_are_told():
 
 def test_stages_are_reported_and_an_interrupt_goes_through():
     seen = []
-    with show_progress(lambda name, share: seen.append(name)):
+    with show_progress(lambda name, share: seen.append(name), on_forecast=seen.append):
         fill(line_table(), "price", method="blend").report()
     assert {"columns", "answers", "methods", "how well it does", "map"} <= set(seen)
-    order = list(seen)
-    forecast = next(name for name in order if name.startswith("forecast: "))
-    assert order.index(forecast) < order.index("answers")
+    forecast = next(event for event in seen if isinstance(event, Forecast))
+    assert forecast.seconds >= 1.0
+    assert seen.index(forecast) < seen.index("answers")
 
     def stop(name, share):
         if name == "methods" and share > 0:

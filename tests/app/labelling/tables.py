@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.model import prepare
+from transduce.app.labelling.prepared import prepare
 from transduce.app.labelling.table import read_label_table
 
 

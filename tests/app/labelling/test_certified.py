@@ -17,12 +17,7 @@ from transduce.app.labelling.certificates import (
     Intervals,
     RecallCertificate,
     WrongCertificate,
-    about_answers,
-    about_intervals,
-    about_left,
-    about_recall,
     bound_curve,
-    certificate_text,
     certify,
     certify_answers,
     certify_recall,
@@ -30,10 +25,17 @@ from transduce.app.labelling.certificates import (
     first_rejection,
     intervals,
     log_martingale,
-    rounded_down,
-    rounded_up,
     share_of_level,
     total_at_most,
+)
+from transduce.app.labelling.sentences import (
+    about_answers,
+    about_intervals,
+    about_left,
+    about_recall,
+    certificate_text,
+    rounded_down,
+    rounded_up,
 )
 from transduce.core.ranks import calibration_rank
 
@@ -384,7 +386,7 @@ def test_counts_and_levels_that_make_no_sense_are_refused():
     for counts in ((-5, 0, 10), (1, -1, 10), (1, 0, -10), (1.5, 0, 10), (2**62, 0, 10)):
         with pytest.raises(ValueError, match=r"found|doubtful|pool|rows"):
             Audit(draws, *counts)
-    with pytest.raises(ValueError, match="each draw"):
+    with pytest.raises(ValueError, match="one entry for each draw"):
         Draws(np.array([1]), np.array([1, 2, 3]), np.array([True] * 3))
     audit = Audit(draws, 5, 0, 10)
     for levels in ({"recall": 0.0}, {"recall": 1.5}, {"certainty": 1.0}, {"certainty": np.nan}):

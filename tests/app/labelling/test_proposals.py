@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 
 from tests import brute
 from tests.app.labelling.tables import prepared
-from transduce.app.labelling.certificates import rounded_down
-from transduce.app.labelling.model import (
-    GRAPH_WEIGHT,
-    NOISE,
-    RIDGE,
-    ClassOpinion,
-    ClassRanking,
-    GraphFeatures,
-    Prepared,
-    Teaching,
-    draw_map,
-)
+from transduce.app.labelling.answering import ClassAnswers
+from transduce.app.labelling.graph_features import GraphFeatures
+from transduce.app.labelling.prepared import Prepared
+from transduce.app.labelling.proposals import GRAPH_WEIGHT, NOISE, RIDGE, ClassRanking, Teaching
+from transduce.app.labelling.row_map import draw_map
+from transduce.app.labelling.sentences import rounded_down
 from transduce.app.labelling.table import read_label_table
 from transduce.methods.spectral_graph import SpectralGraphTransducer, graph_spectrum, neighbor_graph
 
@@ -41,7 +35,7 @@ def graph(parts=(30,), seed=0):
     features = GraphFeatures(spectrum)
     width, n = spectrum.vectors.shape[1] + 1, sum(parts)
     blocks = np.zeros((n, spectrum.count * width))
-    for row, values in enumerate(features.at(np.arange(n))):
+    for row, values in enumerate(features.at_rows(np.arange(n))):
         start = int(features.component[row]) * width
         blocks[row, start : start + width] = values
     return features, blocks, np.tile(features.prior, spectrum.count)
@@ -84,7 +78,7 @@ def test_answers_are_those_of_relabel(parts, n_classes, given):
         warnings.simplefilter("ignore")
         model = SpectralGraphTransducer(metric="precomputed", class_prior=prior).fit(spectrum, y)
     record = Prepared(np.empty((30, 0)), np.empty((30, 0)), spectrum, GraphFeatures(spectrum), None)
-    found = ClassOpinion(record).answer(
+    found = ClassAnswers(record).answer(
         dict(zip(rows.tolist(), codes.tolist(), strict=True)), shares
     )
     np.testing.assert_array_equal(
@@ -131,8 +125,8 @@ def test_gains_fall_with_every_label():
 
 
 def test_map_is_the_same_for_the_same_seed_and_in_the_square():
-    places = draw_map(prepared().graph, seed=3).places
-    np.testing.assert_array_equal(places, draw_map(prepared().graph, seed=3).places)
+    places = draw_map(prepared().spectrum, seed=3).places
+    np.testing.assert_array_equal(places, draw_map(prepared().spectrum, seed=3).places)
     assert places.shape == (60, 2)
     assert places.min() >= 0.0
     assert places.max() <= 1.0
@@ -147,9 +141,34 @@ def test_rows_alike_are_near_each_other_on_the_map():
     assert np.mean(truth[nearest] == truth) > 0.9
 
 
+def test_one_component_lies_along_its_leading_eigenvectors():
+    """Each coordinate rises with its eigenvector, as the report's map shows it."""
+    spectrum = graph_spectrum(spread((40,)), n_components=12)
+    points = spectrum.vectors[:, :2] / np.sqrt(spectrum.degrees)[:, None]
+    places = draw_map(spectrum).places
+    for axis in (0, 1):
+        order = np.argsort(points[:, axis], kind="stable")
+        assert np.all(np.diff(places[order, axis]) >= 0.0)
+        assert len(np.unique(places[:, axis])) >= 38
+
+
+def test_components_lie_side_by_side_as_wide_as_they_have_rows():
+    spectrum = graph_spectrum(spread((12, 30, 18)), n_components=12)
+    across = draw_map(spectrum).places[:, 0]
+    largest, middle, smallest = across[12:42], across[42:], across[:12]
+    assert 0.0 <= largest.min() < largest.max() <= 0.5
+    assert 0.5 <= middle.min() < middle.max() <= 0.8
+    assert 0.8 <= smallest.min() < smallest.max() <= 1.0
+
+
+def test_rows_that_nothing_ties_lie_apart():
+    places = draw_map(graph_spectrum(np.zeros((3, 3)))).places
+    assert len(np.unique(places[:, 0])) == 3
+
+
 def test_rows_off_the_map_have_a_place(monkeypatch):
-    monkeypatch.setattr("transduce.app.labelling.model.MOST_ON_MAP", 40)
-    found = draw_map(prepared(200, 80).graph)
+    monkeypatch.setattr("transduce.app.labelling.row_map.MOST_ON_MAP", 40)
+    found = draw_map(prepared(200, 80).spectrum)
     assert len(found.rows) == 40
     assert found.place(int(found.rows[7])) == tuple(found.places[7])
     assert all(0.0 <= value <= 1.0 for value in found.place(3))
@@ -168,7 +187,7 @@ def test_tiny_tables_have_a_map(n):
     spectrum = graph_spectrum(
         neighbor_graph(np.arange(float(n))[:, None] + 1.0, n_neighbors=1, metric="euclidean")
     )
-    assert draw_map(GraphFeatures(spectrum)).places.shape == (n, 2)
+    assert draw_map(spectrum).places.shape == (n, 2)
 
 
 def test_cells_are_shown_as_people_write_them():

@@ -23,10 +23,11 @@ from transduce.app.filling.forecast import forecast_guarantee
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.certificates import about_intervals, about_left
+from transduce.app.labelling.answering import estimate_shares_left
 from transduce.app.labelling.export import fill_labels, told_answers
 from transduce.app.labelling.journal import Event, pack
-from transduce.app.labelling.model import Question, corrected, prepare
+from transduce.app.labelling.prepared import prepare
+from transduce.app.labelling.sentences import about_intervals, about_left
 from transduce.app.labelling.state import drawn_place, replay
 from transduce.app.labelling.table import as_number, read_label_table
 from transduce.app.page.view import view
@@ -669,7 +670,7 @@ def _combinations():
 def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
     frame, truth = _combinations()
     session = Session(frame, "y", classes=["yes", "no"], settings=SessionSettings(seed=0))
-    monkeypatch.setattr("transduce.app.labelling.model.MOST_PARTS", 5)
+    monkeypatch.setattr("transduce.app.labelling.answering.MOST_PARTS", 5)
     rows = np.random.default_rng(0).permutation(len(frame))[:200].tolist()
     for row in rows:
         session.answer(str(truth[row]), row=row)
@@ -678,83 +679,65 @@ def test_labels_in_more_parts_than_the_graph_takes(monkeypatch):
     assert np.mean(found == truth) > 0.9
 
 
-def test_second_opinion():
-    session, truth = new_session(90, 30)
-    session.propose("learn")
-    assert not session.think()  # too few labels
-    for _ in range(12):
-        session.answer(str(truth[session.propose().row]))
-    assert session.answers().source == "the spectral graph transducer"
-    assert session.think()
-    session.model.second._asking.join()
-    assert not session.model.second.busy
-    assert session.answers().source.startswith("a blend of")
-    names = np.array(["yes", "no"])[session.answers().values]
-    assert np.mean(names == truth) > 0.9
-    session.answer(str(truth[session.propose().row]))
-    assert session.answers().source == "the spectral graph transducer"
-    session.close()
-
-
-@given(
-    st.lists(st.just(0.0) | st.floats(1e-12, 1.0), min_size=3, max_size=3),
-    st.lists(st.integers(1, 30), min_size=3, max_size=3),
-)
-def test_a_second_opinion_is_corrected_by_the_rule_of_bayes(chances, counts):
-    labels = np.repeat([0, 1, 2], counts)
-    known = Question(0, np.arange(len(labels)), labels, shares=np.array([0.2, 0.3, 0.5]))
-    given_, classes = np.array([chances]), np.arange(3)
-    found = corrected(given_, classes, known)
-    if given_.sum() > 0.0:
-        expected = given_ * known.shares / (np.array(counts) / sum(counts))
-        np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9, atol=1e-12)
-    else:
-        assert np.all(found == 0.0)
-
-
-def test_the_second_opinion_is_told_how_labels_came_about(monkeypatch):
-    session, truth = new_session(120, 40)
-    asked = []
-    monkeypatch.setattr(
-        session.model.second, "ask", lambda question: asked.append(question) or True
-    )
-    session.answer("no", row=int(np.flatnonzero(truth == "no")[0]))
-    session.answer("no", row=int(np.flatnonzero(truth == "no")[1]))
-    session.answer("yes", row=int(np.flatnonzero(truth == "yes")[0]))
-    for _ in range(12):
-        session.answer(str(truth[session.propose("find").row]))
-    assert session.think()
-    assert np.mean(asked[0].labels == 0) > 0.8
-    assert asked[0].shares[0] < 0.4  # 27 of 105 are left
+def _chosen_by_class(n=900):
+    """A table in which 12 % are hits, with equally many labels of either class; and the truth."""
+    rng = np.random.default_rng(0)
+    hit = rng.random(n) < 0.12
+    frame = pd.DataFrame(rng.normal(size=(n, 3)) + 1.4 * hit[:, None], columns=list("abc"))
+    truth = np.where(hit, "yes", "no")
+    given = np.full(n, None, dtype=object)
+    for name in ("yes", "no"):
+        labelled = np.flatnonzero(truth == name)[:20]
+        given[labelled] = name
+    return frame.assign(y=given), truth
 
 
 def test_labels_of_the_table_that_were_chosen_by_class():
-    """Equally many of each say nothing of the shares; the other rows do, and both opinions follow them."""
-    rng, n = np.random.default_rng(0), 900
-    hit = rng.random(n) < 0.12
-    frame = pd.DataFrame(rng.normal(size=(n, 3)) + 1.4 * hit[:, None], columns=list("abc"))
-    truth, given = np.where(hit, "yes", "no"), np.full(n, None, dtype=object)
-    for name in ("yes", "no"):
-        some = np.flatnonzero(truth == name)[:20]
-        given[some] = name
-    left, wrong = np.array([label is None for label in given]), []
+    """Equally many of each say nothing of the shares; the other rows do, and answers follow them."""
+    frame, truth = _chosen_by_class()
+    left = frame["y"].isna().to_numpy()
+    wrong = {}
     for by_class in (False, True):
         options = SessionSettings(labels_by_class=by_class)
-        with Session(frame.assign(y=given), "y", settings=options) as session:
-            assert session.think()
-            session.model.second._asking.join()
-            second, shares = session.answers(), session.model.second.shares
-            session.answer(
-                "no", row=int(np.flatnonzero(left & ~hit)[0])
-            )  # the first opinion answers again
-            errors = [
-                np.mean((session.named(one.values) != truth)[left])
-                for one in (second, session.answers())
-            ]
-            wrong.append(errors)
-    assert abs(shares[1] - hit[left].mean()) < 0.05
-    assert wrong[1][0] < 0.6 * wrong[0][0]
-    assert wrong[1][1] < 0.8 * wrong[0][1]
+        with Session(frame, "y", settings=options) as session:
+            answers = session.named(session.answers().values)
+            wrong[by_class] = np.mean((answers != truth)[left])
+            shares = session.model.shares_left
+            assert (shares is None) is not by_class
+    of_hits = np.mean(truth[left] == "yes")
+    assert abs(shares[session.classes.index("yes")] - of_hits) < 0.05
+    assert wrong[True] < 0.8 * wrong[False]
+
+
+def test_a_class_that_is_added_later_has_no_share_of_the_other_rows():
+    frame, _ = _chosen_by_class()
+    with Session(frame, "y", settings=SessionSettings(labels_by_class=True)) as session:
+        session.add_class("perhaps")
+        session.answer("perhaps", row=int(np.flatnonzero(frame["y"].isna())[0]))
+        answers = session.answers().values
+    assert set(answers.tolist()) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("codes", [{}, {0: 1}, {0: 0, 1: 0}, {0: 0, 1: 1, 2: 1}])
+def test_too_few_labels_of_a_class_tell_no_shares(codes):
+    assert estimate_shares_left(np.eye(5), codes, 2) is None
+
+
+def test_where_every_row_is_labelled_no_share_is_left():
+    assert estimate_shares_left(np.eye(4), {0: 0, 1: 0, 2: 1, 3: 1}, 2) is None
+
+
+def test_answers_come_from_one_method_and_start_no_process(monkeypatch):
+    def refuse(*command, **options):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    session, truth = new_session(90, 30)
+    for _ in range(12):
+        session.answer(str(truth[session.propose("learn").row]))
+    assert session.answers().source == "the spectral graph transducer"
+    assert session.answers() is session.answers()
+    session.close()
 
 
 def exported(session, folder, monkeypatch):
@@ -1229,21 +1212,6 @@ def test_numbers_of_any_size(size):
     np.testing.assert_array_equal(session.state.freezes[-1].values, values)
 
 
-def test_no_room_for_a_second_opinion_leaves_the_first(monkeypatch):
-    session, truth = new_session(120, 40)
-    for _ in range(12):
-        session.answer(str(truth[session.propose("learn").row]))
-
-    def full(*command, **options):
-        raise OSError(11, "Resource temporarily unavailable")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", full)
-        assert not session.think()
-    assert session.answers().source == "the spectral graph transducer"
-    session.close()
-
-
 def test_a_session_that_cannot_begin_leaves_no_journal(tmp_path):
     path = tmp_path / "flat.csv"
     pd.DataFrame({"a": [1.0] * 9}).to_csv(path, index=False)
@@ -1274,7 +1242,7 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
         compared.wait()
         return prepared()
 
-    monkeypatch.setattr("transduce.app.labelling.model.prepare", slowly)
+    monkeypatch.setattr("transduce.app.labelling.prepared.prepare", slowly)
     frame, truth = clusters()
     session = Session(
         frame, "relevant", classes=["yes", "no"], settings=SessionSettings(seed=1, wait=False)
@@ -1291,7 +1259,6 @@ def test_rows_are_judged_before_all_are_compared(tmp_path, monkeypatch):
                 "runs": True,
             }
     assert set(session.answers().values[session.state.pool].tolist()) == {-1}
-    assert not session.think()
     for refused in (session.freeze, lambda: session.export(tmp_path)):
         with pytest.raises(
             ValueError, match=r"There are no answers .*\. Comparing all rows: columns, 0 %\."

@@ -19,7 +19,7 @@ from tests.app.labelling.processes import Running, serve_page
 from tests.app.labelling.tables import clusters, numbers
 from transduce.app.filling import fill
 from transduce.app.labelling import Session, SessionSettings
-from transduce.app.labelling.model import prepare
+from transduce.app.labelling.prepared import prepare
 from transduce.app.labelling.table import read_label_table
 
 pytest.importorskip(
@@ -255,7 +255,7 @@ def test_rows_are_judged_while_all_are_compared(papers, browser, tmp_path, monke
     frame, truth, prepared = papers
     compared = threading.Event()
     monkeypatch.setattr(
-        "transduce.app.labelling.model.prepare",
+        "transduce.app.labelling.prepared.prepare",
         lambda table, **reading: prepared if compared.wait() else None,
     )
     frame.to_csv(tmp_path / "papers.csv", index=False)

@@ -8,6 +8,8 @@ import json
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -33,7 +35,7 @@ import operator
 
 from tests.app.page.serving import Client, Served
 from transduce.app.page.preview import AnswerRows, Preview, outlook
-from transduce.app.page.run import GivenLabels, Run, leave, work
+from transduce.app.page.run import GivenLabels, Progress, Run, leave, work
 from transduce.app.page.workspace import (
     BOXES,
     WAYS,
@@ -933,3 +935,30 @@ def test_names_that_are_not_utf8_do_no_harm(tmp_path):
         client = Client(served)
         assert client.get("/open/state").status == 200
         assert client.post("/open/open", {"name": "t.csv"}).status == 200
+
+
+def test_a_forecast_is_an_event_and_no_name_of_a_stage():
+    progress = Progress("running", began=time.time())
+    progress.hear({"stage": "forecast: 7 s", "share": 1.0})
+    assert progress.forecast is None
+    assert progress.stages == {"forecast: 7 s": 1.0}
+    progress.hear({"forecast": 7.0})
+    assert progress.forecast == pytest.approx(7.0, abs=1.0)
+    assert progress.stages == {"forecast: 7 s": 1.0}
+
+
+def test_a_fill_tells_its_forecast_to_the_page(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": [*np.arange(30.0), *[None] * 10]})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    choices = asdict(Choices(target="y", way="chance"))
+    job = {"path": str(tmp_path / "table.csv"), "choices": choices}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    process = [sys.executable, "-m", "transduce.app.page.run", str(tmp_path)]
+    with subprocess.Popen(
+        process, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as filling:
+        lines = [json.loads(line) for line in filling.stdout]
+    assert [set(line) for line in lines if "forecast" in line] == [{"forecast"}]
+    stages = [line["stage"] for line in lines if "stage" in line]
+    assert "answers" in stages
+    assert not [name for name in stages if "forecast" in name]

@@ -353,7 +353,7 @@ def test_vectors_are_shown_in_short_form(tmp_path):
 
 def test_vectors_are_labelled(tmp_path, monkeypatch):
     """Of many rows, neighbours are searched along a few directions; what is shown is short."""
-    monkeypatch.setattr("transduce.app.labelling.model.EXACT_TEXTS", 50)
+    monkeypatch.setattr("transduce.app.labelling.prepared.EXACT_TEXTS", 50)
     monkeypatch.setattr("transduce.app.tables.features.FITTED_TEXTS", 110)
     random, truth = np.random.default_rng(4), np.tile([0, 1], 60)
     rows = random.normal(size=(120, 150)) + 2.0 * truth[:, None]

@@ -1,4 +1,7 @@
-"""The command line: ``transduce fill``, ``open``, ``label`` and others, its options those of `Options`."""
+"""The command line: ``transduce fill``, ``open``, ``label`` and others.
+
+Its options are those of `Options`.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def _out(name: str, value: str) -> None:
 
 
 def _out_or_folder(name: str, value: str) -> None:
-    """Let a name that ends in /, that of a folder, or one without an ending be: the table says which it is."""
+    """Let a name that ends in /, that of a folder, or one without an ending be.
+
+    The table says which it is.
+    """
     if not value.endswith(("/", "\\")) and not Path(value).is_dir() and Path(value).suffix:
         _out(name, value)
 
@@ -72,10 +78,12 @@ def _plot(name: str, value: Path) -> None:
         raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
 
 
-FILE, FLAG = Kind(Path, "FILE"), Kind(bool)
+FILE = Kind(Path, "FILE")
+FLAG = Kind(bool)
 FILLED = (
-    "Where to write the filled table, in the format of its name; - for standard output; a name that ends in /, or any "
-    "name if the table is several files, is a folder. By default beside the table, as NAME-filled."
+    "Where to write the filled table, in the format of its name; - for standard output; "
+    "a name that ends in /, or any name if the table is several files, is a folder. "
+    "By default beside the table, as NAME-filled."
 )
 MEMORY = (
     "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
@@ -83,7 +91,7 @@ MEMORY = (
 CLUSTER = (
     "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
 )
-OWN = {  # options of the commands, besides those of `fill` in Python
+COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
@@ -101,20 +109,25 @@ OWN = {  # options of the commands, besides those of `fill` in Python
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
-TABLE = {**filling.OPTIONS, **filling.LABEL_FLAGS, **OWN}
-USUAL: dict[str, Any] = {**dict.fromkeys(OWN), "quiet": False, "force": False}
-USUAL |= filling.LABEL_DEFAULTS | filling.DEFAULTS
+CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
+CLI_DEFAULTS: dict[str, Any] = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
+CLI_DEFAULTS |= filling.LABEL_DEFAULTS | filling.DEFAULTS
 
 
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take options of the table, spelled, explained and checked as they are everywhere."""
+    """Let a command take options, spelled, explained and checked as they are everywhere."""
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
-        plain = inspect.signature(command, eval_str=True)
-        own = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        every = [*own, *map(_parameter, names)]
-        command.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in every}
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        parameters += [_parameter(name) for name in names]
+        signature = signature.replace(parameters=parameters)
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
 
     return add
@@ -122,23 +135,35 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def _parameter(name: str) -> inspect.Parameter:
     """Return an option as typer reads it."""
-    one, default, help = TABLE[name], USUAL[name], TABLE[name].help
-    kind: Any = Literal[one.kind.choices] if one.kind.choices else one.kind.type
+    option = CLI_OPTIONS[name]
+    default = CLI_DEFAULTS[name]
+    help = option.help
+    kind: Any = option.kind.type
+    if option.kind.choices:
+        kind = Literal[option.kind.choices]
+    parser = None
+    if option.kind.type is float:
+        parser = _number
     if kind is list:
-        kind, default, help = list[str] | None, None, f"{help} May be repeated."
+        kind = list[str] | None
+        default = None
+        help = f"{help} May be repeated."
     elif default is None:
         kind = kind | None
-    check, metavar = _checked(flag(name), one.kind), one.kind.metavar or None
-    about = typer.Option(
+    described = typer.Option(
         flag(name),
         help=help,
-        metavar=metavar,
-        callback=check,
-        rich_help_panel=one.panel,
-        parser=_number if one.kind.type is float else None,
+        metavar=option.kind.metavar or None,
+        callback=_checked(flag(name), option.kind),
+        rich_help_panel=option.panel,
+        parser=parser,
     )
-    only, shape = inspect.Parameter.KEYWORD_ONLY, Annotated[kind, about]
-    return inspect.Parameter(name, only, default=default, annotation=shape)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, described],
+    )
 
 
 def _number(text: Any) -> float:
@@ -194,7 +219,7 @@ TargetOption = Annotated[
 
 
 def _run(work: Callable[[Any], Callable[[], None]], *, quiet: bool) -> None:
-    """Do what a command asks for with bars of progress, and show what came of it once they are gone."""
+    """Do what a command asks for with bars of progress; show the result once they are gone."""
     with refusals():
         with progress_bars(quiet=quiet):
             from transduce.app.cli import commands
@@ -225,7 +250,7 @@ def _start(
 
 
 @app.command("fill", cls=PanelCommand)
-@takes(*(name for name in TABLE if name not in ("labels", "plot")))
+@takes(*(name for name in CLI_OPTIONS if name not in ("labels", "plot")))
 def fill_command(
     table: TableFile,
     target: Annotated[
@@ -236,11 +261,12 @@ def fill_command(
 ) -> None:
     """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
 
-    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper and COLUMN_narrower
-    (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and COLUMN_status. Its own columns stay as they were.
+    The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper
+    and COLUMN_narrower (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
+    COLUMN_status. Its own columns stay as they were.
 
-    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the memory is filled part by
-    part into a folder; the same command goes on where a stopped one ended.
+    A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the
+    memory is filled part by part into a folder; the same command goes on where a stopped one ended.
     """
     _run(lambda commands: commands.fill_file(table, target, options), quiet=options["quiet"])
 
@@ -257,8 +283,9 @@ def answer(
 ) -> None:
     """Answer rows that come later, from a table that was filled with --save.
 
-    The file holds the table that was filled and the options, no code: the fit is done again. The rows need the columns
-    of that table; they come back with the new columns after their own, by default beside the table, as NAME-answered.
+    The file holds the table that was filled and the options, no code: the fit is done again. The
+    rows need the columns of that table; they come back with the new columns after their own, by
+    default beside the table, as NAME-answered.
     """
     _run(
         lambda commands: commands.answer_file(model, table, options | {"out": out}),
@@ -276,11 +303,13 @@ def draw(
     out: OutFile = None,
     **options: Any,
 ) -> None:
-    """Draw rows at random that are to be labelled, so that the guarantee holds however the other labels were chosen.
+    """Draw rows at random that are to be labelled.
 
-    The table comes back with a column COLUMN_random that marks the rows drawn, and COLUMN_random_seed with the seed, by
-    default beside it, as NAME-draw. Label them, keep all other cells as they are, and fill with --random-labels
-    COLUMN_random. Draw last: rows labelled on purpose afterwards spoil the draw.
+    The guarantee then holds however the other labels were chosen.
+    The table comes back with a column COLUMN_random that marks the rows drawn, and
+    COLUMN_random_seed with the seed, by default beside it, as NAME-draw. Label them, keep all other
+    cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on
+    purpose afterwards spoil the draw.
     """
     options |= {"out": out}
     _run(
@@ -303,9 +332,12 @@ def open_command(
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
 ) -> None:
-    """Open a page in the browser for the whole job: choose a table, fill it, label what helps, fill again.
+    """Open a page in the browser for the whole job.
 
-    What you say is kept in one small file beside the table; the same command continues where you stopped.
+    Choose a table, fill it, label what helps, fill again.
+
+    What you say is kept in one small file beside the table; the same command continues where you
+    stopped.
     """
     with refusals():
         from transduce.app.page.command import run_open
@@ -347,8 +379,9 @@ def label(  # noqa: PLR0913
     ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Label bundled images of digits.")] = False,
 ) -> None:
-    """Label a table on a page in the browser, which answers the other rows and says when you can stop.
+    """Label a table on a page in the browser.
 
+    It answers the other rows and says when you can stop.
     Decisions are saved in a journal beside the table; the same command continues where you stopped.
     """
     with refusals():
@@ -368,7 +401,9 @@ def label(  # noqa: PLR0913
 
 def _parted(words: str | None) -> list[str]:
     """Return words that commas separate."""
-    return [] if words is None else [word.strip() for word in words.split(",") if word.strip()]
+    if words is None:
+        return []
+    return [word.strip() for word in words.split(",") if word.strip()]
 
 
 @app.command()
@@ -418,7 +453,10 @@ def example(
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a real table with missing prices, to try things on: 400 districts of California in 1990."""
+    """Write a real table with missing prices, to try things on.
+
+    It has 400 districts of California in 1990.
+    """
     with refusals():
         from transduce.app.cli import commands
 
@@ -444,12 +482,13 @@ TABLES = {
 
 
 DEMO_FOLDER = Path("demo-output")
+DemoTable: Any = Literal[tuple(TABLES)]
 
 
 @app.command()
 @takes("method", "confidence", "random_state", "quiet")
 def demo(
-    name: Annotated[Literal[tuple(TABLES)], typer.Argument(help="The table.")] = "diabetes",  # type: ignore[valid-type]
+    name: Annotated[DemoTable, typer.Argument(help="The table.")] = "diabetes",
     folder: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Where the files go.")
     ] = DEMO_FOLDER,
@@ -457,14 +496,17 @@ def demo(
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
 
-    It writes the table with missing labels, the filled table and a report; in demo-output, files of an earlier demo are
-    replaced.
+    It writes the table with missing labels, the filled table and a report; in demo-output, files of
+    an earlier demo are replaced.
     """
     _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
 
 
 def main() -> None:
-    """Run the command line; a request to end it ends it as Ctrl+C does, so that nothing half written is left."""
+    """Run the command line.
+
+    A request to end it ends it as Ctrl+C does, so that nothing half written is left.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     gc.set_threshold(
         50_000

@@ -73,23 +73,29 @@ def read_options(given: dict[str, Any]) -> Options:
 
 
 def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
-    """Fill columns of a table in a file, and write the filled table, and a report and the numbers of each."""
-    options, force, quiet = read_options(given), given["force"], given["quiet"]
+    """Fill columns of a table in a file; write the table, a report and the numbers of each."""
+    options = read_options(given)
+    force = given["force"]
+    quiet = given["quiet"]
     if twice := [name for place, name in enumerate(targets) if name in targets[:place]]:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
     if _in_parts(table, given):
         return _fill_parts(table, targets, options, given)
-    out = default_out(table) if given["out"] is None else given["out"]
+    if given["out"] is None:
+        out = default_out(table)
+    else:
+        out = given["out"]
     try:
         out_kind(out, "csv")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    reports = [_reports(given, name if len(targets) > 1 else "") for name in targets]
-    _check_paths(
-        table, *(path for both in reports for path in both), given["save"], out, force=force
-    )
+    reports = [_reports(given)]
+    if len(targets) > 1:
+        reports = [_reports(given, name) for name in targets]
+    report_paths = [path for of_target in reports for path in of_target]
+    _check_paths(table, *report_paths, given["save"], out, force=force)
     source = _read(table, force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     for name in targets:
@@ -103,21 +109,26 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
             about = {name: one for name, one in vars(options).items() if name not in asked_later}
             save(given["save"], source, targets[0], force=force, **about)
         written = _write(source, results, out, reports, force)
-    written += [] if given["save"] is None else [str(given["save"])]
-    for result in results if not quiet else []:
-        result.compute_all()
+    if given["save"] is not None:
+        written.append(str(given["save"]))
+    if not quiet:
+        for result in results:
+            result.compute_all()
 
     def show() -> None:
-        for result in results:
-            show_result(
-                result, written if result is results[-1] else [], err=out == "-", quiet=quiet
-            )
+        *earlier, last = results
+        for result in earlier:
+            show_result(result, [], err=out == "-", quiet=quiet)
+        show_result(last, written, err=out == "-", quiet=quiet)
 
     return show
 
 
 def _in_parts(table: str, given: dict[str, Any]) -> bool:
-    """Return whether a table is to be filled part by part: it is several files, or a large one, or goes to a folder."""
+    """Return whether a table is to be filled part by part.
+
+    It is several files, or a large one, or goes to a folder.
+    """
     if table == "-":
         return False
     if is_many(table) or given["memory"] or given["cluster"]:
@@ -151,11 +162,16 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     again = [path for path in reports if path is not None and is_own_report(out, path)]
     new = [None if path in again else path for path in reports]
     _check_paths(table, *new, out, force=given["force"], folder=True)
-    limit = None if given["memory"] is None else read_size(given["memory"])
-    here: Any = contextlib.nullcontext(
-        LocalRunner(-1 if options.n_jobs is None else options.n_jobs)
-    )
-    with cluster_runner(given["cluster"]) if given["cluster"] else here as runner:
+    limit = None
+    if given["memory"] is not None:
+        limit = read_size(given["memory"])
+    n_jobs = -1
+    if options.n_jobs is not None:
+        n_jobs = options.n_jobs
+    running: Any = contextlib.nullcontext(LocalRunner(n_jobs))
+    if given["cluster"]:
+        running = cluster_runner(given["cluster"])
+    with running as runner:
         settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
 
         def finish(result: FillResult) -> None:
@@ -171,8 +187,12 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
 
 
 def _reports(given: dict[str, Any], target: str = "") -> list[Path | None]:
-    """Return where the report and the numbers go; those of one of several targets are named by it."""
-    ways, word = [given["report"], given["json"]], re.sub(r"[^\w.-]+", "-", target)
+    """Return where the report and the numbers go.
+
+    Those of one of several targets are named by it.
+    """
+    ways = [given["report"], given["json"]]
+    word = re.sub(r"[^\w.-]+", "-", target)
     if not target:
         return ways
     return [path and path.with_name(f"{path.stem}-{word}{path.suffix}") for path in ways]
@@ -186,30 +206,42 @@ def _write_reports(result: FillResult, paths: list[Path | None], force: bool) ->
     return [str(path) for path in paths if path is not None]
 
 
+BYTES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
 def read_size(text: str) -> float:
     """Return a number of bytes."""
-    found = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
+    refusal = typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.")
+    size = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", text.lower())
+    if size is None:
+        raise refusal
     try:
-        return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[2]]  # type: ignore[index]
-    except (TypeError, ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a size: write it as 2GB or 500MB.") from None
+        return float(size[1]) * BYTES[size[2]]
+    except (ValueError, OverflowError):
+        raise refusal from None
 
 
 def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
-    """Answer the rows of a table in a file from what was saved, and write them with their new columns."""
-    to_json, force = given["json"], given["force"]
-    out = default_out(table, "answered") if given["out"] is None else given["out"]
+    """Answer the rows of a table from what was saved; write them with their new columns."""
+    to_json = given["json"]
+    force = given["force"]
+    if given["out"] is None:
+        out = default_out(table, "answered")
+    else:
+        out = given["out"]
     _check_paths(table, to_json, out, force=force)
     source = _read(table, force)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
-    target, task = fitted.reading.name, fitted.reading.task
+    target = fitted.reading.name
+    task = fitted.reading.task
     taken = [name for name in new.columns if name in source.frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
     status = new[f"{target}_status"].to_numpy()
-    lost, labelled = int((status == "unreached").sum()), int((status == "given").sum())
+    lost = int((status == "unreached").sum())
+    labelled = int((status == "given").sum())
     with stage("exchangeability"):
         compared = fitted.compare_later(source.frame[status != "given"])
     notes = fitted.notes_on_later(source.frame)
@@ -224,14 +256,22 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             text = render_json(summarize_later(about, guarantee, compared))
             write_text(to_json, text, force=force, like=[*source.files, model])
         write(out, source, fitted.columns_for_file(new), force=force, like=[model])
-    said = [f"{counted(len(new) - labelled - lost, 'row')} answered.", f"Guarantee, {guarantee}"]
-    said += [str(compared.verdict)] if guarantee.verdict != compared.verdict else []
-    said += [] if given["quiet"] else [f"- {note}" for note in [why_different, *notes]]
-    written = [str(path) for path in (None if out == "-" else out, to_json) if path is not None]
-    said += [f"Written: {', '.join(written)}"] if written else []
+    answered = counted(len(new) - labelled - lost, "row")
+    lines = [f"{answered} answered.", f"Guarantee, {guarantee}"]
+    if guarantee.verdict != compared.verdict:
+        lines.append(str(compared.verdict))
+    if not given["quiet"]:
+        lines += [f"- {note}" for note in [why_different, *notes]]
+    written = []
+    if out != "-":
+        written.append(str(out))
+    if to_json is not None:
+        written.append(str(to_json))
+    if written:
+        lines.append(f"Written: {', '.join(written)}")
 
     def show() -> None:
-        for line in said:
+        for line in lines:
             tell(line, err=out == "-")
 
     return show
@@ -241,31 +281,40 @@ def _why_different(fitted: FittedFill) -> str:
     """Return why values are not those of `fill` where a row was in the table that it filled."""
     held_out = counted(len(fitted.outside.table.labels), "label")
     return (
-        f"The fit behind these values holds out {held_out} to calibrate later rows, and does not see the rows "
-        "themselves: at rows of the filled table its values differ a little from those of `transduce fill`."
+        f"The fit behind these values holds out {held_out} to calibrate later rows, "
+        "and does not see the rows themselves: at rows of the filled table its values differ "
+        "a little from those of `transduce fill`."
     )
 
 
 def _check_paths(table: str, *paths: str | Path | None, force: bool, folder: bool = False) -> None:
-    """Refuse to write two things to one file, over a file, or something else than the last over the table."""
-    wanted = [None if path is None or str(path) == "-" else Path(path).resolve() for path in paths]
-    named = [path for path in wanted if path is not None]
+    """Refuse to write two things to one file, or over a file.
+
+    Only the last may be written over the table.
+    """
+    *others, out = paths
+    named = [Path(path).resolve() for path in paths if path is not None and str(path) != "-"]
     if len(set(named)) < len(named) or sum(str(path) == "-" for path in paths) > 1:
         raise typer.BadParameter(
             "--out, --report and --json name the same file: give each its own."
         )
-    if table != "-" and Path(table).resolve() in wanted[:-1]:
+    not_tables = [Path(path).resolve() for path in others if path is not None and str(path) != "-"]
+    if table != "-" and Path(table).resolve() in not_tables:
         raise typer.BadParameter(
             f"{table} is the table itself: write the report and JSON to other files."
         )
-    for path in paths[:-1] if folder else (paths[-1], *paths[:-1]):
+    if not folder:
+        others.insert(0, out)
+    for path in others:
         if path is not None:
             check_free(path, force=force)
 
 
 def default_out(table: str, word: str = "filled") -> str:
     """Return where the filled table goes by default: beside the table, or to standard output."""
-    return "-" if table == "-" else str(tables.named_after(table, word))
+    if table == "-":
+        return "-"
+    return str(tables.named_after(table, word))
 
 
 def _read(table: str, force: bool, sheet: str | None = None) -> Table:
@@ -286,17 +335,28 @@ def _write(
     new = pd.concat([result.columns_for_file for result in results], axis=1)
     with stage("writing"):
         write(out, source, new, force=force)
-    return written if out == "-" else [out, *written]
+    if out == "-":
+        return written
+    return [out, *written]
 
 
 def draw_rows_of(
     table: str, target: str, number: int, seed: int | None, given: dict[str, Any]
 ) -> Show:
-    """Mark rows drawn at random from those without a label, and write the table with the marks and the seed."""
-    # The seed is fresh by default: with one that can be known beforehand, so can the rows, when labels are chosen.
-    seed = secrets.randbelow(2**31) if seed is None else seed
-    options, force = read_options(given), given["force"]
-    out = default_out(table, "draw") if given["out"] is None else given["out"]
+    """Mark rows drawn at random from those without a label.
+
+    The table is written with the marks and the seed.
+    """
+    # The seed is fresh by default: with one that can be known beforehand, so can the rows, when
+    # labels are chosen.
+    if seed is None:
+        seed = secrets.randbelow(2**31)
+    options = read_options(given)
+    force = given["force"]
+    if given["out"] is None:
+        out = default_out(table, "draw")
+    else:
+        out = given["out"]
     _check_paths(table, out, force=force)
     source = _read(table, force, given["sheet"])
     check_fits(out, source)
@@ -322,10 +382,13 @@ def draw_rows_of(
 
     def show() -> None:
         places = ", ".join(f"{row + 1:,}" for row in rows[:20].tolist())
-        places += " ..." if len(rows) > 20 else ""
+        if len(rows) > 20:
+            places += " ..."
         drawn = f"{counted(number, 'row')} drawn with the seed {seed}"
-        all_of = f"label {'it' if number == 1 else 'all of them'} in {target!r}"
-        tell(f"{drawn}; {all_of}: {'row' if number == 1 else 'rows'} {places}.", err=out == "-")
+        if number == 1:
+            tell(f"{drawn}; label it in {target!r}: row {places}.", err=out == "-")
+        else:
+            tell(f"{drawn}; label all of them in {target!r}: rows {places}.", err=out == "-")
         if lacking and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
@@ -334,7 +397,10 @@ def draw_rows_of(
 
 
 def _labels_to_draw(source: Table, target: str, options: Options) -> Target | None:
-    """Return the labels that a table has before rows are drawn; None if there is none, or one to be mended first."""
+    """Return the labels that a table has before rows are drawn.
+
+    None if there is none, or one to be mended first.
+    """
     try:
         return FrameSource.read(source, target, options).labels
     except ValueError:
@@ -342,12 +408,17 @@ def _labels_to_draw(source: Table, target: str, options: Options) -> Target | No
 
 
 def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) -> str:
-    """Return what rows drawn at random lack to guarantee the level once they are labelled; "" if nothing."""
+    """Return what rows drawn at random lack to guarantee the level once they are labelled.
+
+    "" if nothing.
+    """
     level = float(options.confidence)
     needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
     few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
     if labels is None:
-        return f"{few}: {needed}" if len(rows) < fewest_calibration(level) else ""
+        if len(rows) < fewest_calibration(level):
+            return f"{few}: {needed}"
+        return ""
     if len(rows) == int(labels.missing.sum()):
         return "Every row without a label was drawn: none is left to fill once they are labelled."
     forecast = forecast_draw(labels, rows, options)
@@ -359,10 +430,15 @@ def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) ->
 
 
 def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> Show:
-    """Compare the methods on the labels of a table in a file: with the blend, and with the simplest answer."""
+    """Compare the methods on the labels of a table in a file.
+
+    With the blend, and with the simplest answer.
+    """
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    options, plot, force = read_options(given), given["plot"], given["force"]
+    options = read_options(given)
+    plot = given["plot"]
+    force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
     source = _read(table, force, given["sheet"])
@@ -386,7 +462,9 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     features = vectorize(
         frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
     )
-    task, seed, numbers = labels.task, options.random_state, labels.task == "regression"
+    task = labels.task
+    seed = options.random_state
+    numbers = labels.task == "regression"
     usual: dict[str, Any] = {"task": task, "standardize": False, "random_state": seed}
     others = {"blend": TransductiveBlend(cv=FOLDS, **usual)}
     others |= {SIMPLEST[task]: DummyRegressor() if numbers else DummyClassifier()}
@@ -459,10 +537,11 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source, task = (
-        _read(str(path), force=True),
-        "regression" if truth.dtype.kind == "f" else "classification",
-    )
+    source = _read(str(path), force=True)
+    if truth.dtype.kind == "f":
+        task = "regression"
+    else:
+        task = "classification"
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
     with together():
@@ -497,20 +576,29 @@ def demo_table(name: str, seed: int = 0) -> tuple[pd.DataFrame, str, pd.Series]:
 
     load = getattr(datasets, f"load_{name.replace('-', '_')}")
     bundle = load(as_frame=True, **({"scaled": False} if name == "diabetes" else {}))
-    table, truth = bundle.data.copy(), bundle.target.rename(target)
+    table = bundle.data.copy()
+    truth = bundle.target.rename(target)
     if name in ("breast-cancer", "wine"):
         truth = truth.map(dict(enumerate(map(str, bundle.target_names)))).astype(object)
     hidden = np.random.default_rng(seed).permutation(len(table))[n_labels:]
-    table[target] = truth if name == "diabetes" else truth.astype(object)
-    table.loc[hidden, target] = np.nan if name == "diabetes" else None
+    if name == "diabetes":
+        table[target] = truth
+    else:
+        table[target] = truth.astype(object)
+    if name == "diabetes":
+        table.loc[hidden, target] = np.nan
+    else:
+        table.loc[hidden, target] = None
     return table, target, truth
 
 
 def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
     """Return what was guaranteed about a filled column, and what was observed."""
-    answer, bound = filled.answer, filled.guarantee.outside
+    answer = filled.answer
+    bound = filled.guarantee.outside
     true = truth.to_numpy()[answer.rows]
-    inside, what = answer.contains(true), "intervals"
+    inside = answer.contains(true)
+    what = "intervals"
     if filled.task == "regression":
         share = 1.0 - float(((true - answer.values) ** 2).mean() / true.var())
         right = f"The values explain {100 * share:.0f} % of the variance of the hidden labels."

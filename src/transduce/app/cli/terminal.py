@@ -1,4 +1,7 @@
-"""What the command line shows: progress on standard error, results on standard output, refusals as a sentence."""
+"""What the command line shows.
+
+Progress on standard error, results on standard output, refusals as a sentence.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from transduce.core.computing import show_progress, stage
+from transduce.core.computing import Forecast, show_progress, stage
 from transduce.core.words import (
     LONGEST_MESSAGE,
     OptionError,
@@ -36,11 +39,18 @@ MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 COLUMNS = {
-    "regression": "narrower: the share by which the interval is narrower than one made without the other columns: 0 "
-    "is as wide, 0.9 a tenth as wide; no probability.",
-    "classification": "set: the classes that are possible at the level; probability: that the answer is right.",
+    "regression": (
+        "narrower: the share by which the interval is narrower than one made without the other "
+        "columns: 0 is as wide, 0.9 a tenth as wide; no probability."
+    ),
+    "classification": (
+        "set: the classes that are possible at the level; probability: that the answer is right."
+    ),
 }
-DONE, BAD_DATA, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE = 0
+BAD_DATA = 1
+BAD_USAGE = 2
+INTERRUPTED = 130
 
 
 class Bars:
@@ -62,6 +72,10 @@ class Bars:
             self._progress.reset(task)
         self._progress.update(task, completed=share)
 
+    def show_forecast(self, forecast: Forecast) -> None:
+        """Say above the bars how long the fit will take."""
+        self._progress.console.print(f"The fit will take about {forecast.seconds:,.0f} s.")
+
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[None]:
@@ -78,21 +92,24 @@ def progress_bars(*, quiet: bool) -> Iterator[None]:
         TimeRemainingColumn,
     )
 
-    name, share = (
-        TextColumn("{task.description:<18}", markup=False),
-        TextColumn("{task.percentage:>3.0f} %"),
-    )
+    name = TextColumn("{task.description:<18}", markup=False)
+    share = TextColumn("{task.percentage:>3.0f} %")
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    bars = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
-    with bars, show_progress(Bars(bars)):
+    progress = Progress(name, BarColumn(), share, *times, console=Console(stderr=True))
+    bars = Bars(progress)
+    with progress, show_progress(bars, on_forecast=bars.show_forecast):
         with stage("starting"):
-            import transduce.app.filling.engine  # noqa: F401 - the slow part of the start, shown as such
+            # The slow part of the start, shown as such.
+            import transduce.app.filling.engine  # noqa: F401
         yield
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn errors into one sentence on standard error and an exit code; warnings of the methods are in the notes."""
+    """Turn errors into one sentence on standard error and an exit code.
+
+    Warnings of the methods are in the notes.
+    """
     try:
         with warnings.catch_warnings(), options_spelled(in_shell):
             warnings.simplefilter("ignore")
@@ -129,7 +146,10 @@ def tell(text: str, *, err: bool = False) -> None:
     if not (sys.stderr if err else sys.stdout).isatty():
         return say(text, err=err)
     width = min(shutil.get_terminal_size().columns, 100)
-    indent = "  " if text.startswith("- ") else ""
+    if text.startswith("- "):
+        indent = "  "
+    else:
+        indent = ""
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     text = shortened(text, LONGEST_MESSAGE)
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
@@ -138,27 +158,46 @@ def tell(text: str, *, err: bool = False) -> None:
 def show_result(
     result: FillResult, written: list[str], *, err: bool = False, quiet: bool = False
 ) -> None:
-    """Print what was filled and guaranteed, notes and advice unless quiet, a few rows, how good, what was written."""
+    """Print what was filled and guaranteed, a few rows, how good it is and what was written.
+
+    Notes and advice come with it, unless all is to be quiet.
+    """
     from transduce.app.report.summary import NO_DATA
 
-    source = f"{result.source.name}: " if result.source.name else ""
+    if result.source.name:
+        source = f"{result.source.name}: "
+    else:
+        source = ""
     totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
     target = shortened(str(result.target))
     count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{target}'"
     names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
-    how = names.iloc[0] if len(names) == 1 else f"a blend of {', '.join(names)}"
+    if len(names) == 1:
+        how = names.iloc[0]
+    else:
+        how = f"a blend of {', '.join(names)}"
     first = f"{source}{count} filled ({result.labels.kind}, {how})."
-    notes = [] if quiet else [f"- {note}" for note in result.notes]
+    if quiet:
+        notes = []
+    else:
+        notes = [f"- {note}" for note in result.notes]
     for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
         tell(line, err=err)
     advice = ""
     if result.totals is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
-        advice = (
-            f"To label next: {result.advice}" if not quiet and result.advice is not None else ""
-        )
-    use = "" if quiet or not totals["unlabelled"] else NO_DATA[result.task]
-    files = f"Written: {', '.join(written)}" if written else ""
+        if not quiet and result.advice is not None:
+            advice = f"To label next: {result.advice}"
+        else:
+            advice = ""
+    if quiet or not totals["unlabelled"]:
+        use = ""
+    else:
+        use = NO_DATA[result.task]
+    if written:
+        files = f"Written: {', '.join(written)}"
+    else:
+        files = ""
     for line in filter(None, (how_good(result), use, advice, files)):
         tell(line, err=err)
 
@@ -171,7 +210,10 @@ def how_good(result: FillResult) -> str:
     if quality is None:
         return ""
     plain = result.task == "regression" and not result.labels.spelling.unit
-    unit = f", in the unit of '{result.target}'" if plain else ""
+    if plain:
+        unit = f", in the unit of '{result.target}'"
+    else:
+        unit = ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     unknown = why_not_known(result)
     if unknown:
@@ -182,14 +224,21 @@ def how_good(result: FillResult) -> str:
 
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
-    """Print the first filled rows: the new columns only, without the target's name before theirs."""
+    """Print the first filled rows.
+
+    The new columns only, without the target's name before theirs.
+    """
     rows = result.answer.rows[:n_rows]
-    # Confidence, the level of the set at which no other class is left, reads like a probability beside one.
+    # Confidence, the level of the set at which no other class is left, reads like a probability
+    # beside one.
     columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
     lines = result.columns_for_file.iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
     id = result.options.id
-    names = rows + 1 if id is None else result.shown[id].to_numpy()[rows]
+    if id is None:
+        names = rows + 1
+    else:
+        names = result.shown[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)
     tell(COLUMNS[result.task], err=err)
@@ -221,7 +270,9 @@ def _cell(value: Any) -> str:
     if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+        if abs(value) >= 10_000:
+            return f"{value:,.0f}"
+        return f"{value:.4g}"
     return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
 
 
@@ -232,7 +283,10 @@ def called(member: str) -> str:
 
 def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], caution: str) -> None:
     """Print how methods compare, in numbers that people can read, the verdict, and a caution."""
-    what = "numbers" if choice.task == "regression" else "classes"
+    if choice.task == "regression":
+        what = "numbers"
+    else:
+        what = "classes"
     tell(f"{choice.n_labels:,} labels ({what}), hidden part by part and answered.")
     for note in notes:
         tell(f"- {note}")
@@ -241,7 +295,7 @@ def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], cau
         tell(f"{called(name)}: {why}")
     tell(choice.verdict({name: called(name) for name in choice.details}))
     tell(
-        "`transduce fill` takes the blend, unless --method names one of the others. Methods in brackets are only "
-        "members of the blend, or what the simplest answer would do."
+        "`transduce fill` takes the blend, unless --method names one of the others. "
+        "Methods in brackets are only members of the blend, or what the simplest answer would do."
     )
     tell(caution)

@@ -42,7 +42,7 @@ from transduce.conformal.designs import ByClass
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import WrongTypeError
-from transduce.core.computing import few_threads, stage
+from transduce.core.computing import announce_forecast, few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
 from transduce.core.types import AnyArray
 from transduce.core.words import option, quoted
@@ -351,8 +351,7 @@ def _fit(
     y = pd.Series(target.labels, index=index, name=target.name)
     X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
-    with stage(f"forecast: {max(plan.seconds, 1.0):.0f} s"):  # said before the work
-        pass
+    announce_forecast(max(plan.seconds, 1.0))
     with stage("answers"):
         model = plan.model.fit(X, y)
     if isinstance(model, ConformalTransducer):

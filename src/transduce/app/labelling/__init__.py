@@ -1,4 +1,7 @@
-"""Labelling a table by hand, with a model that answers the rest after every label, and certificates of when to stop."""
+"""Labelling a table by hand.
+
+A model answers the rest after every label, and certificates say when to stop.
+"""
 
 from transduce.app.labelling.certificates import (
     Audit,

@@ -1,8 +1,10 @@
-"""Certificates about a finite table: how many wanted rows are still missed, how many answers are still wrong."""
+"""Certificates about a finite table.
+
+How many wanted rows are still missed, how many answers are still wrong.
+"""
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,21 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from transduce.app.labelling.journal import Label
 from transduce.core import checks
 from transduce.core.ranks import calibration_rank
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import counted
 from transduce.population.betting import BETS, log_bets, log_mean_of_bets, log_wealth
 
 if TYPE_CHECKING:
     from transduce.app.labelling.state import State
 
-# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those that are unlabelled
-# at that moment. If the table has R hits in all, and h of them are known when a row is drawn from U rows, the draw is a
-# hit with probability (R - h) / U, whatever happened before. So for every candidate total r there is a martingale that
-# starts at 1 and, if r is the true total, ever reaches 1 / level with probability at most `level` (Ville). It rises
-# with r. Totals whose martingale has reached it are rejected for good: looking after every label is allowed.
+# A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those
+# that are unlabelled at that moment. If the table has R hits in all, and h of them are known when a
+# row is drawn from U rows, the draw is a hit with probability (R - h) / U, whatever happened
+# before. So for every candidate total r there is a martingale that starts at 1 and, if r is the
+# true total, ever reaches 1 / level with probability at most `level` (Ville). It rises with r.
+# Totals whose martingale has reached it are rejected for good: looking after every label is
+# allowed.
 MOST_POINTS = 40  # of a curve
 MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
@@ -33,12 +35,15 @@ ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random draws so far, in order; what nobody could judge, or has judged yet, counts as a hit.
+    """The random draws so far, in order.
+
+    What nobody could judge, or has judged yet, counts as a hit.
 
     Parameters
     ----------
     unlabelled, known : int array of shape (s,)
-        How many rows each was drawn from, and how many hits were known, outside those rows, before it.
+        How many rows each was drawn from, and how many hits were known, outside those rows, before
+        it.
     hits : boolean array of shape (s,)
         Whether it was a hit.
 
@@ -59,7 +64,8 @@ class Draws:
             raise ValueError("unlabelled, known and hits must have one entry for each draw.")
         if np.any(np.asarray(self.unlabelled) < 1) or np.any(np.asarray(self.known) < 0):
             raise ValueError(
-                "A draw is from 1 row or more, and the number of hits known before it is not negative."
+                "A draw is from 1 row or more, "
+                "and the number of hits known before it is not negative."
             )
 
     @classmethod
@@ -116,25 +122,32 @@ class Audit:
 
 
 def log_martingale(draws: Draws, total: int) -> Array:
-    """Return the logarithm of the martingale of a candidate total, after each draw. Returns shape (s,)."""
+    """Return the logarithm of the martingale of a candidate total, after each draw.
+
+    Returns shape (s,).
+    """
     return log_wealth(draws.hits.astype(float), _means(draws, total))
 
 
 def _means(draws: Draws, total: int) -> Array:
-    """Return the share of hits among the rows that each draw was from, if a candidate total is right."""
-    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then none is left.
+    """Return the share of hits among the rows of each draw, if a candidate total is right."""
+    # Rows in doubt count as known hits, so there may seem to be more of these than the total: then
+    # none is left.
     return np.asarray(np.maximum(total - draws.known, 0) / draws.unlabelled)
 
 
 def first_rejection(draws: Draws, total: int, level: float) -> int | None:
     """Return after how many draws a total was rejected; None if it is not."""
     reached = log_martingale(draws, total) >= -np.log(level)
-    return int(np.argmax(reached)) + 1 if reached.any() else None
+    if reached.any():
+        return int(np.argmax(reached)) + 1
+    return None
 
 
 def total_at_most(audit: Audit, level: float) -> int:
     """Return the largest total that no look so far has rejected."""
-    totals, draws = range(audit.found + 1, audit.most + 1), audit.draws
+    totals = range(audit.found + 1, audit.most + 1)
+    draws = audit.draws
     # The rejected totals are the large ones.
     return audit.found + bisect_left(
         totals, True, key=lambda r: first_rejection(draws, r, level) is not None
@@ -143,7 +156,9 @@ def total_at_most(audit: Audit, level: float) -> int:
 
 def first_total_below(found: int, recall: float) -> int:
     """Return the smallest total of which the found hits are less than the recall wanted."""
-    return found * 1 // _written(recall) + 1 if found else 1
+    if found:
+        return found * 1 // _written(recall) + 1
+    return 1
 
 
 def _written(share: float) -> Fraction:
@@ -173,14 +188,20 @@ def draws_needed(audit: Audit, total: int, level: float) -> int | None:
 
 
 def _log_misses(pool: int, missing: int, count: int) -> Array:
-    """Return the logarithm of each bet's product over misses in a row: of (u - bet missing) / (u - missing)."""
+    """Return the logarithm of each bet's product over misses in a row.
+
+    Of (u - bet missing) / (u - missing).
+    """
     left = pool - np.append(BETS, 1.0) * missing
     products = gammaln(left + 1.0) - gammaln(left - count + 1.0)
     return np.asarray(products[:-1] - products[-1])
 
 
 def share_of_level(number: int) -> float:
-    """Return the part of the level that the certificate of this number may use: all of them together use it up."""
+    """Return the part of the level that the certificate of this number may use.
+
+    All of them together use it up.
+    """
     return 1.0 / (
         ZETA_3 * number**3
     )  # answers can be frozen again and again; the first time uses 83 %
@@ -197,9 +218,11 @@ class RecallCertificate:
     unlabelled, n_draws : int
         Rows without a label, and random draws so far.
     recall, certainty : float
-        The share to be reached, and the probability that no statement of this kind, at any time, is wrong.
+        The share to be reached, and the probability that no statement of this kind, at any time, is
+        wrong.
     draws_needed : int or None
-        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be judged first.
+        Random draws until it is certain, if none is a wanted row; None if rows in doubt have to be
+        judged first.
 
     Examples
     --------
@@ -225,7 +248,9 @@ class RecallCertificate:
     @property
     def recall_at_least(self) -> float:
         """The share of the wanted rows that are found, at least; 1 if there can be none."""
-        return self.found / self.total_at_most if self.total_at_most else 1.0
+        if self.total_at_most:
+            return self.found / self.total_at_most
+        return 1.0
 
     @property
     def reached(self) -> bool:
@@ -254,10 +279,11 @@ def certify_recall(audit: Audit, *, recall: float, certainty: float) -> RecallCe
     """
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
-    _check_part("recall", recall)
-    if recall == 0:
-        raise ValueError("recall must be above 0: a share of 0 is reached before any row is found.")
-    level, unlabelled = 1.0 - certainty, audit.doubtful + audit.pool
+    checks.check_number("recall", recall)
+    if not 0.0 < recall <= 1.0:
+        raise ValueError(f"recall must be above 0 and at most 1; got {recall:g}.")
+    level = 1.0 - certainty
+    unlabelled = audit.doubtful + audit.pool
     most = total_at_most(audit, level)
     needed = draws_needed(audit, first_total_below(audit.found, recall), level)
     return RecallCertificate(
@@ -272,13 +298,16 @@ class WrongCertificate:
     Parameters
     ----------
     found, wrong_at_most : int
-        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong, at most.
+        Wrong answers found since answers were frozen, and how many of the remaining ones are wrong,
+        at most.
     remaining, n_draws : int
         Rows that still have an answer and no label, and random draws since the answers were frozen.
     share, certainty : float
-        The share of wrong answers to be certain of, and the probability that no such statement is ever wrong.
+        The share of wrong answers to be certain of, and the probability that no such statement is
+        ever wrong.
     draws_needed : int or None
-        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have to be judged first.
+        Random draws until it is certain, if none finds a wrong answer; None if rows in doubt have
+        to be judged first.
 
     Examples
     --------
@@ -309,7 +338,8 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     audit : Audit
         Draws and counts since the answers were frozen; a hit is a wrong answer.
     share, certainty : float
-        The share of wrong answers among the remaining ones, and the probability that no such statement is ever wrong.
+        The share of wrong answers among the remaining ones, and the probability that no such
+        statement is ever wrong.
 
     Returns
     -------
@@ -322,8 +352,11 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     """
     checks.check_type("audit", audit, Audit, "an Audit")
     checks.check_share("certainty", certainty)
-    _check_part("share", share)
-    level, remaining = 1.0 - certainty, audit.doubtful + audit.pool
+    checks.check_number("share", share)
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"share must be at least 0 and below 1; got {share:g}.")
+    level = 1.0 - certainty
+    remaining = audit.doubtful + audit.pool
     wrong = total_at_most(audit, level) - audit.found
     needed = draws_needed(audit, audit.found + _allowed(remaining, share) + 1, level)
     return WrongCertificate(
@@ -331,20 +364,15 @@ def certify_answers(audit: Audit, *, share: float, certainty: float) -> WrongCer
     )
 
 
-def _check_part(name: str, value: float) -> None:
-    """Raise a ValueError unless a setting is a number from 0 to 1."""
-    checks.check_number(name, value)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1; got {value:g}.")
-
-
 def _allowed(remaining: int, share: float) -> int:
     return int(remaining * _written(share))
 
 
 def bound_curve(audit: Audit, level: float) -> list[tuple[int, int]]:
-    """Return after which draws some of the totals were rejected, and the largest total that was left then."""
-    count, bound, first = len(audit.draws), total_at_most(audit, level), audit.most
+    """Return after which draws totals were rejected, and the largest total left then."""
+    count = len(audit.draws)
+    bound = total_at_most(audit, level)
+    first = audit.most
     if count:  # hits found since among them, rows that could be hits before the first draw
         first = max(first, int(audit.draws.unlabelled[0] + audit.draws.known[0]))
     curve = {0: first}
@@ -393,185 +421,74 @@ class Certificates:
 
 def certify(state: State, wrong_share: float) -> Certificates:
     """Return all certificates of a state; each freeze of answers has its own part of the level."""
-    recall, answers, recall_curve, answers_curve = None, None, [], []
-    certainty, level = state.header.certainty, 1.0 - state.header.certainty
+    recall = None
+    recall_curve: list[tuple[int, float]] = []
     if state.wanted is not None:
-        audit, found = state.audit(state.is_wanted), state.outside(state.is_wanted, doubt=False)
-        recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
-        *bounds, (last, _) = bound_curve(audit, level)
-        recall_curve = [(s, float(found[s]) / total if total else 1.0) for s, total in bounds]
-        recall_curve.append((last, recall.recall_at_least))
-    for freeze in state.freezes[-1:]:
-        level, is_wrong = level * share_of_level(len(state.freezes)), state.is_wrong(freeze)
-        audit = state.audit(is_wrong, freeze.first_draw)
-        found = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
-        certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
-        answers = replace(certified, certainty=certainty)
-        *bounds, (last, _) = bound_curve(audit, level)
-        answers_curve = [(s, max(total - int(found[s]), 0)) for s, total in bounds]
-        answers_curve.append((last, answers.wrong_at_most))
+        recall, recall_curve = _certify_wanted(state)
+    answers = None
+    answers_curve: list[tuple[int, int]] = []
+    if state.freezes:
+        answers, answers_curve = _certify_frozen(state, wrong_share)
     return Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
+
+
+def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, float]]]:
+    """Return what is certain about the wanted rows, now and after earlier draws."""
+    certainty = state.header.certainty
+    audit = state.audit(state.is_wanted)
+    hits = state.outside(state.is_wanted, doubt=False)
+    recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+    curve = []
+    *earlier, (last_draw, _) = bound_curve(audit, 1.0 - certainty)
+    for draw, total in earlier:
+        share = 1.0
+        if total:
+            share = float(hits[draw]) / total
+        curve.append((draw, share))
+    curve.append((last_draw, recall.recall_at_least))
+    return recall, curve
+
+
+def _certify_frozen(
+    state: State, wrong_share: float
+) -> tuple[WrongCertificate, list[tuple[int, int]]]:
+    """Return what is certain about the answers frozen last, now and after earlier draws."""
+    freeze = state.freezes[-1]
+    is_wrong = state.is_wrong(freeze)
+    level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
+    audit = state.audit(is_wrong, freeze.first_draw)
+    wrong = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
+    certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
+    answers = replace(certified, certainty=state.header.certainty)
+    *earlier, (last_draw, _) = bound_curve(audit, level)
+    curve = [(draw, max(total - int(wrong[draw]), 0)) for draw, total in earlier]
+    curve.append((last_draw, answers.wrong_at_most))
+    return answers, curve
 
 
 def intervals(state: State) -> Intervals:
     """Return how far the draws are that calibrate intervals."""
-    if state.plan is None:
+    plan = state.plan
+    if plan is None:
         return Intervals()
-    plan, rows = state.plan, state.drawn_in(state.plan)
-    judged = sum(row in state.labels for row in rows)
-    before = state.block is not None and state.block.first_draw < plan.first_draw
-    earlier = state.block.count if before and state.block is not None else 0
-    waiting, missing = state.pending in rows, 0
+    rows = state.drawn_in(plan)
+    earlier = 0
+    if state.block is not None and state.block.first_draw < plan.first_draw:
+        earlier = state.block.count
+    waiting = state.pending in rows
+    missing = 0
     if plan.level and len(rows) == plan.count and not waiting:
         calibrate = state.calibrating(plan, plan.level)
         worst = plan.aside + sum(row not in state.labels for row in rows)
         finite = sum(row in state.labels for row in calibrate)
         missing = max(calibration_rank(plan.level, finite + worst) - finite, 0)
     return Intervals(
-        plan.count, len(rows), judged, plan.spoilt, plan.searched, earlier, waiting, missing
+        planned=plan.count,
+        drawn=len(rows),
+        answered=sum(row in state.labels for row in rows),
+        spoilt=plan.spoilt,
+        searched=plan.searched,
+        earlier=earlier,
+        waiting=waiting,
+        missing=missing,
     )
-
-
-def rounded_down(share: float) -> str:
-    """Return a share in percent with at most one decimal, never rounded up: 99.99 % certain is not certain."""
-    number = int(1000 * share + 1e-9) / 10
-    return f"{number:.0f} %" if number == int(number) else f"{number:.1f} %"
-
-
-def rounded_up(share: float) -> str:
-    """Return a bound on a share in percent with at most one decimal, never rounded down."""
-    return rounded_down(math.ceil(1000 * share - 1e-9) / 1000)
-
-
-def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, str]:
-    """Return what is certain about the rows found, in a headline and a sentence."""
-    sure, goal = rounded_down(certificate.certainty), rounded_down(certificate.recall)
-    found = f"{counted(certificate.found, 'row')} of class “{wanted}” found"
-    if certificate.unlabelled == 0:
-        return "Every row is labelled.", f"{found}; none can be missing."
-    missed, least = certificate.missed_at_most, rounded_down(certificate.recall_at_least)
-    bound = f"With {sure} certainty at most {counted(missed, 'more row')} of this class {_is(missed)} left"
-    if certificate.reached:
-        return (
-            f"You can stop: at least {least} are found.",
-            f"{found}. {bound}: {goal} was the goal.",
-        )
-    if certificate.draws_needed is None:
-        skipped = "Random draws that you skipped may be the missing rows."
-        return "Judge the skipped draws first.", f"{found}. {skipped}"
-    needed = counted(certificate.draws_needed, "more random draw")
-    ahead = f"{needed} without another “{wanted}” would make {goal} certain."
-    if certificate.n_draws > 0:
-        return f"At least {least} are found.", f"{found}. {bound}. {ahead}"
-    if certificate.found == 0:
-        found, ahead = f"No row of class “{wanted}” is found yet", ""
-    return (
-        "Nothing is certain yet.",
-        f"{found}. Search first, then audit{f': {ahead}' if ahead else '.'}",
-    )
-
-
-MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
-
-
-def about_left(state: State) -> tuple[str, str]:
-    """Return an estimate of how many wanted rows are left, and a hint where a search finds no more, in sentences."""
-    left, hint = state.left_to_find(), ""
-    if state.n_misses >= MANY_MISSES and state.mode == "find":
-        hint = f"The last {state.n_misses:,} proposals were not “{state.wanted}”: audit to learn how many are left."
-    if left is None:
-        return "", hint
-    about = "hardly any more" if left < 1.5 else f"about {float(f'{left:.2g}'):,.0f} more"
-    return f"An estimate, not a certificate: {about} of class “{state.wanted}” may be left.", hint
-
-
-def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
-    """Return what is certain about wrong answers, in a headline and a sentence."""
-    if certificate.remaining == 0:
-        return "Every row is labelled.", "No answer is left that could be wrong."
-    many, remaining = certificate.wrong_at_most, counted(certificate.remaining, "answer")
-    if certificate.n_draws == 0:
-        head, text = "Nothing is certain yet.", f"{remaining} frozen."
-    else:
-        sure, share = rounded_down(certificate.certainty), rounded_up(many / certificate.remaining)
-        head = f"At most {many:,} of {remaining} {_is(many)} wrong."
-        known = f"{counted(certificate.found, 'wrong answer')} found since the answers were frozen"
-        text = f"That is {share} of them, and {sure} certain. {known}."
-    if certificate.reached:
-        return head, text
-    if certificate.draws_needed is None:
-        return head, f"{text} Judge the random draws that you skipped first."
-    ahead = f"{counted(certificate.draws_needed, 'more random draw')} without a wrong answer"
-    return head, f"{text} {ahead} would show that at most {rounded_up(certificate.share)} are."
-
-
-def about_intervals(intervals: Intervals) -> str:
-    """Return how far the calibration is, in sentences."""
-    if intervals.planned == 0:
-        alone = "The first random draws calibrate by themselves, with no assumption at all"
-        return f"{alone}: audit when you like."
-    planned, skipped = (
-        counted(intervals.planned, "random draw"),
-        intervals.drawn - intervals.answered,
-    )
-    count = f"{counted(skipped, 'draw')} that you skipped {'counts' if skipped == 1 else 'count'}"
-    if intervals.complete:
-        done = f"{planned} calibrate what you export, for the rows that had no label after the last of them."
-        if skipped:
-            done += f" {count} as badly answered: judge them if you can."
-        return f"{done} The next draws begin a new block." if intervals.searched else done
-    kept = f" Until then the {intervals.earlier:,} before calibrate." if intervals.earlier else ""
-    if intervals.spoilt:
-        return f"Rows were labelled on purpose between the draws: the next draws begin a new block.{kept}"
-    if intervals.missing:
-        few = (
-            f"judge {intervals.missing:,} of them"
-            if intervals.missing <= skipped
-            else "begin a new block"
-        )
-        return f"{count} as badly answered, which is too many: {few}.{kept}"
-    skipped -= intervals.waiting
-    aside = f" {counted(skipped, 'draw')} skipped." if skipped else ""
-    judged = f"{intervals.answered:,} of {planned} judged"
-    return f"{judged}; until the last, label nothing that was not drawn.{aside}{kept}"
-
-
-def about_labels_since(count: int, needed: int) -> str:
-    """Return what becomes of labels given after a complete block of draws, of which there may be none yet."""
-    if count:
-        message = (
-            f"{counted(count, 'value')} that you gave after the block of random draws "
-            f"{'is' if count == 1 else 'are'} kept in the table as given, but the fill does not learn from "
-            f"{'it' if count == 1 else 'them'} yet, since that would spoil the draws."
-        )
-    else:
-        message = (
-            "The block of random draws is complete: a value that you give now is kept in the table as given, but the "
-            "fill does not learn from it yet, since that would spoil the draws."
-        )
-    if needed:
-        draws = f"{needed:,} more rows that are drawn at random"
-        return f"{message} That changes once {draws} have a value: choose Audit for these."
-    return f"{message} Too few rows are left for another block of draws."
-
-
-def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
-    """Return all certificates as lines of text, for a file, with what is guaranteed of the filled table."""
-    lines = [f"Certificates of {name}", ""]
-    if certificates.recall is not None:
-        lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
-        lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
-    if certificates.answers is not None:
-        lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
-    lines += [
-        *("Intervals and sets:", about_intervals(certificates.intervals), ""),
-        *("The filled table:", filled, ""),
-        "Each certificate is wrong with at most the stated probability, however often it was looked at and whatever",
-        "was labelled in between. It takes labels as they are: a row judged wrongly is counted as it was judged.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"

@@ -1,4 +1,7 @@
-"""What a session exports: the labels, the table filled with the page's answers, its report, and the certificates."""
+"""What a session exports.
+
+The labels, the table filled with the page's answers, its report, and the certificates.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,11 @@ import pandas as pd
 from transduce.app.filling import FillResult, fill
 from transduce.app.filling.diagnostics import Told
 from transduce.app.filling.engine import fill_told
-from transduce.app.labelling.certificates import certificate_text, intervals
+from transduce.app.labelling.certificates import intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
+from transduce.app.labelling.prepared import Prepared
+from transduce.app.labelling.sentences import certificate_text
 from transduce.app.labelling.session import Exported, Session
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files
@@ -27,7 +32,7 @@ from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
 from transduce.core.files import check_free, together, write_text
 from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
-from transduce.core.types import Mask
+from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 
 FOLDS = 5
@@ -72,8 +77,12 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
 
 
 def told_answers(session: Session) -> Answers:
-    """Return the answers that all files tell of: those frozen last, which a certificate is about, or those of now."""
-    now, codes = session.answers(everywhere=True), session.state.codes()
+    """Return the answers that all files tell of.
+
+    Those frozen last, which a certificate is about, or those of now.
+    """
+    now = session.answers(everywhere=True)
+    codes = session.state.codes()
     for frozen in session.state.freezes[-1:]:
         now = replace(now, values=frozen.values, source=f"answers frozen on {frozen.time[:10]}")
     values = now.values.copy()
@@ -82,32 +91,57 @@ def told_answers(session: Session) -> Answers:
 
 
 def judged_draws(session: Session) -> pd.DataFrame | None:
-    """Return labels of random draws, and answers that these have not taught; None if they are too few to tell."""
-    state, hidden = session.state, session.answers().hidden
-    since = state.freezes[-1].first_draw if state.freezes else 0
+    """Return labels of random draws, and answers that these have not taught.
+
+    None if they are too few to tell.
+    """
+    state = session.state
+    since = 0
+    if state.freezes:
+        since = state.freezes[-1].first_draw
     drawn = [row for row in state.drawn[since:] if row in state.labels]
     if len(drawn) < ENOUGH_DRAWS or session.prepared is None:
         return None
-    answers = state.freezes[-1].values if state.freezes else hidden
-    if answers is None:  # a fifth of the draws is hidden in turn
-        model = Model(
-            session.prepared, session.task, session.settings.confidence, state.header.seed
-        )
-        codes, shares = state.codes(), None if state.numbers else state.class_shares()
-        answers = np.full(session.table.n_rows, np.nan if state.numbers else -1)
-        for some in (drawn[fold::FOLDS] for fold in range(FOLDS)):
-            others = {row: code for row, code in codes.items() if row not in some}
-            answers[some] = model.answer(others, shares, everywhere=True).values[some]
-    true, answered = [state.labels[row] for row in drawn], session.named(answers[drawn])
-    judged = pd.DataFrame({"true": true, "answered": answered}).dropna(ignore_index=True)
-    return judged if len(judged) >= ENOUGH_DRAWS else None
+    if state.freezes:
+        answers = state.freezes[-1].values
+    else:
+        answers = _answers_while_hidden(session, session.prepared, drawn)
+    labels = [state.labels[row] for row in drawn]
+    columns = {"true": labels, "answered": session.named(answers[drawn])}
+    judged = pd.DataFrame(columns).dropna(ignore_index=True)
+    if len(judged) < ENOUGH_DRAWS:
+        return None
+    return judged
+
+
+def _answers_while_hidden(session: Session, prepared: Prepared, drawn: list[int]) -> AnyArray:
+    """Return answers (n,) at drawn rows, a fifth of which is hidden in turn."""
+    state = session.state
+    model = Model(prepared, session.task, session.settings.confidence, state.header.seed)
+    codes = state.codes()
+    shares = None
+    answers = np.full(session.table.n_rows, np.nan)
+    if not state.numbers:
+        shares = state.class_shares()
+        answers = np.full(session.table.n_rows, -1)
+    for fold in range(FOLDS):
+        hidden = drawn[fold::FOLDS]
+        others = {row: code for row, code in codes.items() if row not in hidden}
+        answers[hidden] = model.answer(others, shares, everywhere=True).values[hidden]
+    return answers
 
 
 def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
-    """Return the new columns of the labelled table: label, who gave it, whether the row was drawn, and the answer."""
-    state, target, n = session.state, session.table.target, session.table.n_rows
+    """Return the new columns of the labelled table.
+
+    Label, who gave it, whether the row was drawn, and the answer.
+    """
+    state = session.state
+    target = session.table.target
+    n = session.table.n_rows
     labels = [state.label_of(row) for row in range(n)]
-    by, random = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
+    by = np.full(n, None, dtype=object)
+    random = np.zeros(n, dtype=bool)
     by[list(state.given)] = "table"
     by[list(state.labels)] = "person"
     random[state.drawn] = True
@@ -123,17 +157,24 @@ def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-# ------------------------------------------------------------------------------------------------- the filled table
+# -------------------------------------------------------------------------------- the filled table
 
 
 def fill_labels(session: Session, answers: Answers) -> FillResult:
-    """Return the table filled with the answers of a session, with what is guaranteed and known of them."""
-    state, table, block = session.state, session.table, CalibrationBlock.of(session)
-    level = session.settings.confidence if block is None else block.level
+    """Return the table filled with a session's answers, and what is guaranteed of them."""
+    state = session.state
+    table = session.table
+    block = CalibrationBlock.of(session)
+    if block is None:
+        level = session.settings.confidence
+    else:
+        level = block.level
     notes = [f"The values are those of the labelling page: {answers.source}."]
     again = f"transduce label {shlex.quote(table.name)} --target {shlex.quote(table.target)}"
-    again = "" if table.path is None or session.journal is None else again
-    calibrated, guarantee = None, _nothing(session)
+    if table.path is None or session.journal is None:
+        again = ""
+    calibrated = None
+    guarantee = _nothing(session)
     if block is not None:
         try:
             calibrated = block.fill(session)
@@ -160,7 +201,10 @@ def fill_labels(session: Session, answers: Answers) -> FillResult:
 
 def _options(session: Session, level: float) -> dict[str, Any]:
     """Return the options of a fill that a session settles."""
-    task = "regression" if session.task == "numbers" else "classification"
+    if session.task == "numbers":
+        task = "regression"
+    else:
+        task = "classification"
     options = {"task": task, "confidence": level, "pictures": str(session.table.folder)}
     return options | session.settings.reading(session.table)
 
@@ -168,11 +212,13 @@ def _options(session: Session, level: float) -> dict[str, Any]:
 def _with_labels(session: Session, labels: Mapping[int, Label]) -> pd.DataFrame:
     """Return the table with some labels in the column to be filled, and no others."""
     table = session.table
-    kind = float if session.task == "numbers" else object
-    column = pd.Series([labels.get(row) for row in range(table.n_rows)], dtype=kind).to_numpy()
-    return table.frame.drop(columns=[table.target], errors="ignore").assign(
-        **{table.target: column}
-    )
+    dtype: type = object
+    if session.task == "numbers":
+        dtype = float
+    values = [labels.get(row) for row in range(table.n_rows)]
+    column = pd.Series(values, dtype=dtype).to_numpy()
+    others = table.frame.drop(columns=[table.target], errors="ignore")
+    return others.assign(**{table.target: column})
 
 
 def _origins(state: State) -> str:
@@ -194,10 +240,15 @@ def _to_do(session: Session) -> str:
     if found.ready:
         return "Go on with the session where answers are not sure enough, and export again."
     if found.missing:
-        return f"Judge {found.missing:,} of the random draws that you skipped: then they calibrate the answers."
-    size, made = state.block_size(session.settings.confidence), 0
+        return (
+            f"Judge {found.missing:,} of the random draws that you skipped: "
+            "then they calibrate the answers."
+        )
+    size = state.block_size(session.settings.confidence)
+    made = 0
     if state.plan is not None and not state.block_is_due:
-        size, made = state.plan.count, len(state.drawn_in(state.plan)) - (state.pending is not None)
+        size = state.plan.count
+        made = len(state.drawn_in(state.plan)) - (state.pending is not None)
     if not size:
         return "Label the rows that are left."
     draws = counted(size - made, "more random draw")
@@ -205,17 +256,26 @@ def _to_do(session: Session) -> str:
 
 
 def _nothing(session: Session) -> Guarantee:
-    """Return that nothing is guaranteed, since no block of random draws is complete, and what to do."""
-    about = "interval" if session.task == "numbers" else "set"
+    """Return that nothing is guaranteed, and what to do: no block of draws is complete."""
+    if session.task == "numbers":
+        about = "interval"
+    else:
+        about = "set"
     why = f"Labels that were chosen do not measure how good the answers are. {_to_do(session)}"
-    level, n_labelled = session.settings.confidence, len(session.state.labelled)
+    level = session.settings.confidence
+    n_labelled = len(session.state.labelled)
     return Guarantee("none", about=about, confidence=level, n_labelled=n_labelled, reasons=(why,))
 
 
 def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None]:
-    """Return the labels of a session that a fill may learn from, and the drawn rows that calibrate it, or None."""
-    # Labels that came after a complete block of random draws are left out: they would spoil the draw.
-    labels, block = session.state.labels, CalibrationBlock.of(session)
+    """Return the labels that a fill may learn from, and the drawn rows that calibrate it.
+
+    The rows are None if no block of random draws is complete.
+    """
+    # Labels that came after a complete block of random draws are left out: they would spoil the
+    # draw.
+    labels = session.state.labels
+    block = CalibrationBlock.of(session)
     if block is None:
         return dict(labels), None
     known = {*block.taught, *block.rows}
@@ -226,7 +286,10 @@ def labels_to_fill(session: Session) -> tuple[dict[int, Label], list[int] | None
 
 
 def labels_since_block(session: Session) -> dict[int, Label]:
-    """Return the labels of a session that a fill may not learn from: those after a complete block of random draws."""
+    """Return the labels of a session that a fill may not learn from.
+
+    Those after a complete block of random draws.
+    """
     state = session.state
     if state.block is None or not intervals(state).ready:
         return {}
@@ -237,20 +300,25 @@ def table_to_fill(session: Session) -> tuple[pd.DataFrame, Design]:
     """Return the table with the labels that a fill may learn from, and how they came about."""
     labels, drawn = labels_to_fill(session)
     frame = _with_labels(session, {**session.state.given, **labels})
-    return (frame, Estimated()) if drawn is None else _with_draws(session, frame, drawn)
+    if drawn is None:
+        return (frame, Estimated())
+    return _with_draws(session, frame, drawn)
 
 
 def _with_draws(
     session: Session, frame: pd.DataFrame, drawn: list[int]
 ) -> tuple[pd.DataFrame, Drawn]:
-    """Return a table with a further column that marks the rows drawn, and the design that names it."""
+    """Return a table with a column that marks the rows drawn, and the design that names it."""
     marks = f"{session.table.target}_random"
     return frame.assign(**{marks: np.isin(np.arange(len(frame)), drawn)}), Drawn(marks)
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationBlock:
-    """A complete block of random draws, and the labels that were there before: draws calibrate what these taught."""
+    """A complete block of random draws, and the labels that were there before.
+
+    Draws calibrate what these taught.
+    """
 
     level: float  # of the intervals or sets
     taught: Mapping[int, Label]  # labels that teach
@@ -264,14 +332,19 @@ class CalibrationBlock:
 
     @classmethod
     def of(cls, session: Session) -> CalibrationBlock | None:
-        """Return the last block that calibrates, if there is one; its first draws teach where labels were too few."""
-        state, block = session.state, session.state.block
+        """Return the last block that calibrates, if there is one.
+
+        Its first draws teach where labels were too few.
+        """
+        state = session.state
+        block = session.state.block
         if block is None or not intervals(state).ready:
             return None
         level = block.level or session.settings.confidence
         ends = (block.began, block.ended)
         before, after = (replay(state.header, state.given, session.events[:end]) for end in ends)
-        rows, taught = state.calibrating(block, level), before.labelled
+        rows = state.calibrating(block, level)
+        taught = before.labelled
         first = [row for row in state.drawn_in(block) if row not in rows]
         taught |= {row: state.labels[row] for row in first if row in state.labels}
         aside = [row for row in (*before.drawn, *first) if row not in taught]
@@ -286,9 +359,15 @@ class CalibrationBlock:
         return fill(frame, session.table.target, labels=design, **_options(session, self.level))
 
     def guarantee(self, session: Session, found: Guarantee) -> Guarantee:
-        """Return what is guaranteed of the answers, for all rows that had no label at the end of the block."""
-        state, assumptions, reasons = session.state, found.assumptions, found.reasons
-        n, since = int(self.unlabelled.sum()), sum(self.unlabelled[row] for row in state.labelled)
+        """Return what is guaranteed of the answers.
+
+        It is about all rows that had no label at the end of the block.
+        """
+        state = session.state
+        assumptions = found.assumptions
+        reasons = found.reasons
+        n = int(self.unlabelled.sum())
+        since = sum(self.unlabelled[row] for row in state.labelled)
         if since and found.kind != "none":
             labelled = f"{since:,} of them {'has' if since == 1 else 'have'} been labelled since"
             about = f"the {n:,} rows without a label when the last row was drawn"
@@ -297,13 +376,21 @@ class CalibrationBlock:
             assumptions += (NO_SECOND_LOOK,)
         # Whether these rows differ from the others need not be tested: the session drew them.
         doubted = found.verdict is not None and found.verdict.shifted
-        kind = "exact" if doubted and found.kind == "approximate" else found.kind
+        if doubted and found.kind == "approximate":
+            kind = "exact"
+        else:
+            kind = found.kind
         found = replace(found, kind=kind, verdict=None, assumptions=assumptions, reasons=reasons)
-        # Bounds on wrong answers would be about those of this fit; the page's are frozen to bound them.
+        # Bounds on wrong answers would be about those of this fit; the page's are frozen to bound
+        # them.
         return replace(found, wrong=None, wrong_by_class=())
 
     def note(self, session: Session) -> str:
         """Return where intervals or sets come from, as a sentence."""
-        what = "Intervals" if session.task == "numbers" else "Sets of classes"
+        if session.task == "numbers":
+            what = "Intervals"
+        else:
+            what = "Sets of classes"
+        taught = counted(len(self.taught), "label")
         drawn = counted(len(self.rows), "random draw")
-        return f"{what} come from a fit to {counted(len(self.taught), 'label')}; {drawn} made since calibrate it."
+        return f"{what} come from a fit to {taught}; {drawn} made since calibrate it."

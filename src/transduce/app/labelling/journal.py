@@ -1,4 +1,7 @@
-"""The journal: one line of JSON for everything that happened, on disk before anybody is told that it is saved."""
+"""The journal: one line of JSON for everything that happened.
+
+It is on the disk before anybody is told that it is saved.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +81,15 @@ def now() -> str:
 
 
 class Journal:
-    """An append-only file of events that one process at a time holds open; or, without a path, a list in memory."""
+    """An append-only file of events that one process at a time holds open.
+
+    Or, without a path, a list in memory.
+    """
 
     def __init__(self, path: Path | None = None, like: Sequence[Path] = ()) -> None:
-        self.path, self.note, self._new = path, "", False
+        self.path = path
+        self.note = ""
+        self._new = False
         self.header: Header | None = None  # the first line; None if the journal is new
         self.events: list[Event] = []
         self._file: IO[bytes] | None = None
@@ -102,7 +110,10 @@ class Journal:
             raise
 
     def _read(self) -> None:
-        """Read all lines; what follows the last whole one is cut off. A file that is no journal is not touched."""
+        """Read all lines.
+
+        What follows the last whole one is cut off. A file that is no journal is not touched.
+        """
         assert self._file is not None
         self._file.seek(0)
         content = self._file.read()
@@ -148,7 +159,8 @@ class Journal:
         place = line.pop("place", None)
         if place is not None and place != len(self.events) + 1:
             raise ValueError(
-                f"it is event {place}, and {len(self.events)} stand before it: lines were lost or moved"
+                f"it is event {place}, and {len(self.events)} stand before it: "
+                "lines were lost or moved"
             )
         known = {item.name for item in fields(Event)}
         self.events.append(Event(kind, **{name: line[name] for name in line if name in known}))
@@ -162,7 +174,9 @@ class Journal:
     def append(self, event: Event) -> None:
         """Write an event to the disk; it is there when this returns."""
         assert self.header is not None
-        always = DECISION if event.row >= 0 else ("kind",)
+        always: tuple[str, ...] = ("kind",)
+        if event.row >= 0:
+            always = DECISION
         usual = asdict(Event(event.kind)).items()
         line = dict(
             item for item in asdict(event).items() if item[0] in always or item not in usual
@@ -200,7 +214,10 @@ class Journal:
             self.close()  # if that cannot be done, there is no next line
 
     def _check_place(self) -> None:
-        """Raise an OSError if the file is no longer where it was opened: what is written now would be lost."""
+        """Raise an OSError if the file is no longer where it was opened.
+
+        What is written now would be lost.
+        """
         assert self.path is not None
         assert self._file is not None
         with suppress(FileNotFoundError):
@@ -238,8 +255,8 @@ def _not_saved(path: Path | None, error: OSError) -> str:
         )
     reason = str(error.strerror or error).lower()
     return (
-        f"{path} cannot be written ({reason}): this was not saved and does not count. Look after the "
-        "disk, then do it again."
+        f"{path} cannot be written ({reason}): this was not saved and does not count. "
+        "Look after the disk, then do it again."
     )
 
 

@@ -1,4 +1,7 @@
-"""A labelling session: rows are proposed and judged, the rest is answered, and certificates say when to stop."""
+"""A labelling session.
+
+Rows are proposed and judged, the rest is answered, and certificates say when to stop.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,13 @@ from transduce.app.labelling.table import (
 )
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import quoted
 
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
-    from transduce.app.labelling.model import Model, Prepared
+    from transduce.app.labelling.model import Model
+    from transduce.app.labelling.prepared import Prepared
     from transduce.conformal.designs import Design
 
 
@@ -50,15 +54,18 @@ class SessionSettings:
     prepared : Prepared, optional
         Features and graph, if they are there already.
     labels_by_class : bool, default=False
-        Whether the table's labels were chosen by their class: answers are then for the shares of the other rows.
+        Whether the table's labels were chosen by their class: answers are then for the shares of
+        the other rows.
     ignore, text, number : sequence of str, optional
-        Columns that no answer may rest on, that are read word by word, and as numbers, as those of `transduce.fill`.
+        Columns that no answer may rest on, that are read word by word, and as numbers, as those of
+        `transduce.fill`.
     minimum, maximum : float, optional
         The least and the largest number that a label can be.
     first : sequence of int, optional
         Rows to propose first where rows are to teach, such as those that `FillResult.advice` names.
     wait : bool, default=True
-        Whether to wait until all rows are compared; until then rows come in a random order, without answers.
+        Whether to wait until all rows are compared; until then rows come in a random order, without
+        answers.
 
     Examples
     --------
@@ -114,17 +121,16 @@ def journal_path(table: LabelTable) -> Path | None:
     """Return where the journal of a table lies: beside it; None for a frame."""
     if table.path is None:
         return None
-    sheet = None if table.source is None else table.source.sheet
-    of_csv = table.path.name.removesuffix(
-        ".csv"
-    )  # two tables that differ in their ending have two journals
-    parts = [one for one in (of_csv, sheet, table.target) if one]
-    words = [re.sub(r"[^\w]+", "-", one).strip("-") or "table" for one in parts]
+    # Two tables that differ in another ending than .csv have two journals.
+    parts = [table.path.name.removesuffix(".csv"), table.target]
+    if table.source is not None and table.source.sheet:
+        parts.insert(1, table.source.sheet)
+    words = [re.sub(r"[^\w]+", "-", part).strip("-") or "table" for part in parts if part]
     return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
 
 
 def differing(header: Header, settings: SessionSettings) -> list[str]:
-    """Return, as sentences, which settings a session cannot take, because it was begun with others."""
+    """Return, as sentences, which settings a session cannot take: it was begun with others."""
     # A level that is chosen after looking would not be the level of the certificate.
     levels = [
         (name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")
@@ -133,7 +139,8 @@ def differing(header: Header, settings: SessionSettings) -> list[str]:
     notes = [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
     if settings.task not in ("auto", header.task):
         notes.append(
-            f"The session was begun with {header.task} and keeps them; {settings.task} were asked for."
+            f"The session was begun with {header.task} and keeps them; "
+            f"{settings.task} were asked for."
         )
     return notes
 
@@ -149,13 +156,16 @@ class Exported:
     filled, report : Path or None
         The table filled from the labels, and its report; None if it could not be filled.
     guarantee, verdict, grounds : str
-        What is guaranteed of the filled table, or why it could not be filled; and the same in two parts, what and why.
+        What is guaranteed of the filled table, or why it could not be filled; and the same in two
+        parts, what and why.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from transduce.app.labelling import Exported
-    >>> Exported(Path("papers-labelled.csv"), Path("papers-certificate.txt"), None, None, "No label.").guarantee
+    >>> labelled = Path("papers-labelled.csv")
+    >>> certificate = Path("papers-certificate.txt")
+    >>> Exported(labelled, certificate, None, None, "No label.").guarantee
     'No label.'
     """
 
@@ -169,10 +179,15 @@ class Exported:
 
 
 class Preparation:
-    """All rows compared with each other: at once, or in a thread while the first of them are judged."""
+    """All rows compared with each other.
+
+    At once, or in a thread while the first of them are judged.
+    """
 
     def __init__(self, make: Callable[[], Model], *, wait: bool) -> None:
-        self._make, self.stage, self.share = make, "columns", 0.0
+        self._make = make
+        self.stage = "columns"
+        self.share = 0.0
         self.model: Model | None = None
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -189,18 +204,17 @@ class Preparation:
             self.error = error
 
     def _hear(self, stage: str, share: float) -> None:
-        self.stage, self.share = stage, share
+        self.stage = stage
+        self.share = share
 
     @property
     def words(self) -> str:
         """How far it is, or why there is none, in words; none once it is there."""
         if self.error is not None:
             return f"The rows cannot be compared: {self.error}"
-        return (
-            f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
-            if self.model is None
-            else ""
-        )
+        if self.model is None:
+            return f"Comparing all rows: {self.stage}, {100 * self.share:.0f} %."
+        return ""
 
     def join(self, seconds: float | None = None) -> bool:
         """Wait until it is done, so many seconds at most; return whether it is."""
@@ -209,14 +223,28 @@ class Preparation:
         return not self._thread.is_alive()
 
 
+def _open_journal(journal: str | Path | None, table: LabelTable) -> Journal:
+    """Return the journal with a name; "auto" is beside the table."""
+    if journal == "auto":
+        journal = journal_path(table)
+    like = []
+    if table.path is not None:
+        like.append(table.path)
+    if journal is None:
+        return Journal(None, like)
+    return Journal(Path(journal), like)
+
+
 HELD_BACK = 30  # skipped rows come back after so many others
 FEWEST_NUMBERS = 3  # labels that numbers are answered from
 
 
 class Session:
-    """Label a table by hand; after every label the rest is answered, and certificates say when to stop.
+    """Label a table by hand.
 
-    A row that was drawn (mode "audit") stays drawn, also if it is skipped or undone, and is a hit until it is judged.
+    After every label the rest is answered, and certificates say when to stop.
+    A row that was drawn (mode "audit") stays drawn, also if it is skipped or undone, and is a hit
+    until it is judged.
 
     Parameters
     ----------
@@ -232,7 +260,8 @@ class Session:
         The class to be found; by default of two the one that sounds like a hit, or the rarer one.
     journal : str, Path, None or "auto", default="auto"
         File that everything is written to at once, and from which a session goes on; "auto" is
-        ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in memory only.
+        ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in
+        memory only.
     settings : SessionSettings, optional
         Recall, certainty, seed and the like.
 
@@ -249,8 +278,10 @@ class Session:
     >>> session = Session(table, "large", classes=["yes", "no"])
     >>> for row, label in [(0, "no"), (3, "yes")]:
     ...     session.answer(label, row=row)
-    >>> session.answers().values.tolist(), session.propose("find").row in (4, 5)  # places in the list of classes
-    ([1, 1, 1, 0, 0, 0], True)
+    >>> session.answers().values.tolist()  # places in the list of classes
+    [1, 1, 1, 0, 0, 0]
+    >>> session.propose("find").row in (4, 5)
+    True
     """
 
     def __init__(
@@ -266,24 +297,25 @@ class Session:
     ) -> None:
         self.settings = settings or SessionSettings()
         named = [as_class(label) for label in classes]
-        self.table = (
-            table if isinstance(table, LabelTable) else read_label_table(table, target, show)
-        )
+        if isinstance(table, LabelTable):
+            self.table = table
+        else:
+            self.table = read_label_table(table, target, show)
         if max(self.settings.first, default=0) >= max(self.table.n_rows, 1):
             last = self.table.n_rows - 1
             raise ValueError(f"first names rows from 0 to {last}; got {max(self.settings.first)}.")
-        path = journal_path(self.table) if journal == "auto" else journal
-        like = [] if self.table.path is None else [self.table.path]
-        self._journal = Journal(None if path is None else Path(path), like)
+        self._journal = _open_journal(journal, self.table)
+        task = None
+        if named:
+            task = "classes"
+        if wanted is not None:
+            wanted = as_class(wanted)
         try:
-            self.state = open_state(
-                self.table, self._journal, self.settings, "classes" if named else None
-            )
-            self._notes = [
-                *filter(None, [self._journal.note]),
-                *differing(self.state.header, self.settings),
-            ]
-            self._name_classes(named, None if wanted is None else as_class(wanted))
+            self.state = open_state(self.table, self._journal, self.settings, task)
+            self._notes = differing(self.state.header, self.settings)
+            if self._journal.note:
+                self._notes.insert(0, self._journal.note)
+            self._name_classes(named, wanted)
             self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
             self._journal.abandon()
@@ -311,20 +343,27 @@ class Session:
             self._record(Event("mode", mode="learn"))
 
     def _make_model(self) -> Model:
-        from transduce.app.labelling.model import Model, prepare
+        from transduce.app.labelling import prepared as comparison
+        from transduce.app.labelling.answering import estimate_shares_left
+        from transduce.app.labelling.model import Model
 
         reading = self.settings.reading(self.table)
         prepared = self.settings.prepared
         if prepared is None:
-            prepared = prepare(
+            prepared = comparison.prepare(
                 self.table,
                 ignore=reading["ignore"],
                 text=reading["text"],
                 number=reading["number"],
             )
-        return Model(prepared, self.task, self.settings.confidence, self.state.header.seed)
+        shares_left = None
+        if self.settings.labels_by_class and self.task == "classes":
+            codes = self.state.codes_of(self.state.given)
+            shares_left = estimate_shares_left(prepared.matrix, codes, len(self.classes))
+        seed = self.state.header.seed
+        return Model(prepared, self.task, self.settings.confidence, seed, shares_left)
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------- looking
 
     @property
     def model(self) -> Model | None:
@@ -334,12 +373,16 @@ class Session:
     @property
     def prepared(self) -> Prepared | None:
         """Features, graph and map; None until they are there."""
-        return None if self.model is None else self.model.prepared
+        if self.model is None:
+            return None
+        return self.model.prepared
 
     @property
     def notes(self) -> list[str]:
         """What the user should be told."""
-        return [*self._notes, *(self.prepared.notes if self.prepared else ())]
+        if self.prepared is None:
+            return list(self._notes)
+        return [*self._notes, *self.prepared.notes]
 
     @property
     def task(self) -> str:
@@ -368,12 +411,10 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close the journal and end what runs in the background."""
-        if self.model is not None:
-            self.model.second.close()
+        """Close the journal."""
         self._journal.close()
 
-    # ----------------------------------------------------------------------------------------------- deciding
+    # ------------------------------------------------------------------------------------ deciding
 
     def _record(self, event: Event) -> None:
         """Write an event to the journal, then take it."""
@@ -384,9 +425,11 @@ class Session:
         self._proposal = None
 
     def propose(self, mode: str | None = None) -> Proposal | None:
-        """Return the row to judge next, in this mode ("find", "learn" or "audit") from now on; None if there is none.
+        """Return the row to judge next; None if there is none.
 
-        A random draw is in the journal when it is returned, and is proposed again until it is judged or skipped.
+        From now on rows come in this mode: "find", "learn" or "audit".
+        A random draw is in the journal when it is returned, and is proposed again until it is
+        judged or skipped.
         """
         if mode is not None and mode != self.state.mode:
             checks.check_choice("mode", mode, MODES)
@@ -405,58 +448,97 @@ class Session:
     def _choose(self) -> Proposal | None:
         state = self.state
         if state.revisit is not None and state.label_of(state.revisit) is None:
-            drawn = state.was_drawn(state.revisit)
-            return Proposal(state.revisit, "audit" if drawn else state.mode, "undone", random=drawn)
+            return self._propose_again(state.revisit)
         if state.n_pool == 0 and state.pending is None:
             waiting = state.doubtful
-            return Proposal(waiting[0], "audit", "skipped", random=True) if waiting else None
+            if waiting:
+                return Proposal(waiting[0], "audit", "skipped", random=True)
+            return None
         if state.mode == "audit" or state.n_pool == 0:
-            if state.pending is None:
-                size = state.block_size(self.settings.confidence) if state.block_is_due else 0
-                if size:
-                    self._plan(size)
-                self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
-            assert state.pending is not None
-            return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
-        free, labelled = state.pool.copy(), state.labelled
-        skipped = [row for row, decision in state.decisions.items() if decision.label is None]
-        free[skipped[-HELD_BACK:]] = False
-        if not free.any():
-            free = state.pool
-        first = [
+            return self._draw()
+        advised = [
             row for row in self.settings.first if state.pool[row] and row not in state.decisions
         ]
-        if first and state.mode == "learn":
-            return Proposal(first[0], "learn", "advised")
-        seen = {
-            *labelled,
-            *state.decisions,
-        }  # where nobody could tell, rows alike will not teach either
-        if self.model is None:  # no search found it: it tells of all rows
-            place = np.random.default_rng([state.header.seed, state.n_events]).integers(free.sum())
+        if advised and state.mode == "learn":
+            return Proposal(advised[0], "learn", "advised")
+        free = self._free_rows()
+        if self.model is None:
+            # No search found it, so that it tells of all rows.
+            random = np.random.default_rng([state.header.seed, state.n_events])
+            place = random.integers(free.sum())
             return Proposal(int(np.flatnonzero(free)[place]), "learn", "early")
-        if self.task == "numbers":
-            return self.model.widest(free, self.answers(), seen, self._recent)
-        if state.mode == "find":
+        return self._choose_by_model(self.model, free)
+
+    def _propose_again(self, row: int) -> Proposal:
+        """Return a row whose label was taken back."""
+        if self.state.was_drawn(row):
+            return Proposal(row, "audit", "undone", random=True)
+        return Proposal(row, self.state.mode, "undone")
+
+    def _draw(self) -> Proposal:
+        """Return the random draw that waits; where none does, a new one."""
+        state = self.state
+        if state.pending is None:
+            size = 0
+            if state.block_is_due:
+                size = state.block_size(self.settings.confidence)
+            if size:
+                self._plan(size)
+            self._record(Event("draw", row=state.next_draw(), mode="audit", random=True))
+        assert state.pending is not None
+        return Proposal(state.pending, "audit", "random", len(state.drawn), random=True)
+
+    def _free_rows(self) -> Mask:
+        """Return which rows may be proposed: those without a label that were not skipped lately."""
+        state = self.state
+        skipped = [row for row, decision in state.decisions.items() if decision.label is None]
+        free = state.pool.copy()
+        free[skipped[-HELD_BACK:]] = False
+        if not free.any():
+            return state.pool
+        return free
+
+    def _choose_by_model(self, model: Model, free: Mask) -> Proposal:
+        state = self.state
+        labelled = state.labelled
+        if self.task == "classes" and state.mode == "find":
             hits = [row for row, label in labelled.items() if label == state.wanted]
             others = [row for row, label in labelled.items() if label != state.wanted]
-            return self.model.find(free, hits, others)
-        return self.model.learn(free, seen, self._first_opinion(self.model), self._recent)
+            return model.find(free, hits, others)
+        # Where nobody could tell, rows alike will not teach either.
+        seen = {*labelled, *state.decisions}
+        if self.task == "numbers":
+            return model.widest(free, self.answers(), seen, self._recent)
+        return model.learn(free, seen, self.answers(), self._recent)
 
     def answer(self, label: Label, *, row: int | None = None) -> None:
-        """Give a row, by default the one proposed, its label, or change it; it is on disk when this returns."""
+        """Give a row, by default the one proposed, its label, or change it.
+
+        It is on disk when this returns.
+        """
         label = self._read_label(label)
-        current = self.propose() if row is None else self._proposal
-        row = self._read_row(current.row if row is None and current is not None else row)
-        mode = current.mode if current is not None and current.row == row else "chosen"
-        kind = "answer" if self.state.label_of(row) is None else "change"
-        drawn = self.state.was_drawn(row)
-        self._record(
-            Event(kind, row=row, label=label, mode="audit" if drawn else mode, random=drawn)
-        )
+        current = self._proposal
+        if row is None:
+            current = self.propose()
+            if current is not None:
+                row = current.row
+        row = self._read_row(row)
+        is_drawn = self.state.was_drawn(row)
+        mode = "chosen"
+        if is_drawn:
+            mode = "audit"
+        elif current is not None and current.row == row:
+            mode = current.mode
+        kind = "change"
+        if self.state.label_of(row) is None:
+            kind = "answer"
+        self._record(Event(kind, row=row, label=label, mode=mode, random=is_drawn))
 
     def skip(self) -> None:
-        """Leave the proposed row without a label; a random draw that is skipped counts as a hit until it is judged."""
+        """Leave the proposed row without a label.
+
+        A random draw that is skipped counts as a hit until it is judged.
+        """
         current = self.propose()
         if current is None:
             raise ValueError("There is no row to skip.")
@@ -517,7 +599,10 @@ class Session:
             self._record(Event("wanted", label=label))
 
     def freeze(self, tolerance: float | None = None) -> None:
-        """Freeze the current answers: draws from now on tell how many are wrong, or off by more than a tolerance."""
+        """Freeze the current answers.
+
+        Draws from now on tell how many are wrong, or off by more than a tolerance.
+        """
         if self.no_answers:
             raise ValueError(f"There are no answers to freeze. {self.no_answers}")
         values = self.answers(everywhere=True).values
@@ -527,11 +612,17 @@ class Session:
                     "Give a tolerance: how far a number may be off and still count as right."
                 )
             checks.check_not_negative("tolerance", tolerance, "a number from 0")
-        data = pack(values.astype(np.float64 if self.task == "numbers" else np.int16))
+            values = values.astype(np.float64)
+        else:
+            values = values.astype(np.int16)
+        data = pack(values)
         self._record(Event("freeze", number=float(tolerance or 0.0), data=data))
 
     def plan_draws(self, count: int) -> None:
-        """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %; usual are 39 and 79."""
+        """Fix how many of the next random draws calibrate: 9 suffice for 90 %, 19 for 95 %.
+
+        Usual are 39 and 79.
+        """
         checks.check_whole("count", count, least=1)
         if count > self.state.n_pool:
             raise ValueError(
@@ -544,50 +635,51 @@ class Session:
         self._plan(count)
 
     def _plan(self, count: int) -> None:
-        """Write down how many draws calibrate, and at which level, before the first of them is made."""
+        """Write down how many draws calibrate, and at which level, before the first is made."""
         self._record(Event("plan", number=float(count), level=self.settings.confidence))
 
-    # ------------------------------------------------------------------------------------------------ knowing
+    # ------------------------------------------------------------------------------------- knowing
 
-    def _first_opinion(self, model: Model, *, everywhere: bool = False) -> Answers:
-        state, shares = self.state, None
-        if everywhere or self._answers is None or self._answers[0] != state.version:
-            if self.task == "classes":
-                shares = state.class_shares(model.second.shares if self._by_class else None)
-            self._answers = (
-                state.version,
-                model.answer(state.codes(), shares, everywhere=everywhere),
-            )
-        return self._answers[1]
-
-    @property
-    def _by_class(self) -> bool:
-        """Whether nothing but the other rows tells the shares of the classes."""
-        return self.settings.labels_by_class and not self.state.tells_shares
+    def _class_shares(self, model: Model) -> Array | None:
+        """Return a guess of each class's share in all rows; None for numbers."""
+        if self.task == "numbers":
+            return None
+        state = self.state
+        # Labels that were chosen by class say nothing of the shares, until draws or a search do.
+        if model.shares_left is None or state.tells_shares:
+            return state.class_shares()
+        added = len(state.classes) - len(model.shares_left)
+        return state.class_shares(np.append(model.shares_left, np.zeros(added)))
 
     def _unanswered(self) -> Answers:
         """Return the labels alone, until all rows are compared."""
-        certain, codes = np.full(self.table.n_rows, np.nan), self.state.codes()
+        certain = np.full(self.table.n_rows, np.nan)
+        codes = self.state.codes()
         values: AnyArray = np.full(len(certain), -1, dtype=np.int16)
-        values = certain.copy() if self.task == "numbers" else values
+        if self.task == "numbers":
+            values = certain.copy()
         values[[*codes]] = [*codes.values()]
         return Answers(values, certain, "nobody yet: all rows are being compared")
 
     def named(self, values: AnyArray) -> AnyArray:
-        """Return values of `Answers` as classes or numbers, None or NaN where there is no answer."""
+        """Return values of `Answers` as classes or numbers; None or NaN where there is none."""
         if self.task == "numbers":
             return np.asarray(values, dtype=float)
         return np.array([*self.classes, None], dtype=object)[np.asarray(values, dtype=np.int64)]
 
     def answers(self, *, everywhere: bool = False) -> Answers:
-        """Return the current answers at all rows: the second opinion if it is ready, else the first.
+        """Return the current answers at all rows.
 
-        The first opinion on numbers is renewed `everywhere` in the largest tables on request, which may take seconds.
+        Numbers are renewed `everywhere` in the largest tables on request, which may take seconds.
         """
         if self.model is None:
             return self._unanswered()
-        found = self.model.second.answer(self.state.version)
-        return found or self._first_opinion(self.model, everywhere=everywhere)
+        version = self.state.version
+        if everywhere or self._answers is None or self._answers[0] != version:
+            shares = self._class_shares(self.model)
+            answers = self.model.answer(self.state.codes(), shares, everywhere=everywhere)
+            self._answers = (version, answers)
+        return self._answers[1]
 
     @property
     def no_answers(self) -> str:
@@ -596,24 +688,24 @@ class Session:
             return self.preparation.words
         if self.task == "numbers":
             few = len(self.state.labelled) < FEWEST_NUMBERS
-            return f"Label {FEWEST_NUMBERS} rows first." if few else ""
-        return (
-            "" if len(set(self.state.labelled.values())) > 1 else "Label rows of two classes first."
-        )
-
-    def think(self) -> bool:
-        """Begin a second opinion in the background, where it is worth it; return whether one is being worked on."""
-        return self.model is not None and self.model.think(self.state, by_class=self._by_class)
+            if few:
+                return f"Label {FEWEST_NUMBERS} rows first."
+            return ""
+        if len(set(self.state.labelled.values())) > 1:
+            return ""
+        return "Label rows of two classes first."
 
     def certificate(self) -> Certificates:
         """Return what is certain now, however often it was looked at before."""
         return certify(self.state, self.settings.wrong_share)
 
     def to_fill(self) -> tuple[pd.DataFrame, Design]:
-        """Return the table with the labels that were given, and how they came about, for `transduce.fill`.
+        """Return the table with the labels that were given, and how they came about.
 
-        With a complete block of random draws a column ``TARGET_random`` marks them, and labels that came after it are
-        left out; without one all labels are there, and the odds of a label are estimated.
+        Both are for `transduce.fill`.
+        With a complete block of random draws a column ``TARGET_random`` marks them, and labels that
+        came after it are left out; without one all labels are there, and the odds of a label are
+        estimated.
         """
         from transduce.app.labelling.export import table_to_fill
 
@@ -629,13 +721,12 @@ class Session:
         force : bool, default=False
             Whether files that exist may be replaced.
         """
-        target = (
-            Path(folder)
-            if folder is not None
-            else self.table.path.parent
-            if self.table.path
-            else None
-        )
+        if folder is not None:
+            target = Path(folder)
+        elif self.table.path:
+            target = self.table.path.parent
+        else:
+            target = None
         if target is None:
             raise ValueError("The table is a frame: say into which folder to export.")
         from transduce.app.labelling.export import write_files

@@ -1,4 +1,7 @@
-"""Where a session stands: what a replay of its journal gives, and the counts that certificates need."""
+"""Where a session stands.
+
+What a replay of its journal gives, and the counts that certificates need.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ MODES = ("find", "learn", "audit")
 ENOUGH_DRAWS = 10
 LATE = 20
 TEACHING = 10  # labels that a fit needs before draws can calibrate it
-BLOCK = 4  # times as many draws as a level takes: 39 for 90 %, 79 for 95 %; fewer than a quarter of the rows
+# A block has so many times as many draws as its level takes, 39 for 90 % and 79 for 95 %, but fewer
+# than a quarter of the rows.
+BLOCK = 4
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,11 @@ class Proposal:
     row, mode : int, {"find", "learn", "audit"}
         The row, and how it was chosen.
     reason : str
-        Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "undone" or "skipped".
+        Why, in a word: "likeliest", "teaches", "diverse", "widest", "advised", "random", "undone"
+        or "skipped".
     value : float
-        A number that belongs to the reason: the share of the uncertainty, the width, the number of the draw.
+        A number that belongs to the reason: the share of the uncertainty, the width, the number of
+        the draw.
     random : bool
         Whether chance chose it.
 
@@ -68,8 +75,6 @@ class Answers:
         None  # (n,) where the intervals of numbers begin; NaN where there is none yet
     )
     upper: Array | None = None  # (n,) where they end
-    hidden: AnyArray | None = None  # (n,) classes at labelled rows with labels hidden; -1 elsewhere
-    shares: Array | None = None  # (n_classes,) of the classes at rows without a label, if estimated
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,10 @@ class Freeze:
 
 @dataclass(frozen=True)
 class PlannedDraws:
-    """A block: a number of random draws, fixed before the first of them, whose labels calibrate intervals or sets."""
+    """A block of random draws, whose labels calibrate intervals or sets.
+
+    Their number is fixed before the first of them.
+    """
 
     # Nothing that is seen after its last draw changes which rows it is about.
     count: int  # draws planned
@@ -117,7 +125,10 @@ class PlannedDraws:
 
 
 def drawn_place(seed: int, number: int, count: int) -> int:
-    """Give which of `count` rows is drawn: a hash of the seed and the number of the draw, so that all can check it."""
+    """Give which of `count` rows is drawn.
+
+    A hash of the seed and the number of the draw, so that all can check it.
+    """
     return int(hashlib.sha256(f"transduce draw {seed} {number}".encode()).hexdigest(), 16) % count
 
 
@@ -155,11 +166,13 @@ class State:
         ] = []  # rows that came back: row, and between which draws
         self.undoable: list[tuple[Event, Decision | None, Label]] = []  # with what was there before
 
-    # ------------------------------------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------------------------- reading
 
     def label_of(self, row: int) -> Label:
         """Return a row's label, the person's before the table's; None if it has none."""
-        return self.labels[row] if row in self.labels else self.given.get(row)
+        if row in self.labels:
+            return self.labels[row]
+        return self.given.get(row)
 
     @property
     def numbers(self) -> bool:
@@ -182,7 +195,9 @@ class State:
 
     def drawn_in(self, block: PlannedDraws | None) -> list[int]:
         """Return the rows drawn so far that belong to a block."""
-        return [] if block is None else self.drawn[block.first_draw :][: block.count]
+        if block is None:
+            return []
+        return self.drawn[block.first_draw :][: block.count]
 
     def labelled_since(self, block: PlannedDraws) -> list[int]:
         """Return the rows that got a label after a block was begun, and are none of its draws."""
@@ -190,29 +205,45 @@ class State:
         return [row for row in self.labels if row not in known]
 
     def calibrating(self, block: PlannedDraws, level: float) -> list[int]:
-        """Return those of the rows drawn so far that calibrate: without the first, where these are to teach."""
+        """Return those of the rows drawn so far that calibrate.
+
+        Without the first, where these are to teach.
+        """
         return self.drawn_in(block)[
             max(min(block.teaching, block.count - fewest_calibration(level)), 0) :
         ]
 
     @property
     def n_teaching(self) -> int:
-        """How many of the next draws are to teach before others calibrate: labels are too few, or of one class."""
+        """How many of the next draws are to teach before others calibrate.
+
+        Labels are too few, or of one class.
+        """
         labels = self.labelled
         varied = self.numbers or len(set(labels.values())) > 1
-        return 0 if varied and len(labels) >= TEACHING else TEACHING
+        if varied and len(labels) >= TEACHING:
+            return 0
+        return TEACHING
 
     def block_size(self, level: float) -> int:
-        """Return how many draws calibrate unless another number is fixed before the first; 0 if rows are too few."""
+        """Return how many draws calibrate unless another number is fixed before the first.
+
+        0 if rows are too few.
+        """
         least = fewest_calibration(level)
         sizes = [times * (least + 1) - 1 for times in range(BLOCK, 0, -1)]
         size = next((size for size in sizes if 4 * size <= self.n_pool), least)
         size = max(size, least + self.n_teaching)
-        return size if 2 * size <= self.n_pool else 0
+        if 2 * size <= self.n_pool:
+            return size
+        return 0
 
     @property
     def block_is_due(self) -> bool:
-        """Whether the next draw begins a block: the first of all, and the first after rows were labelled on purpose."""
+        """Whether the next draw begins a block.
+
+        The first of all, and the first after rows were labelled on purpose.
+        """
         return self.plan is None or self.plan.spoilt or self.plan.searched
 
     def count(self, is_hit: Callable[[int, Label], bool]) -> int:
@@ -224,19 +255,25 @@ class State:
         return self.count(self.is_wanted)
 
     def _searched(self) -> list[bool]:
-        """Return of each proposal of the search, the last last, whether it was of the wanted class."""
+        """Return whether each proposal of the search was a hit, in their order."""
         found = (one.label for one in self.decisions.values() if one.mode == "find")
         return [label == self.wanted for label in found if label is not None]
 
     @property
     def n_misses(self) -> int:
-        """How many proposals of the search in a row, up to the last, were not of the wanted class."""
+        """How many of the last proposals of the search, in a row, were no hits."""
         found = self._searched()
-        return found[::-1].index(True) if True in found else len(found)
+        if True in found:
+            return found[::-1].index(True)
+        return len(found)
 
     def left_to_find(self) -> float | None:
-        """Return an estimate of how many wanted rows have no label; None before draws, or a search's misses, tell."""
-        late, judged = self._searched()[-LATE:], sum(row in self.labels for row in self.drawn)
+        """Return an estimate of how many wanted rows have no label.
+
+        None before draws, or a search's misses, tell.
+        """
+        late = self._searched()[-LATE:]
+        judged = sum(row in self.labels for row in self.drawn)
         tells = judged >= ENOUGH_DRAWS or (len(late) == LATE and 2 * sum(late) <= LATE)
         if self.wanted is None or len(self.classes) < 2 or not tells:
             return None
@@ -257,56 +294,77 @@ class State:
 
     def codes(self) -> dict[int, Any]:
         """Return all labels there are: numbers, or places in the list of classes."""
+        return self.codes_of(self.labelled)
+
+    def codes_of(self, labels: Mapping[int, Label]) -> dict[int, Any]:
+        """Return labels by row as numbers, or as places in the list of classes."""
+        if self.numbers:
+            return dict(labels)
         places = self.places
-        return {
-            row: label if self.numbers else places[label] for row, label in self.labelled.items()
-        }
+        return {row: places[label] for row, label in labels.items()}
 
     def class_shares(self, left: Array | None = None) -> Array:
-        """Return a guess of each class's share in all rows, or what follows from that in those without a label."""
+        """Return a guess of each class's share in all rows.
+
+        `left` holds the shares in the rows without a label; by default they are guessed, too.
+        """
         known = np.bincount(list(self.codes().values()), minlength=len(self.classes)).astype(float)
-        left = self.shares_left() if left is None else left
+        if left is None:
+            left = self.shares_left()
         return (known + (self.header.n_rows - known.sum()) * left) / self.header.n_rows
 
     @property
     def tells_shares(self) -> bool:
         """Whether random draws, or a search, tell the shares of the classes."""
-        judged = sum(row in self.labels for row in self.drawn)
-        return (
-            judged >= ENOUGH_DRAWS
-            or sum(one.mode == "find" for one in self.decisions.values()) >= LATE
-        )
+        n_judged = sum(row in self.labels for row in self.drawn)
+        n_searched = sum(decision.mode == "find" for decision in self.decisions.values())
+        return n_judged >= ENOUGH_DRAWS or n_searched >= LATE
 
     def shares_left(self) -> Array:
         """Return a guess of each class's share in the rows without a label."""
-        # Random draws tell it, if there are enough; else all labels except those of rows that a search proposed. These
-        # are mostly hits, and say how many are left in another way: if a share r of the last ones were hits, a search
-        # whose hits thin out evenly finds about r / (1 - r) times as many rows again, but no more hits than before.
-        places, drawn = self.places, [self.labels[row] for row in self.drawn if row in self.labels]
-        proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
-        searched, late = (
-            set(proposed),
-            [self.labels[row] for row in proposed[-LATE:] if row in self.labels],
-        )
-        told = [label for row, label in self.labelled.items() if row not in searched]
+        # Random draws tell it, if there are enough; else all labels except those of rows that a
+        # search proposed. These are mostly hits, and say how many are left in another way.
+        drawn = [self.labels[row] for row in self.drawn if row in self.labels]
         if len(drawn) >= ENOUGH_DRAWS:
-            told, late = drawn, []
-        counts = np.bincount([places[label] for label in told], minlength=len(places)) + 0.5
-        left, shares = self.header.n_rows - len(self.labelled), counts / counts.sum()
-        if late and left and self.wanted is not None and len(places) > 1:
-            wanted = places[self.wanted]
-            rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
-            ahead = min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * left) / left
-            mean = (len(told) * shares[wanted] + len(late) * ahead) / (len(told) + len(late))
+            return self._shares_of(drawn)
+        proposed = [row for row, decision in self.decisions.items() if decision.mode == "find"]
+        searched = set(proposed)
+        unsearched = [label for row, label in self.labelled.items() if row not in searched]
+        shares = self._shares_of(unsearched)
+        late = [self.labels[row] for row in proposed[-LATE:] if row in self.labels]
+        n_left = self.header.n_rows - len(self.labelled)
+        if late and n_left and self.wanted is not None and len(self.classes) > 1:
+            wanted = self.places[self.wanted]
+            ahead = self._share_ahead(late, n_left)
+            total = len(unsearched) * shares[wanted] + len(late) * ahead
+            mean = total / (len(unsearched) + len(late))
             shares *= (1.0 - mean) / (1.0 - shares[wanted])
             shares[wanted] = mean
-        return np.asarray(shares)
+        return shares
 
-    # ------------------------------------------------------------------------------------------------ counting
+    def _shares_of(self, labels: list[Label]) -> Array:
+        """Return the share of each class in labels, half a label added to each."""
+        places = self.places
+        codes = [places[label] for label in labels]
+        counts = np.bincount(codes, minlength=len(places)) + 0.5
+        return np.asarray(counts / counts.sum())
+
+    def _share_ahead(self, late: list[Label], n_left: int) -> float:
+        """Return the share of hits left to a search, from the labels of its last proposals."""
+        # If a share r of them were hits, a search whose hits thin out evenly finds about
+        # r / (1 - r) times as many rows again, but no more hits than before.
+        rate = (sum(label == self.wanted for label in late) + 0.5) / (len(late) + 1.0)
+        return min(len(late) * rate / (1.0 - rate), self.hits() + 0.5, rate * n_left) / n_left
+
+    # ------------------------------------------------------------------------------------ counting
 
     def audit(self, is_hit: Callable[[int, Label], bool], first_draw: int = 0) -> Audit:
-        """Return what is known of the hits; rows that nobody has judged count as hits, which is the careful side."""
-        # The last draw may be on the table, neither judged nor put aside: then it is as if not yet drawn.
+        """Return what is known of the hits.
+
+        Rows that nobody has judged count as hits, which is the careful side.
+        """
+        # The last draw may be on the table, neither judged nor put aside: then it is as if not yet
+        # drawn.
         waiting = int(self.drawn[-1:] == [self.pending] and self.pending not in self.labels)
         count = len(self.drawn) - waiting
         outcomes = [
@@ -316,11 +374,15 @@ class State:
         draws = Draws(
             pools, self.outside(is_hit, doubt=True)[:count], np.array(outcomes, dtype=bool)
         )
-        doubtful, pool = len(self.doubtful) - waiting, self.n_pool + waiting
+        doubtful = len(self.doubtful) - waiting
+        pool = self.n_pool + waiting
         return Audit(draws[first_draw:], self.count(is_hit), doubtful, pool)
 
     def outside(self, is_hit: Callable[[int, Label], bool], *, doubt: bool) -> AnyArray:
-        """Return how many hits could no longer be drawn before each draw, and now; rows in doubt count as `doubt`."""
+        """Return how many hits could no longer be drawn before each draw, and now.
+
+        Rows in doubt count as `doubt`.
+        """
         steps = np.zeros(
             len(self.drawn) + 2, dtype=np.int64
         )  # the last is for rows that stay outside
@@ -349,7 +411,7 @@ class State:
         places = self.places
         return lambda row, label: places.get(label) != int(freeze.values[row])
 
-    # ------------------------------------------------------------------------------------------------ changing
+    # ------------------------------------------------------------------------------------ changing
 
     def apply(self, event: Event) -> None:
         """Take one event of the journal."""
@@ -362,7 +424,8 @@ class State:
             case "undo":
                 self._undo()
             case "mode":
-                self.mode, self.revisit = event.mode, None
+                self.mode = event.mode
+                self.revisit = None
             case "wanted":
                 self.wanted = event.label
             case "class":
@@ -380,7 +443,8 @@ class State:
             raise ValueError(f"draw {len(self.drawn) + 1} is not the row that the seed gives")
         self.pools.append(self.n_pool)
         if self.plan is not None and self.plan.first_draw == len(self.drawn):
-            began, aside = self.n_events - 1, len(self.doubtful)
+            began = self.n_events - 1
+            aside = len(self.doubtful)
             self.plan = replace(
                 self.plan,
                 began=began,
@@ -397,7 +461,9 @@ class State:
 
     def _made(self) -> int:
         """Return how many draws were made since the last plan."""
-        return 0 if self.plan is None else len(self.drawn) - self.plan.first_draw
+        if self.plan is None:
+            return 0
+        return len(self.drawn) - self.plan.first_draw
 
     def _leave(self, row: int) -> None:
         if self.pool[row]:
@@ -406,14 +472,18 @@ class State:
             self._left[row] = len(self.drawn)
 
     def _return(self, row: int) -> None:
-        """Put a row back to those that can be drawn, unless it was drawn: then it stays in doubt."""
+        """Put a row back to those that can be drawn, unless it was drawn.
+
+        Then it stays in doubt.
+        """
         if not self.was_drawn(row) and row in self._left:
             self.pool[row] = True
             self.n_pool += 1
             self._returned.append((row, self._left.pop(row), len(self.drawn)))
 
     def _decide(self, event: Event) -> None:
-        row, before = event.row, self.decisions.get(event.row)
+        row = event.row
+        before = self.decisions.get(event.row)
         self.undoable.append((event, before, self.labels.get(row)))
         if before is None or before.label is None:
             self.decisions.pop(row, None)  # so that the last decision comes last
@@ -422,8 +492,10 @@ class State:
             self.decisions[row] = replace(before, label=event.label, changed=True)
         if event.kind != "skip":
             self._set(row, event.label)
-        self.pending = None if row == self.pending else self.pending
-        self.revisit = None if row == self.revisit else self.revisit
+        if row == self.pending:
+            self.pending = None
+        if row == self.revisit:
+            self.revisit = None
 
     def _set(self, row: int, label: Label) -> None:
         """Set or, with None, take back a label."""
@@ -488,7 +560,10 @@ def open_state(
     given, task = given_labels(table, task or settings.task)
     header = journal.header
     if header is None:
-        seed = secrets.randbits(48) if settings.seed is None else settings.seed
+        if settings.seed is None:
+            seed = secrets.randbits(48)
+        else:
+            seed = settings.seed
         about_table = (table.name, table.digest, table.n_rows, table.target)
         header = journal.begin(
             Header(*about_table, task, seed, settings.recall, settings.certainty)
@@ -503,7 +578,10 @@ def _check_header(
     header: Header, table: LabelTable, settings: SessionSettings, path: Path | None
 ) -> None:
     """Raise a ValueError if a journal belongs to another table, or to other settings."""
-    name = path.name if path is not None else "the journal"
+    if path is not None:
+        name = path.name
+    else:
+        name = "the journal"
     if header.digest != table.digest and header.table != table.name:
         raise ValueError(f"{name} is about {header.table}, not {table.name}: name another journal.")
     if header.digest != table.digest or header.n_rows != table.n_rows:

@@ -72,21 +72,39 @@ class LabelTable:
     @property
     def name(self) -> str:
         """What to call it."""
-        return self.path.name if self.path is not None else "table"
+        if self.path is not None:
+            return self.path.name
+        return "table"
 
     @property
     def folder(self) -> Path:
         """Below which pictures are: where the file is, or, of a frame, the working folder."""
-        return Path() if self.path is None else self.path.parent
+        if self.path is None:
+            return Path()
+        return self.path.parent
 
     @cached_property
     def decimal(self) -> str | None:
-        """The decimal sign in the column to be labelled, "point" or "comma"; None if its cells do not tell."""
-        cells = ColumnReading() if self.source is None else self.source.column_reading(self.target)
-        given = self.frame[self.target].tolist() if self.target in self.frame.columns else []
-        texts = given if cells.texts is None else cells.texts()
+        """The decimal sign in the column to be labelled, "point" or "comma".
+
+        None if its cells do not tell.
+        """
+        if self.source is None:
+            cells = ColumnReading()
+        else:
+            cells = self.source.column_reading(self.target)
+        if self.target in self.frame.columns:
+            given = self.frame[self.target].tolist()
+        else:
+            given = []
+        if cells.texts is None:
+            texts = given
+        else:
+            texts = cells.texts()
         signed = [text for text in texts if isinstance(text, str) and re.search(r"\d[.,]", text)]
-        return read_numbers(signed, cells.prefer).decimal if signed else None
+        if signed:
+            return read_numbers(signed, cells.prefer).decimal
+        return None
 
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""
@@ -104,7 +122,10 @@ class LabelTable:
         return _shortened(next(filter(None, title)), length)
 
     def image(self, row: int, column: int) -> Path | bytes | None:
-        """Return the image of a shown cell; None unless it is one: bytes, or a file below the table's folder."""
+        """Return the image of a shown cell.
+
+        None unless it is one: bytes, or a file below the table's folder.
+        """
         if not (0 <= row < self.n_rows and 0 <= column < len(self.show)):
             return None
         value = content_of(self.frame[self.show[column]].iloc[row])
@@ -113,16 +134,18 @@ class LabelTable:
         if self.path is None or _cell("", value).kind != "image":
             return None
         file = file_below(self.folder, str(value))
-        return file if isinstance(file, Path) and file.suffix.lower() in IMAGES else None
+        if isinstance(file, Path) and file.suffix.lower() in IMAGES:
+            return file
+        return None
 
     @cached_property
     def _shown_text(self) -> pd.Series:
         shown = [self.frame[name] for name in self.show]
         texts = [names_of(one) for one in shown if read_vectors(one[:1000]) is None]
         columns = [one.astype(str).str.casefold() for one in texts]
-        return (
-            columns[0].str.cat(columns[1:], sep="\n") if columns else pd.Series([""] * self.n_rows)
-        )
+        if columns:
+            return columns[0].str.cat(columns[1:], sep="\n")
+        return pd.Series([""] * self.n_rows)
 
     def search(self, words: str, limit: int = 50) -> list[int]:
         """Return rows whose shown text has all the words; a number finds that row first."""
@@ -175,7 +198,8 @@ def read_label_table(
     sheet: str | None = None,
 ) -> LabelTable:
     """Return a table that is to be labelled, from a file, or a sheet of it, or a frame."""
-    source, path = None, None
+    source = None
+    path = None
     if isinstance(table, pd.DataFrame):
         frame = without(table.reset_index(drop=True), ())
         frame.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
@@ -184,7 +208,8 @@ def read_label_table(
         path = Path(table)
         source = files.read(path, sheet=sheet)
         with path.open("rb") as file:
-            frame, digest = source.frame, hashlib.file_digest(file, "sha256").hexdigest()
+            frame = source.frame
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     if len(frame) == 0:
         raise ValueError("The table has no rows.")
     check_columns(frame, list(show))
@@ -195,19 +220,28 @@ def read_label_table(
 
 
 def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
-    """Return the labels that the table has already, by row, and whether they are "classes" or "numbers"."""
+    """Return the labels that the table has already, by row, and what they are.
+
+    They are "classes" or "numbers".
+    """
     if task not in ("auto", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'classes' or 'numbers'; got {task!r}.")
     if table.target not in table.frame.columns:
         return {}, "classes" if task == "auto" else task
     column = table.frame[table.target]
     rows = np.flatnonzero(column.notna())
-    amounts = column if task == "classes" else _amounts(column)
+    if task == "classes":
+        amounts = column
+    else:
+        amounts = _amounts(column)
     if task == "auto":
         task = "classes"
         if len(rows):
             sample = PartlyLabelled.from_arrays(np.empty((len(column), 0)), amounts)
-            task = "numbers" if guess_task(sample) == "regression" else "classes"
+            if guess_task(sample) == "regression":
+                task = "numbers"
+            else:
+                task = "classes"
     if task == "numbers":
         values = map(as_number, amounts.iloc[rows].tolist())
         given = dict(zip(rows.tolist(), values, strict=True))
@@ -225,19 +259,25 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
 
 
 def _amounts(column: pd.Series) -> pd.Series:
-    """Return numbers in text, such as "€ 300,000", as numbers if all cells hold one, as `fill` does."""
+    """Return a column of numbers in text, such as "€ 300,000", as numbers.
+
+    Unless all cells hold a number it stays as it is, as in `fill`.
+    """
     texts = column.astype(object).where(column.notna(), None)
     known = texts.dropna()
     if not len(known) or not known.map(type).eq(str).all() or holds_code(known):
         return column
     found = read_numbers(texts.tolist())
-    return (
-        column if found.unread or found.side.any() else pd.Series(found.values, index=column.index)
-    )
+    if found.unread or found.side.any():
+        return column
+    return pd.Series(found.values, index=column.index)
 
 
 def readings(text: str, decimal: str | None = None) -> list[float]:
-    """Return the numbers that a text may be, two where only the column's decimal sign could tell; else a ValueError."""
+    """Return the numbers that a text may be: two where only the column's decimal sign could tell.
+
+    A ValueError says why a text is none.
+    """
     plain = with_plain_signs(text)
     if with_minus_before(plain) != plain:
         raise ValueError(f"The sign of “{text}” is in doubt: type the minus before the number.")
@@ -245,9 +285,12 @@ def readings(text: str, decimal: str | None = None) -> list[float]:
         raise ValueError(f"“{text}” may be in thousands or more: type the whole number.")
     text = plain
     ends = re.fullmatch(r"[-+]?\d{1,3}[.,]\d{3}", text)
-    signs = (
-        [decimal] if decimal else ["comma", "point"] if ends and "." in text else ["point", "comma"]
-    )
+    if decimal:
+        signs = [decimal]
+    elif ends and "." in text:
+        signs = ["comma", "point"]
+    else:
+        signs = ["point", "comma"]
     if decimal or ends:
         values, side = zip(
             *(read_cells(pd.Series([text]), sign, "") for sign in signs), strict=True
@@ -263,7 +306,10 @@ def readings(text: str, decimal: str | None = None) -> list[float]:
 
 
 def as_number(value: object, decimal: str | None = None) -> float:
-    """Return a label that is a number, or raise a ValueError if it is not one, or its square is too large for one."""
+    """Return a label that is a number.
+
+    A ValueError is raised if it is not one, or its square is too large for one.
+    """
     if isinstance(
         value, str
     ):  # read as `fill` reads a cell; what it could only guess is asked about
@@ -293,13 +339,18 @@ def as_class(value: object) -> Label:
         raise ValueError(f"A class needs a name; got {quoted(value)}.")
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value if isinstance(value, str | int | float | bool) else str(value)
+    if isinstance(value, str | int | float | bool):
+        return value
+    return str(value)
 
 
 def choose_classes(
     given: Mapping[int, Label], wanted: Label, names: Sequence[Label]
 ) -> tuple[list[Label], Label]:
-    """Return the classes to start from, those named, those of the table, else yes and no; and which is wanted."""
+    """Return the classes to start from, and which of them is wanted.
+
+    They are those named and those of the table; where there are none, yes and no.
+    """
     known = sorted(set(given.values()), key=lambda label: (str(type(label)), label))
     spelled = {str(label): label for label in known}
     chosen: dict[str, Label] = {}

@@ -1,4 +1,7 @@
-"""The commands ``transduce open`` and ``transduce label``: they serve a page until they are interrupted."""
+"""The commands ``transduce open`` and ``transduce label``.
+
+They serve a page until they are interrupted.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,12 @@ def run_open(table: str | None, *, port: int, browser: bool, say: Say) -> None:
         from transduce.app.page.workspace import Workspace
 
         path = Path(table or ".")
-        folder, name = (path, None) if path.is_dir() else (path.parent, path.name)
+        if path.is_dir():
+            folder = path
+            name = None
+        else:
+            folder = path.parent
+            name = path.name
         say(f"The tables in {folder.resolve()}. Nothing leaves this computer.")
         _serve(Workspace(folder, name), listening, browser, say)
     say("Ended. Everything is kept beside the table; the same command goes on there.")
@@ -50,7 +58,10 @@ def run_label(
     say: Say = print,
     **how: Any,
 ) -> None:
-    """Serve the labelling page of a table until it is interrupted; what is not named here is for `Session`."""
+    """Serve the labelling page of a table until it is interrupted.
+
+    What is not named here is for `Session`.
+    """
     with _listening(port) as listening:
         if demo:
             table, target, how["show"], how["classes"] = demo_digits()
@@ -67,7 +78,10 @@ def run_label(
                 session.want(WANTED)
                 session.propose("find")
             labelled = len(session.state.labels)
-            already = f", {labelled:,} labelled in earlier sittings" if labelled else ""
+            if labelled:
+                already = f", {labelled:,} labelled in earlier sittings"
+            else:
+                already = ""
             rows = f"{session.table.name}: {session.table.n_rows:,} rows{already}."
             for line in (f"{rows} Everything is saved in {session.journal}.", *session.notes):
                 say(line)
@@ -111,7 +125,7 @@ def _serve(served: Session | Workspace, listening: socket.socket, browser: bool,
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Write a file, unless an earlier demo that was stopped has written it, all of it or its beginning."""
+    """Write a file; one that an earlier demo wrote, in full or in part, may be there."""
     if path.exists() and not (path.is_file() and content.startswith(path.read_bytes())):
         raise FileExistsError(
             f"{path} exists already, and is no picture of the demo: move it away."
@@ -120,7 +134,10 @@ def _write_once(path: Path, content: bytes) -> None:
 
 
 def demo_digits(folder: Path = FOLDER) -> tuple[Path, str, list[str], list[Label]]:
-    """Write scikit-learn's images of digits, to try the page on; return path, target, column shown and classes."""
+    """Write scikit-learn's images of digits, to try the page on.
+
+    Return path, target, column shown and classes.
+    """
     import numpy as np
     import pandas as pd
     from matplotlib.image import imsave

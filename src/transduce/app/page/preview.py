@@ -1,4 +1,7 @@
-"""The table as the page shows it: how columns are read, what can be guaranteed, like rows, and answers by row."""
+"""The table as the page shows it.
+
+How columns are read, what can be guaranteed, like rows, and answers by row.
+"""
 
 from __future__ import annotations
 
@@ -53,16 +56,22 @@ MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
 N_NEIGHBOURS = 6
 NOTHING = "Nothing can be guaranteed like this"
-LONGEST, LONGEST_HOLE = 160, 16  # characters of a cell, and of one that may say that it is empty
+# characters of a cell, and of one that may say that it is empty
+LONGEST = 160
+LONGEST_HOLE = 16
 
 
 class Preview:
     """A table as it is read under some choices; columns are looked at once each."""
 
     def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
-        self.path, self._given = path, given
+        self.path = path
+        self._given = given
         table = files.read(path, sheet=choices.sheet)
-        self.table = table if given is None else given.put_into(table, choices)[0]
+        if given is None:
+            self.table = table
+        else:
+            self.table = given.put_into(table, choices)[0]
         n = len(self.table.frame)
         some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
         self._some = self.table.frame.iloc[some].reset_index(drop=True)
@@ -78,8 +87,13 @@ class Preview:
         return self.table.frame
 
     def choices(self, choices: Choices) -> Choices:
-        """Return the choices; with labels of the labelling page, they also say how these came about."""
-        return choices if self._given is None else self._given.said(choices)
+        """Return the choices.
+
+        With labels of the labelling page, they also say how these came about.
+        """
+        if self._given is None:
+            return choices
+        return self._given.said(choices)
 
     @cached_property
     def shown(self) -> LabelTable:
@@ -87,11 +101,12 @@ class Preview:
         names = [str(name) for name in self.frame.columns]
         return LabelTable(self.frame.set_axis(names, axis=1), "", names, "", self.path, self.table)
 
-    # ---------------------------------------------------------------------------------------------------- columns
+    # ------------------------------------------------------------------------------------- columns
 
     def features_of(self, name: Any, choices: Choices) -> Features:
         """Return the features of a column, read as `fill` reads one that is not the target."""
-        text, number = str(name) in choices.text, str(name) in choices.number
+        text = str(name) in choices.text
+        number = str(name) in choices.number
         key = (name, text, number, *_said_of_all(choices))
         with self._lock:
             if key not in self._features:
@@ -106,10 +121,17 @@ class Preview:
             return self._features[key]
 
     def column(self, name: Any, choices: Choices) -> dict[str, Any]:
-        """Return what the page shows of a column: how `fill` reads it, as the target or as any other."""
+        """Return what the page shows of a column.
+
+        How `fill` reads it, as the target or as any other.
+        """
         is_target = str(name) == choices.target
-        text, number = str(name) in choices.text, str(name) in choices.number
-        of_target = choices.task if is_target else None
+        text = str(name) in choices.text
+        number = str(name) in choices.number
+        if is_target:
+            of_target = choices.task
+        else:
+            of_target = None
         is_out = str(name) in choices.ignore or str(name) == choices.id
         key = (name, text, number, is_out, of_target, *_said_of_all(choices))
         if key not in self._columns:
@@ -126,17 +148,30 @@ class Preview:
         return self._columns[key]
 
     def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
-        """Return how a column is read, and what was odd; empty cells are counted in the whole table."""
-        line, reading = features.columns.iloc[0], features.encoder.readings.get(name)
-        spelled, n_blank = self.table.column_reading(name).reading, int(every.isna().sum())
-        notes = [*([f"{name!r}: {spelled}."] if spelled else []), *features.notes]
-        all_seen = len(self._some) == len(self.frame)
+        """Return how a column is read, and what was odd.
+
+        Empty cells are counted in the whole table.
+        """
+        line = features.columns.iloc[0]
+        reading = features.encoder.readings.get(name)
+        spelled = self.table.column_reading(name).reading
+        n_blank = int(every.isna().sum())
+        notes = list(features.notes)
+        if spelled:
+            notes.insert(0, f"{name!r}: {spelled}.")
+        unit = ""
+        if isinstance(reading, NumberReading):
+            unit = reading.unit
+        if len(self._some) == len(self.frame):
+            n_empty = int(line["n_missing"])
+        else:
+            n_empty = _n_empty(features, name, every)
         return {
             "name": str(name),
             "kind": str(line["kind"]),
-            "unit": clean(reading.unit if isinstance(reading, NumberReading) else "", 20),
+            "unit": clean(unit, 20),
             "treatment": clean(line["treatment"]),
-            "empty": int(line["n_missing"]) if all_seen else _n_empty(features, name, every),
+            "empty": n_empty,
             "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
             "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
             "in_text": bool(self._some[name].map(type).eq(str).any()),
@@ -164,28 +199,30 @@ class Preview:
 
     def cells(self, row: int, columns: list[str]) -> list[Any]:
         """Return cells of a row, each with its kind, what is in it, and the place of its column."""
-        table, found = replace(self.shown, show=columns), list[Any]()
+        table = replace(self.shown, show=columns)
+        cells = list[Any]()
         for cell in table.cells(row):
-            value, text = table.frame[cell.name].iloc[row], clean(cell.text, LONGEST)
-            plain = cell.kind == "number" and isinstance(value, int | float | np.number)
-            found.append(
-                [cell.kind, finite(value) if plain else text, self.shown.show.index(cell.name)]
-            )
-        return found
+            value = table.frame[cell.name].iloc[row]
+            content: Any = clean(cell.text, LONGEST)
+            if cell.kind == "number" and isinstance(value, int | float | np.number):
+                content = finite(value)
+            cells.append([cell.kind, content, self.shown.show.index(cell.name)])
+        return cells
 
     def as_json(self, choices: Choices) -> dict[str, Any]:
-        """Return the first rows, every column, and those that may be filled, the one with most holes first."""
+        """Return the first rows, every column, and those that may be filled.
+
+        Of the latter the one with most empty cells comes first.
+        """
         gone = {*choices.ignore, *map(str, self.table.index)}
         columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
-        notes = {str(one.name): clean(one.note, 400) for one in self.left_out(choices)}
-        columns = [
-            column | {"notes": [notes[column["name"]], *column["notes"]]}
-            if column["name"] in notes
-            else column
-            for column in columns
-        ]
-        holes = sorted((one for one in columns if one["target"]), key=lambda one: -one["empty"])
+        notes = {str(column.name): clean(column.note, 400) for column in self.left_out(choices)}
+        for column in columns:
+            if column["name"] in notes:
+                column["notes"] = [notes[column["name"]], *column["notes"]]
+        with_holes = [column for column in columns if column["target"]]
+        with_holes.sort(key=lambda column: -column["empty"])
         rows = range(min(FIRST_ROWS, len(self.frame)))
         sheets = self.table.original.sheets
         return {
@@ -193,27 +230,34 @@ class Preview:
             "looked_at": len(self._some),
             "n_columns": self.frame.shape[1],
             "columns": columns,
-            "targets": [one["name"] for one in holes],
+            "targets": [column["name"] for column in with_holes],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [clean(note) for note in self.table.notes],
             "sheets": sheets,
         }
 
-    # ---------------------------------------------------------------------------------------------- labelled and not
+    # ---------------------------------------------------------------------------- labelled and not
 
     def target(self, choices: Choices) -> Target:
-        """Return the labels of the column to be filled, or raise a ValueError that says what to do about it."""
+        """Return the labels of the column to be filled.
+
+        A ValueError says what to do where it cannot be filled.
+        """
         labels = FrameSource.read(self.table, choices.target, choices.options()).labels
         choices.options().check_labels(labels)
         return labels
 
     def features(self, rows: AnyArray, choices: Choices) -> tuple[Array, list[str]]:
-        """Return features of rows without the target and what is left out, and the column of each. Shape (n, d)."""
+        """Return features of rows (n, d), and the column that each comes from.
+
+        The target and what is left out have none.
+        """
         no_features = choices.options().no_features(choices.target)
         left_out = (str(one.name) for one in self.left_out(choices))
         gone = {choices.target, choices.id, *map(str, no_features), *left_out}
         frame = without(self.frame.iloc[rows], choices.missing)
-        blocks, origins = [np.empty((len(rows), 0))], list[str]()
+        blocks = [np.empty((len(rows), 0))]
+        origins = list[str]()
         for name in self.frame.columns:
             if str(name) not in gone and name not in self.table.index:
                 blocks.append(self.features_of(name, choices).encoder.transform(frame[[name]]))
@@ -235,7 +279,10 @@ class Preview:
         return self._left_out[key]
 
     def compare(self, choices: Choices) -> dict[str, Any]:
-        """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
+        """Return what the other columns say of whether chance chose the labels.
+
+        As data, and in a sentence.
+        """
         lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
         key = (
             choices.target,
@@ -245,14 +292,14 @@ class Preview:
             *_said_of_all(choices),
         )
         if key not in self._compared:
-            labels, design = self.target(choices), choices.options().design
-            labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
+            labels = self.target(choices)
+            design = choices.options().design
+            labelled = np.flatnonzero(~labels.missing)
+            unlabelled = np.flatnonzero(labels.missing)
             if isinstance(design, Drawn):
                 drawn = bind_design(design, labels.missing, self.frame).rows
-                labelled, unlabelled = (
-                    np.flatnonzero(drawn.labelled),
-                    unlabelled[~drawn.empty[unlabelled]],
-                )
+                labelled = np.flatnonzero(drawn.labelled)
+                unlabelled = unlabelled[~drawn.empty[unlabelled]]
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)
             verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict
@@ -292,22 +339,28 @@ def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
 
 
 def _frequent(column: pd.Series) -> list[tuple[str, int]]:
-    """Return values of a column: those that often mark an empty cell, the most frequent, the least and the largest."""
-    cells = [one for one in column.dropna().tolist() if isinstance(one, str | int | float)]
-    texts = [
-        clean(int(one) if isinstance(one, float) and one.is_integer() else one, 80) for one in cells
-    ]
+    """Return values of a column.
+
+    Those that often mark an empty cell, the most frequent, the least and the largest.
+    """
+    cells = [cell for cell in column.dropna().tolist() if isinstance(cell, str | int | float)]
+    texts = [_cell_text(cell) for cell in cells]
     counts = Counter(texts)
     floats = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    odd = [*hole_words(texts), *(number_text(one) for one in sentinels(in_order(floats)))]
-    values = {one: counts[one] for one in odd if one in counts} | dict(
-        counts.most_common(MOST_VALUES)
-    )
-    if cells and not any(isinstance(one, str) for one in cells):
-        values |= {
-            texts[at]: counts[texts[at]] for at in (int(np.argmin(cells)), int(np.argmax(cells)))
-        }
-    return list(values.items())
+    marks = [number_text(mark) for mark in sentinels(in_order(floats))]
+    listed = [text for text in (*hole_words(texts), *marks) if text in counts]
+    listed += [text for text, _ in counts.most_common(MOST_VALUES)]
+    if cells and not any(isinstance(cell, str) for cell in cells):
+        listed.append(texts[int(np.argmin(cells))])
+        listed.append(texts[int(np.argmax(cells))])
+    return [(text, counts[text]) for text in dict.fromkeys(listed)]
+
+
+def _cell_text(cell: str | float) -> str:
+    """Return a cell as it is listed, whole numbers without a decimal sign."""
+    if isinstance(cell, float) and cell.is_integer():
+        return clean(int(cell), 80)
+    return clean(cell, 80)
 
 
 def _some_of(rows: AnyArray) -> AnyArray:
@@ -317,11 +370,14 @@ def _some_of(rows: AnyArray) -> AnyArray:
     return np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS // 2, replace=False))
 
 
-# ------------------------------------------------------------------------------------------------ what is guaranteed
+# ------------------------------------------------------------------------------ what is guaranteed
 
 
 def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
-    """Return what will and will not be guaranteed, as the fill itself decides it, and whether to offer draws."""
+    """Return what will and will not be guaranteed, and whether to offer draws.
+
+    The fill itself decides it in the same way.
+    """
     options = choices.options()
     source = FrameSource.read(preview.table, choices.target, options)
     options.check_labels(source.labels)
@@ -400,7 +456,7 @@ def _conditions(forecast: GuaranteeForecast) -> list[str]:
     return conditions
 
 
-# ----------------------------------------------------------------------- the answers row by row, in pages
+# ---------------------------------------------------------------- the answers row by row, in pages
 
 MOST_A_PAGE = 200
 MOST_KEPT = 6  # orders that are kept
@@ -414,10 +470,15 @@ class AnswerRows:
     def __init__(self, folder: Path, preview: Preview) -> None:
         self.brief: dict[str, Any] = json.loads((folder / "brief.json").read_text("utf-8"))
         changes = folder / "changes.json"
-        self.changes = json.loads(changes.read_text("utf-8")) if changes.exists() else None
+        if changes.exists():
+            self.changes = json.loads(changes.read_text("utf-8"))
+        else:
+            self.changes = None
         self._table = feather.read_table(folder / "answers.feather", memory_map=True)
-        self._preview, self._folder = preview, folder
-        target, first = self.brief["choices"]["target"], self.brief["context"]
+        self._preview = preview
+        self._folder = folder
+        target = self.brief["choices"]["target"]
+        first = self.brief["context"]
         relevance = {one["name"]: one["relevance"] or 0.0 for one in self.brief["relevance"] or ()}
         gone = {target, f"{target}_random", *self.brief["choices"]["ignore"]}
         names = [name for name in map(str, preview.frame.columns) if name not in gone]
@@ -447,7 +508,7 @@ class AnswerRows:
         return np.asarray(self._table["row"].to_numpy())
 
     def _column(self, name: str) -> Any:
-        """Return a column of the answers, or one of the table at the same rows, as an Arrow array."""
+        """Return a column of the answers, or of the table at the same rows, as an Arrow array."""
         if name in self._table.column_names:
             return self._table[name]
         if name not in self._kept:
@@ -461,13 +522,16 @@ class AnswerRows:
             )
         return self._kept[name]
 
-    # ----------------------------------------------------------------------------------------------------- pages
+    # --------------------------------------------------------------------------------------- pages
 
     def page(self, asked: dict[str, str]) -> dict[str, Any]:
         """Return some rows, as they are asked for."""
-        start, count = max(int(asked.get("start", 0)), 0), max(int(asked.get("count", 50)), 0)
-        sort, down = asked.get("sort", ""), asked.get("down") == "1"
-        kept, counts = self._found(asked.get("search", "").strip()), dict[str, int]()
+        start = max(int(asked.get("start", 0)), 0)
+        count = max(int(asked.get("count", 50)), 0)
+        sort = asked.get("sort", "")
+        down = asked.get("down") == "1"
+        kept = self._found(asked.get("search", "").strip())
+        counts = dict[str, int]()
         if asked.get("trust"):
             trusted, other = self.trusted(asked)
             counts = {"trusted": int(trusted.sum()), "other": int((trusted & other).sum())}
@@ -486,7 +550,10 @@ class AnswerRows:
             return np.arange(len(self))
         if sort not in self._table.column_names and sort not in self.context:
             raise ValueError(f"There is no column {sort!r} to sort by.")
-        order = "descending" if down else "ascending"
+        if down:
+            order = "descending"
+        else:
+            order = "ascending"
         return pc.sort_indices(self._column(sort), sort_keys=[("", order)]).to_numpy()
 
     @cached_property
@@ -497,7 +564,10 @@ class AnswerRows:
         return [name for name, kind in kinds.items() if kind in types]
 
     def _found(self, words: str) -> Mask:
-        """Return which rows have all these words in what is shown of them; a number finds that row, too."""
+        """Return which rows have all these words in what is shown of them.
+
+        A number finds that row, too.
+        """
         found = np.ones(len(self), dtype=bool)
         for word in words.split()[:10]:
             one = np.zeros(len(self), dtype=bool)
@@ -515,20 +585,21 @@ class AnswerRows:
     def _judged(self) -> Judged:
         """What rows to trust are picked by."""
         known = feather.read_table(self._folder / "judged.feather")
-        first = (
-            self._table["first"].to_numpy()
-            if self.brief["task"] == "regression"
-            else np.zeros(len(self))
-        )
+        if self.brief["task"] == "regression":
+            first = self._table["first"].to_numpy()
+        else:
+            first = np.zeros(len(self))
         of_known = tuple(known[name].to_numpy() for name in KNOWN)
         return Judged(
             self._table["unsure"].to_numpy(), first, (of_known[0], of_known[1], of_known[2])
         )
 
     def trusted(self, asked: Mapping[str, str]) -> tuple[Mask, Mask]:
-        """Return which rows are picked such that a bounded share is wrong, and which were filled otherwise.
+        """Return which rows are picked, and which of them were filled otherwise.
 
-        What is picked is an answer of the fit that saw no calibration label; the table has those of a second fit.
+        Of those picked a bounded share is wrong.
+        What is picked is an answer of the fit that saw no calibration label; the table has those of
+        a second fit.
         """
         if self.brief["trust"]["why_not"]:
             raise ValueError(self.brief["trust"]["why_not"])
@@ -544,11 +615,13 @@ class AnswerRows:
         return picked, np.abs(first - value) > tolerance * (np.abs(first) if relative else 1.0)
 
     def with_trusted(self, asked: Mapping[str, str]) -> Path:
-        """Write the filled table with a column that says which rows may be trusted, and return the file."""
-        name, n_rows = Path(str(self.brief["filled"])), self.brief["counts"]["rows"]
+        """Write the filled table with a column that says which rows to trust; return the file."""
+        name = Path(str(self.brief["filled"]))
+        n_rows = self.brief["counts"]["rows"]
         picked = np.full(n_rows, None, dtype=object)
         picked[self.rows] = np.where(self.trusted(asked)[0], "yes", "no")
-        path, new = self._folder / f"trusted-{name}", {f"{self.brief['target']}_trusted": picked}
+        path = self._folder / f"trusted-{name}"
+        new = {f"{self.brief['target']}_trusted": picked}
         filled = files.read(self._folder / name, sheet=self.brief["choices"]["sheet"])
         write(path, filled, pd.DataFrame(new), force=True)
         return path
@@ -564,14 +637,15 @@ class AnswerRows:
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
 
-    # ------------------------------------------------------------------------------------------------- one row
+    # ------------------------------------------------------------------------------------- one row
 
     def row(self, row: int, choices: Choices) -> dict[str, Any]:
         """Return one row with all of its cells, and the labelled rows that are most like it."""
         place = np.flatnonzero(self.rows == row)
         if not len(place):
             raise ValueError(f"Row {row + 1} was not filled.")
-        labels, table = self._preview.target(choices), self._preview.shown
+        labels = self._preview.target(choices)
+        table = self._preview.shown
         near = self._preview.neighbours(row, labels, choices)
         moments = labels.spelling.moments
         known = [

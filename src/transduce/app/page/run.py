@@ -1,6 +1,7 @@
-"""A fill in a process of its own: what it tells of its progress, what it leaves behind, and what changed by it.
+"""A fill in a process of its own: what it tells, what it leaves behind, and what changed by it.
 
-The program ends the process when it ends itself. Everything is written to a folder that takes its place at the end.
+The program ends the process when it ends itself. Everything is written to a folder that takes its
+place at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,8 +24,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.filling import FillResult, fill
-from transduce.app.labelling.certificates import about_labels_since
 from transduce.app.labelling.journal import Label
+from transduce.app.labelling.sentences import about_labels_since
 from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
 from transduce.app.report.plain import finite, name_of
@@ -36,7 +37,13 @@ from transduce.app.tables.numbers import without
 from transduce.conformal import ConformalTransducer, Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
-from transduce.core.computing import show_progress, stage
+from transduce.core.computing import (
+    Forecast,
+    ForecastListener,
+    Listener,
+    show_progress,
+    stage,
+)
 from transduce.core.files import (
     is_temporary,
     make_folder,
@@ -50,7 +57,9 @@ from transduce.core.types import Array
 from transduce.core.words import options_spelled
 from transduce.model_selection.fit_and_predict import unused_name
 
-RESULT, JOB, LABELS = "result", "job.json", "labels.json"
+RESULT = "result"
+JOB = "job.json"
+LABELS = "labels.json"
 BEFORE = "result-before"  # a result that makes room for a new one
 # What a fill writes into its folder, beside the filled table.
 WRITTEN = (
@@ -70,7 +79,7 @@ LEAST_CHANGE = 0.02  # of an error that is worth a word
 KNOWN = ("unsure", "answered", "off")  # of the known values that were kept aside
 
 
-# -------------------------------------------------------------------------------------------- labels of the page
+# ------------------------------------------------------------------------------ labels of the page
 
 
 class LostLabelsError(ValueError):
@@ -79,7 +88,7 @@ class LostLabelsError(ValueError):
 
 @dataclass(frozen=True)
 class GivenLabels:
-    """Labels that were given on the labelling page, and the rows drawn at random that calibrate, if enough were."""
+    """Labels that were given on the labelling page, and the random draws that calibrate."""
 
     labels: dict[int, Label]
     drawn: list[int] | None
@@ -90,7 +99,10 @@ class GivenLabels:
 
     @classmethod
     def read(cls, folder: Path) -> GivenLabels:
-        """Return what was written to a folder; a ValueError says what to do if that was deleted, or is damaged."""
+        """Return what was written to a folder.
+
+        A ValueError says what to do if that was deleted, or is damaged.
+        """
         try:
             found = json.loads((folder / LABELS).read_text("utf-8"))
             labels, since = (
@@ -100,8 +112,9 @@ class GivenLabels:
             return cls(labels, found["drawn"], since, int(found.get("needed", 0)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise LostLabelsError(
-                "The values that you gave on the labelling page are no longer where this page kept them. They are "
-                "safe in the journal beside the table: choose “Label rows”, and come back."
+                "The values that you gave on the labelling page are no longer where this page "
+                "kept them. They are safe in the journal beside the table: "
+                "choose “Label rows”, and come back."
             ) from error
 
     def write(self, folder: Path, table: Path) -> None:
@@ -121,11 +134,16 @@ class GivenLabels:
 
     @property
     def about_since(self) -> str:
-        """What becomes of values that were given after the draws, in a sentence; "" if there are none."""
-        return about_labels_since(len(self.since), self.needed) if self.since else ""
+        """What becomes of values that were given after the draws, in a sentence.
+
+        "" if there are none.
+        """
+        if self.since:
+            return about_labels_since(len(self.since), self.needed)
+        return ""
 
     def keep_since(self, result: FillResult, table: Table) -> FillResult:
-        """Return a result in which values that were given after the draws stand as they were given."""
+        """Return a result in which values given after the draws stand as they were given."""
         if not self.since:
             return result
         frame = table.with_labels(result.target, self.since).frame
@@ -134,11 +152,12 @@ class GivenLabels:
 
     def said(self, choices: Choices) -> Choices:
         """Return choices that say how these labels came about."""
-        marks = None if self.drawn is None else f"{choices.target}_random"
-        return choices.changed({"way": "unknown" if marks is None else "drawn", "column": marks})
+        if self.drawn is None:
+            return choices.changed({"way": "unknown", "column": None})
+        return choices.changed({"way": "drawn", "column": f"{choices.target}_random"})
 
 
-# ------------------------------------------------------------------------------------------------- in the program
+# ---------------------------------------------------------------------------------- in the program
 
 
 @dataclass
@@ -154,13 +173,13 @@ class Progress:
     def hear(self, line: Mapping[str, Any]) -> None:
         """Take what the process tells."""
         if "error" in line:
-            self.state, self.error = "failed", str(line["error"])
+            self.state = "failed"
+            self.error = str(line["error"])
+        elif "forecast" in line:
+            self.forecast = time.time() - self.began + float(line["forecast"])
         elif "stage" in line:
             name = str(line["stage"])
-            if name.startswith("forecast: "):
-                self.forecast = time.time() - self.began + float(name.split()[1])
-            else:
-                self.stages = {**(self.stages or {}), name: float(line["share"])}
+            self.stages = {**(self.stages or {}), name: float(line["share"])}
 
 
 class Run:
@@ -168,7 +187,9 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.progress = Progress("interrupted" if (folder / JOB).exists() else "none")
+        self.progress = Progress("none")
+        if (folder / JOB).exists():
+            self.progress = Progress("interrupted")
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
@@ -206,10 +227,14 @@ class Run:
         code = process.wait()
         (self.folder / JOB).unlink(missing_ok=True)
         if progress.state == "running":
-            progress.state = "done" if code == 0 else "failed"
-            progress.error = (
-                "" if code == 0 else "The fill ended early: perhaps there was not enough memory."
-            )
+            if code == 0:
+                progress.state = "done"
+            else:
+                progress.state = "failed"
+            if code == 0:
+                progress.error = ""
+            else:
+                progress.error = "The fill ended early: perhaps there was not enough memory."
 
     def cancel(self) -> None:
         """End the process; what was there before it stays."""
@@ -220,49 +245,68 @@ class Run:
                 self._process.wait()
 
 
-# ------------------------------------------------------------------------------------------- in a process of its own
+# ------------------------------------------------------------------------- in a process of its own
 
 
-def work(folder: Path, tell: Callable[[str, float], None]) -> None:
+def work(
+    folder: Path,
+    tell_stage: Listener,
+    tell_forecast: ForecastListener | None = None,
+) -> None:
     """Fill the table that a job describes, and leave all that the page shows of it."""
     job = json.loads((folder / JOB).read_text("utf-8"))
-    path, choices = Path(job["path"]), Choices(**job["choices"])
-    with show_progress(tell), warnings.catch_warnings(), options_spelled(in_boxes):
+    path = Path(job["path"])
+    choices = Choices(**job["choices"])
+    heard = show_progress(tell_stage, on_forecast=tell_forecast)
+    with heard, warnings.catch_warnings(), options_spelled(in_boxes):
         warnings.simplefilter("ignore")
+        given = None
+        again = ""
         with stage("reading"):
             table = files.read(path, sheet=choices.sheet)
-            again, given = "", GivenLabels.read(folder) if choices.labels else None
-            if given is not None:
-                own = table
-                table, choices = given.put_into(own, choices)
-                again = _again_with_labels(folder, own, table, choices)
-        changed = choices.options().changed()
-        asked = {name: changed.pop(name) for name in ("minimum", "maximum") if name in changed}
-        result = fill(table, choices.target, **changed).ask(**asked)
+            if choices.labels:
+                given = GivenLabels.read(folder)
+                original = table
+                table, choices = given.put_into(original, choices)
+                again = _again_with_labels(folder, original, table, choices)
+        options = choices.options().changed()
+        # Limits are asked for afterwards: they change no fit.
+        limits = {name: options.pop(name) for name in ("minimum", "maximum") if name in options}
+        result = fill(table, choices.target, **options).ask(**limits)
         if given is not None:
             result = given.keep_since(result, table)
-        part = folder / temporary_name(RESULT)
         about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
-        try:
-            part.mkdir()
-            leave(result, table, part, about, again)
-            if (folder / RESULT).exists():
-                _changes(folder / RESULT, part)
-            take_place(part, folder)
-        except OSError as error:
-            if error.errno is None:  # it is a sentence already
-                message = str(error).replace(str(part), str(folder / RESULT))
-                raise OSError(message) from error
-            reason = "the disk is full"
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                reason = str(error.strerror).lower()
-            raise OSError(f"The result cannot be written: {reason}.") from error
-        finally:
-            remove_old_results(folder)
+        _write_result(result, table, folder, about, again)
+
+
+def _write_result(
+    result: FillResult, table: Table, folder: Path, about: dict[str, Any], again: str
+) -> None:
+    """Write a result to a folder of its own, which then takes the place of the one before."""
+    part = folder / temporary_name(RESULT)
+    try:
+        part.mkdir()
+        leave(result, table, part, about, again)
+        if (folder / RESULT).exists():
+            _changes(folder / RESULT, part)
+        take_place(part, folder)
+    except OSError as error:
+        if error.errno is None:  # it is a sentence already
+            message = str(error).replace(str(part), str(folder / RESULT))
+            raise OSError(message) from error
+        reason = "the disk is full"
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            reason = str(error.strerror).lower()
+        raise OSError(f"The result cannot be written: {reason}.") from error
+    finally:
+        remove_old_results(folder)
 
 
 def take_place(part: Path, folder: Path) -> None:
-    """Let a new result stand in the place of the one before; if that fails, the one before stays."""
+    """Let a new result stand in the place of the one before.
+
+    If that fails, the one before stays.
+    """
     result = folder / RESULT
     before = folder / temporary_name(BEFORE)
     try:
@@ -303,7 +347,10 @@ def remove_old_results(folder: Path) -> None:
 
 
 def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices) -> str:
-    """Write the table with the labels of the labelling page in columns of their own; return the command for that."""
+    """Write the table with the labels of the labelling page in columns of their own.
+
+    Return the command for that.
+    """
     names = dict.fromkeys(map(str, own.frame.columns))
     target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
     new = {target: table.frame[choices.target]}
@@ -314,12 +361,18 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     file = folder / files.named_after(Path(own.name).name, "labelled").name
     write(file, own, pd.DataFrame(new), force=True)
     shown = Path(*file.parts[-3:]).as_posix()  # from the folder of the table
-    sheet = {} if choices.sheet is None else {"sheet": choices.sheet}
+    if choices.sheet is None:
+        sheet = {}
+    else:
+        sheet = {"sheet": choices.sheet}
     return options.as_command(shown, target, "auto", **sheet)
 
 
 def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], again: str) -> None:
-    """Write everything that is shown: the filled table, the report, the numbers, the answers row by row."""
+    """Write everything that is shown.
+
+    The filled table, the report, the numbers, the answers row by row.
+    """
     summary = result.summary()
     summary["again"] = again or summary["again"]
     with stage("report"):
@@ -335,27 +388,31 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
         del summary["rows"]
         brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
         known = result.labels.known
-        brief["known"] = (
-            [float(min(known)), float(max(known))] if result.task == "regression" else None
-        )
-        advised = [] if result.advice is None else list(result.advice.rows)
+        if result.task == "regression":
+            brief["known"] = [float(min(known)), float(max(known))]
+        else:
+            brief["known"] = None
+        if result.advice is None:
+            advised = []
+        else:
+            advised = list(result.advice.rows)
         brief["advised"] = [row for row in advised if result.labels.missing[row]]
         write_text(part / "brief.json", render_json(brief))
 
 
 def _answers(result: FillResult) -> pd.DataFrame:
     """Return the answers, one line for each, the least certain first."""
-    answer, order = result.answer, least_certain_first(result.answer)
+    answer = result.answer
+    order = least_certain_first(result.answer)
     columns: dict[str, Any] = {
         "row": answer.rows[order].astype(np.int64),
         "status": answer.status[order],
     }
     if result.task == "regression":
-        ends = (
-            np.full((len(order), 2), np.nan)
-            if answer.regions is None
-            else answer.regions.hull()[order]
-        )
+        if answer.regions is None:
+            ends = np.full((len(order), 2), np.nan)
+        else:
+            ends = answer.regions.hull()[order]
         columns |= {
             "value": answer.values[order].astype(float),
             "low": ends[:, 0],
@@ -381,7 +438,10 @@ def _answers(result: FillResult) -> pd.DataFrame:
 
 
 def _scale(answers: pd.DataFrame) -> list[float] | None:
-    """Return from where to where intervals are drawn: all of their ends, unless a few are far from all others."""
+    """Return from where to where intervals are drawn.
+
+    All of their ends, unless a few are far from all others.
+    """
     if "low" not in answers:
         return None
     ends = answers[["low", "high", "value"]].to_numpy()
@@ -396,9 +456,12 @@ def _scale(answers: pd.DataFrame) -> list[float] | None:
 
 
 def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write what rows to trust are picked by; return columns of the answers for it, and what is offered."""
-    # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the answers are those of
-    # the fit that saw no calibration label.
+    """Write what rows to trust are picked by.
+
+    Return columns of the answers for it, and what is offered.
+    """
+    # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the
+    # answers are those of the fit that saw no calibration label.
     model = result.fit.model
     if result.fitted is not None:
         return {}, {
@@ -410,13 +473,14 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
         return {}, {"why_not": why, "can_hold_out": can}
     if len(result.answer) < len(result.fit.answer):
         return {}, {
-            "why_not": "This cannot be told as long as values that were given after the random draws are not learnt "
-            "from: which rows got one was no chance."
+            "why_not": "This cannot be told as long as values that were given after the random "
+            "draws are not learnt from: which rows got one was no chance."
         }
     numbers = result.task == "regression"
-    picked = model.select(
-        **({"tolerance": 1.0} if numbers else {"correct": True}), false_discovery=0.5
-    )
+    if numbers:
+        picked = model.select(tolerance=1.0, false_discovery=0.5)
+    else:
+        picked = model.select(correct=True, false_discovery=0.5)
     judged = picked.judged
     assert judged is not None
     if picked.guarantee.kind == "none":
@@ -425,14 +489,17 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
         }
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
     order = result.places_in_fit[least_certain_first(result.answer)]
-    first = np.asarray(picked.answers)[order]
-    columns = {
-        "unsure": judged.unsure[order],
-        "first": first if numbers else [name_of(one) for one in first],
-    }
-    offered = _tolerances(judged.of_known[2]) if numbers else []
-    some = [one for one in offered if pick(judged.p_values(one), USUAL_SHARE).any()]
-    usual = next(iter([*some, *offered]), None)
+    answers: Any = np.asarray(picked.answers)[order]
+    offered: list[float] = []
+    if numbers:
+        offered = _tolerances(judged.of_known[2])
+    else:
+        answers = [name_of(answer) for answer in answers]
+    columns = {"unsure": judged.unsure[order], "first": answers}
+    useful = [
+        tolerance for tolerance in offered if pick(judged.p_values(tolerance), USUAL_SHARE).any()
+    ]
+    usual = next(iter([*useful, *offered]), None)
     return columns, {
         "offered": offered,
         "usual": usual,
@@ -442,9 +509,15 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
 
 
 def _tolerances(off: Array) -> list[float]:
-    """Return round numbers that answers may be off by: from a small to a large error at labels that were hidden."""
+    """Return round numbers that answers may be off by.
+
+    From a small to a large error at labels that were hidden.
+    """
     off = off[np.isfinite(off)]
-    typical = float(np.median(off)) if len(off) else 1.0
+    if len(off):
+        typical = float(np.median(off))
+    else:
+        typical = 1.0
     start = np.floor(np.log10(max(typical, 1e-12) / 2))
     steps = [
         float(f"{step * 10.0 ** (start + power):.1g}") for power in range(4) for step in (1, 2, 5)
@@ -460,8 +533,10 @@ def _changes(before: Path, after: Path) -> None:
     both = pd.read_feather(before / "answers.feather").merge(
         pd.read_feather(after / "answers.feather"), on="row", suffixes=("_old", "_new")
     )
-    value_old, value_new = both["value_old"], both["value_new"]
-    changed, sizes = value_old != value_new, both.filter(like="size_").mean()
+    value_old = both["value_old"]
+    value_new = both["value_new"]
+    changed = value_old != value_new
+    sizes = both.filter(like="size_").mean()
     if new["task"] == "regression":
         spread = float(np.nanstd(value_old.to_numpy(float))) or 1.0
         changed = (value_old - value_new).abs() > 0.01 * spread
@@ -478,22 +553,26 @@ def _changes(before: Path, after: Path) -> None:
 
 
 def _errors_at_labels(result: FillResult) -> pd.DataFrame:
-    """Return how wrong the answer at each known value was while that was hidden, and how much it counts."""
+    """Return how wrong the answer at each hidden label was, and how much it counts."""
     folds = result.out_of_fold
-    true, answered = folds["true"], folds["answered"]
+    true = folds["true"]
+    answered = folds["answered"]
     if result.task == "regression":
         error = (true.astype(float) - answered.astype(float)).abs()
     else:
         error = (true.astype(str) != answered.astype(str)).astype(float)
-    weight = folds["weight"] if "weight" in folds else pd.Series(1.0, index=folds.index)
+    if "weight" in folds:
+        weight = folds["weight"]
+    else:
+        weight = pd.Series(1.0, index=folds.index)
     lines = {"row": folds.index, "error": error.to_numpy(float), "weight": weight.to_numpy(float)}
     return pd.DataFrame(lines).astype({"row": np.int64})
 
 
 def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
     """Return the mean errors at the same known values before and now, if these are enough."""
-    # Other rows are easier or harder by chance: 302 rows of one fill beside 19 others of the next told of a gain that
-    # was none.
+    # Other rows are easier or harder by chance: 302 rows of one fill beside 19 others of the next
+    # told of a gain that was none.
     if not (before / ERRORS).exists():  # of a fill by an earlier version
         return None
     old, new = (pd.read_feather(folder / ERRORS) for folder in (before, after))
@@ -511,7 +590,10 @@ def _compare_errors(before: Path, after: Path) -> dict[str, Any] | None:
 
 
 def as_sentence(error: Exception) -> str:
-    """Return what went wrong as a sentence: our own as it is, that of a library with what it is about."""
+    """Return what went wrong as a sentence.
+
+    Our own as it is, that of a library with what it is about.
+    """
     message = str(error).strip()
     if isinstance(error, MemoryError):
         return "There is not enough memory."
@@ -528,19 +610,26 @@ def as_sentence(error: Exception) -> str:
 
 def main(folder: Path) -> None:
     """Fill, tell progress line by line, and end when nobody listens any more."""
-    out, said = sys.stdout, time.monotonic() - 1.0
+    out = sys.stdout
     sys.stdout = sys.stderr
+    last_told = time.monotonic() - 1.0
 
     def end_with_the_program() -> None:
         sys.stdin.read()
         os._exit(1)
 
-    def tell(name: str, share: float) -> None:
-        nonlocal said
+    def write_line(line: Mapping[str, str | float]) -> None:
+        print(json.dumps(line), file=out, flush=True)
+
+    def tell_stage(name: str, share: float) -> None:
+        nonlocal last_told
         now = time.monotonic()
-        if not np.isnan(share) and (share in (0.0, 1.0) or now - said > 0.1):
-            said = now
-            print(json.dumps({"stage": name, "share": share}), file=out, flush=True)
+        if not np.isnan(share) and (share in (0.0, 1.0) or now - last_told > 0.1):
+            last_told = now
+            write_line({"stage": name, "share": share})
+
+    def tell_forecast(forecast: Forecast) -> None:
+        write_line({"forecast": forecast.seconds})
 
     threading.Thread(target=end_with_the_program, daemon=True).start()
     remove_old_results(folder)
@@ -548,9 +637,9 @@ def main(folder: Path) -> None:
         job = json.loads((folder / JOB).read_text("utf-8"))
         restrict_process([job["path"]], folder)
     try:
-        work(folder, tell)
+        work(folder, tell_stage, tell_forecast)
     except Exception as error:  # whatever it is, the page says so
-        print(json.dumps({"error": as_sentence(error)}), file=out, flush=True)
+        write_line({"error": as_sentence(error)})
     os._exit(0)
 
 

@@ -1,4 +1,7 @@
-"""The local web server: a thin client of `fill` and `Session`, for one browser on this machine only."""
+"""The local web server.
+
+A thin client of `fill` and `Session`, for one browser on this machine only.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,13 @@ HEADERS = {
     "cache-control": "no-store",
 }
 ENTER = (
-    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+    '<meta http-equiv="refresh" content="0;url=/">'
     "<title>transduce</title></head><body><p>Opening …</p></body></html>"
 )
 REPORT_POLICY = (  # the report has a policy of its own besides, which names its script
-    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 LONGEST_BODY = 64_000
@@ -73,10 +78,15 @@ Lock = AbstractContextManager[Any]
 
 
 class Guard:
-    """Lets through only requests to this address, from its own page, with the cookie that the one-time key gives."""
+    """Lets through only requests to this address, from its own page, with its cookie.
+
+    The one-time key gives the cookie.
+    """
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
-        self._app, self._token, self._used = app, token, False
+        self._app = app
+        self._token = token
+        self._used = False
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         self._cookie_name = f"transduce-{port}"  # cookies do not tell ports apart
         self._secret = secrets.token_urlsafe(32)
@@ -97,7 +107,8 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a request that must not go through; None if it may."""
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        host = request.headers.get("host", "")
+        origin = request.headers.get("origin")
         if host not in self._hosts:
             return PlainTextResponse("Forbidden: this address is not served here.", 403)
         foreign = origin is not None and origin != f"http://{host}"
@@ -113,15 +124,19 @@ class Guard:
 
     def _enter(self, request: Request) -> Response:
         """Return the cookie for the one-time key, which is then used up."""
-        key = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        if request.scope["path"] == "/":
+            key = request.query_params.get("token", "")
+        else:
+            key = ""
         if self._used or not secrets.compare_digest(key.encode(), self._token.encode()):
             return PlainTextResponse(
-                "Forbidden: open the address that the command printed. It works once, in one browser; start the "
-                "command again for a new one.",
+                "Forbidden: open the address that the command printed. "
+                "It works once, in one browser; start the command again for a new one.",
                 403,
             )
         self._used = True
-        # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a link led here.
+        # A page that leads on by itself, not a redirect: the strict cookie is then sent also if a
+        # link led here.
         response = Response(ENTER, media_type="text/html")
         response.set_cookie(
             self._cookie_name, self._secret, httponly=True, samesite="strict", path="/"
@@ -137,7 +152,8 @@ class Server:
     """Answers the requests of the labelling page, one at a time."""
 
     def __init__(self, session: Session | None) -> None:
-        self.session, self.lock = session, threading.RLock()
+        self.session = session
+        self.lock = threading.RLock()
 
     @property
     def _session(self) -> Session:
@@ -146,14 +162,15 @@ class Server:
         return self.session
 
     def routes(self, page: str = "/", home: str | None = None) -> list[Route]:
-        """Return what is answered, for a page at an address and, if there is one, the page to go back to."""
+        """Return the routes of a page at an address.
+
+        `home` is the page to go back to, if there is one.
+        """
 
         def first(request: Request) -> Response:
-            return (
-                RedirectResponse(home, 303)
-                if home and self.session is None
-                else _static("index.html")
-            )
+            if home and self.session is None:
+                return RedirectResponse(home, 303)
+            return _static("index.html")
 
         reading: dict[str, Callable[[Request], Json]] = {
             "about": lambda request: views.about(self._session) | {"home": home},
@@ -172,7 +189,6 @@ class Server:
             "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
             "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
             "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
-            "pause": lambda body: self._session.think(),
             "export": self._export,
         }
         return [
@@ -192,7 +208,7 @@ class Server:
             ),
         ]
 
-    # ------------------------------------------------------------------------------------------------ reading
+    # ------------------------------------------------------------------------------------- reading
 
     def _history(self, request: Request) -> Json:
         start = int(request.query_params.get("start", 0))
@@ -200,10 +216,14 @@ class Server:
         return views.history(self._session, max(start, 0), min(max(count, 1), 200))
 
     def _search(self, request: Request) -> Json:
-        table, lines = self._session.table, list[Json]()
+        table = self._session.table
+        lines = list[Json]()
         for row in table.search(request.query_params.get("words", "")[:LONGEST_TEXT]):
             label = self._session.state.label_of(row)
-            shown = None if label is None else str(label)
+            if label is None:
+                shown = None
+            else:
+                shown = str(label)
             lines.append({"row": row, "title": table.title(row), "label": shown})
         return lines
 
@@ -213,20 +233,25 @@ class Server:
             raise ValueError(f"There is no row {row}.")
         return views.row_card(self._session, row, self._session.answers())
 
-    # ------------------------------------------------------------------------------------------------- acting
+    # -------------------------------------------------------------------------------------- acting
 
     def _do(self, do: Callable[[Body], object], body: Body) -> Json:
         """Do what the page asks for, and return what it shows then."""
         state = self._session.state
         if body.get("version", state.n_events) != state.n_events:
             raise StaleError(
-                "Another tab has gone on: here is where the session stands now. Look, then do it again."
+                "Another tab has gone on: here is where the session stands now. "
+                "Look, then do it again."
             )
         found = do(body)
-        return found if isinstance(found, dict) else views.view(self._session)
+        if isinstance(found, dict):
+            return found
+        return views.view(self._session)
 
     def _answer(self, body: Body) -> Json:
-        label = self._class(body) if self._session.task == "classes" else body.get("label")
+        label = body.get("label")
+        if self._session.task == "classes":
+            label = self._class(body)
         if isinstance(label, dict | list):
             raise ValueError("A label is a number or a class.")
         asks = views.question(self._session, label)
@@ -237,7 +262,8 @@ class Server:
 
     def _class(self, body: Body) -> Label:
         """Return the class that a request names by its place."""
-        code, classes = _read(body, "class", "a whole number"), self._session.classes
+        code = _read(body, "class", "a whole number")
+        classes = self._session.classes
         if not 0 <= code < len(classes):
             raise ValueError(f"There is no class number {code}.")
         return classes[code]
@@ -254,7 +280,10 @@ class Server:
 
 
 class OpenServer:
-    """Answers the requests of the page for the whole job: a table is opened, described, filled, and labelled."""
+    """Answers the requests of the page for the whole job.
+
+    A table is opened, described, filled, and labelled.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -302,11 +331,14 @@ class OpenServer:
         do(body)
         return self.state()
 
-    # ----------------------------------------------------------------------------------------- what is known now
+    # --------------------------------------------------------------------------- what is known now
 
     @property
     def choices(self) -> Choices:
-        """What was said about the open table; with the labels of the labelling page, also how these came about."""
+        """What was said about the open table.
+
+        With the labels of the labelling page, also how these came about.
+        """
         return self.preview.choices(self.workspace.saved.choices)
 
     @property
@@ -317,16 +349,23 @@ class OpenServer:
     @property
     def preview(self) -> Preview:
         """The open table as it is read; read again where the file has changed."""
-        path, choices = self.workspace.path, self.workspace.saved.choices
+        path = self.workspace.path
+        choices = self.workspace.saved.choices
         with self._lock:
-            own = (choices.target, choices.labels) if choices.labels else None
+            if choices.labels:
+                own = (choices.target, choices.labels)
+            else:
+                own = None
             key = (path, path.stat().st_mtime_ns, choices.sheet, own)
             if key not in self._previews:
                 self._previews = {key: Preview(path, choices, self._given())}
             return self._previews[key]
 
     def _given(self) -> GivenLabels | None:
-        """Return the labels of the labelling page that take part; None if none do, or if they were lost."""
+        """Return the labels of the labelling page that take part.
+
+        None if none do, or if they were lost.
+        """
         if not self.workspace.saved.choices.labels:
             return None
         with suppress(LostLabelsError):  # the table can be looked at all the same; a fill refuses
@@ -346,32 +385,46 @@ class OpenServer:
             return self._answers[key]
 
     def state(self) -> dict[str, Any]:
-        """Return where the page is: the tables, the open one with what was said about it, and how far a fill is."""
+        """Return where the page is.
+
+        The tables, the open one with what was said about it, and how far a fill is.
+        """
         space = self.workspace
         known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
-        known |= {"table": space.name}
+        known["table"] = space.name
         if space.name is None:
             return known
-        saved, progress = space.saved, self._run.progress
+        saved = space.saved
+        progress = self._run.progress
         brief = space.computed / RESULT / "brief.json"
         known |= {
             "choices": asdict(saved.choices),
             "revision": saved.revision,
             "notes": space.notes,
         }
-        past = time.time() - progress.began if progress.state == "running" else 0.0
-        known |= {"run": {**asdict(progress), "seconds": past}}
+        seconds = 0.0
+        if progress.state == "running":
+            seconds = time.time() - progress.began
+        known["run"] = {**asdict(progress), "seconds": seconds}
+        known["way"] = saved.choices.way
+        known["since"] = ""
         given = self._given()
-        way = saved.choices.way if given is None else given.said(saved.choices).way
-        known |= {"way": way, "since": "" if given is None else given.about_since}
-        return known | {"filled": brief.stat().st_mtime_ns if brief.exists() else None}
+        if given is not None:
+            known["way"] = given.said(saved.choices).way
+            known["since"] = given.about_since
+        known["filled"] = None
+        if brief.exists():
+            known["filled"] = brief.stat().st_mtime_ns
+        return known
 
-    # -------------------------------------------------------------------------------------------------- what is done
+    # -------------------------------------------------------------------------------- what is done
 
     def _open(self, body: Body) -> None:
         name = body.get("name")
+        if name is not None:
+            name = str(name)
         self._end_labelling()
-        self.workspace.open(None if name is None else str(name))
+        self.workspace.open(name)
 
     def _change(self, body: Body) -> None:
         changes = body.get("changes")
@@ -388,8 +441,12 @@ class OpenServer:
         self._run.start(self.workspace.path, saved.choices)
 
     def _label(self, body: Body) -> None:
-        """Open the labelling page with the same table, target and level; random draws are asked for at once."""
-        choices, path = self.workspace.saved.choices, self.workspace.path
+        """Open the labelling page with the same table, target and level.
+
+        Random draws are asked for at once.
+        """
+        choices = self.workspace.saved.choices
+        path = self.workspace.path
         if choices.target is None:
             raise ValueError("Choose the column to fill first.")
         with self.label.lock:
@@ -406,12 +463,18 @@ class OpenServer:
             settings = self._session_settings(choices, table.n_rows)
             session = Session(table, choices.target, settings=settings)
             self.label.session = session
-            session.propose("audit" if body.get("draw") else "learn")
+            if body.get("draw"):
+                session.propose("audit")
+            else:
+                session.propose("learn")
 
     def _session_settings(self, choices: Choices, n_rows: int) -> SessionSettings:
         """Return the settings of a labelling session that say what was chosen here."""
         options = choices.options()
-        names_rows = [] if options.id is None else [options.id]
+        if options.id is None:
+            names_rows = []
+        else:
+            names_rows = [options.id]
         return SessionSettings(
             confidence=choices.confidence,
             task=SESSION_TASKS[choices.task],
@@ -431,7 +494,9 @@ class OpenServer:
             return []
         brief = self.answers.brief
         same = brief["choices"]["target"] == choices.target and brief["counts"]["rows"] == n_rows
-        return list(brief["advised"]) if same else []
+        if same:
+            return list(brief["advised"])
+        return []
 
     def _end_labelling(self) -> None:
         with self.label.lock:
@@ -454,7 +519,9 @@ class OpenServer:
             given.write(self.workspace.computed, self.workspace.path)
             self._end_labelling()
         saved = self.workspace.saved
-        changes = {"labels": version if given.labels else 0}
+        changes = {"labels": 0}
+        if given.labels:
+            changes = {"labels": version}
         self.workspace.change(self.workspace.path.name, saved.revision, changes)
 
     async def _drop(self, request: Request) -> Response:
@@ -466,8 +533,12 @@ class OpenServer:
         return _json({"name": name})
 
     def _file(self, request: Request) -> Response:
-        """Return a file of the last fill: the filled table, also with the rows to trust, the report, or the numbers."""
-        wanted, folder = request.path_params["name"], self.workspace.computed / RESULT
+        """Return a file of the last fill.
+
+        The filled table, also with the rows to trust, the report, or the numbers.
+        """
+        wanted = request.path_params["name"]
+        folder = self.workspace.computed / RESULT
         names = ("filled", "trusted", "report", "show", "numbers")
         if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
@@ -475,7 +546,10 @@ class OpenServer:
         file = folder / {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
         if wanted == "show":
             return FileResponse(file, headers={"content-security-policy": REPORT_POLICY})
-        ending = None if wanted in ("filled", "trusted") else file.suffix
+        if wanted in ("filled", "trusted"):
+            ending = None
+        else:
+            ending = file.suffix
         if wanted == "trusted":
             try:
                 file = self.answers.with_trusted(request.query_params)
@@ -497,8 +571,10 @@ def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:
             return _json(answer())
     except EndedError as error:
         return _json({"ended": str(error)})
+    except StaleError as error:
+        return _json({"error": as_sentence(error)}, 409)
     except Exception as error:  # whatever it is, the page says so and goes on
-        return _json({"error": as_sentence(error)}, 409 if isinstance(error, StaleError) else 400)
+        return _json({"error": as_sentence(error)}, 400)
 
 
 def _failed(request: Request, error: Exception) -> Response:
@@ -522,19 +598,19 @@ def _acting(under: str, actions: dict[str, Callable[[Body], Any]], lock: Lock) -
     """Return the addresses of actions, each of which takes what a request carries."""
 
     async def act(request: Request) -> Response:
-        body, do = await _body(request), actions[request.scope["path"].removeprefix(f"{under}/")]
-        return (
-            body
-            if isinstance(body, Response)
-            else await run_in_threadpool(_reply, lambda: do(body), lock)
-        )
+        body = await _body(request)
+        do = actions[request.scope["path"].removeprefix(f"{under}/")]
+        if isinstance(body, Response):
+            return body
+        return await run_in_threadpool(_reply, lambda: do(body), lock)
 
     return [Route(f"{under}/{name}", act, methods=["POST"]) for name in actions]
 
 
 def _static(name: str) -> Response:
     """Return a file of the page."""
-    file, kind = files("transduce.app.page").joinpath("static", name), KINDS.get(Path(name).suffix)
+    file = files("transduce.app.page").joinpath("static", name)
+    kind = KINDS.get(Path(name).suffix)
     if kind is None or "/" in name or "\\" in name or not file.is_file():
         return PlainTextResponse("There is no such page.", 404)
     return Response(file.read_bytes(), media_type=kind)
@@ -550,11 +626,9 @@ def _picture(table: LabelTable, request: Request) -> Response:
     if isinstance(file, Path) and file.suffix.lower() not in (".tif", ".tiff"):
         return FileResponse(str(file), media_type=IMAGES[file.suffix.lower()])
     shown = preview(file)
-    return (
-        PlainTextResponse("No picture.", 404)
-        if shown is None
-        else Response(shown, media_type="image/png")
-    )
+    if shown is None:
+        return PlainTextResponse("No picture.", 404)
+    return Response(shown, media_type="image/png")
 
 
 async def _body(request: Request) -> Body | Response:
@@ -570,7 +644,9 @@ async def _body(request: Request) -> Body | Response:
         body = json.loads(content or b"{}")
     except ValueError:
         return PlainTextResponse("This is not JSON.", 400)
-    return body if isinstance(body, dict) else PlainTextResponse("Send an object.", 400)
+    if isinstance(body, dict):
+        return body
+    return PlainTextResponse("Send an object.", 400)
 
 
 def _read(body: Body, name: str, what: str) -> Any:
@@ -596,8 +672,12 @@ def listen(port: int = 0) -> socket.socket:
 def make_server(
     served: Session | Workspace, listening: socket.socket
 ) -> tuple[uvicorn.Server, str]:
-    """Return a web server for a session, or a folder of tables, on this socket, and the address, which works once."""
-    port, token = int(listening.getsockname()[1]), secrets.token_urlsafe(24)
+    """Return a web server for a session or a folder of tables, and its address.
+
+    The server listens on this socket; the address works once.
+    """
+    port = int(listening.getsockname()[1])
+    token = secrets.token_urlsafe(24)
     routes = (Server(served) if isinstance(served, Session) else OpenServer(served)).routes()
     handlers: dict[Any, Any] = {Exception: _failed}
     app = Starlette(routes=routes, exception_handlers=handlers)

@@ -1,19 +1,23 @@
-"""What the page shows, as plain data: the row, the counts, the certificates, the map and the lists."""
+"""What the page shows, as plain data.
+
+The row, the counts, the certificates, the map and the lists.
+"""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from transduce.app.labelling import certificates as words
+from transduce.app.labelling import sentences
+from transduce.app.labelling.certificates import Certificates, Intervals, intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session
 from transduce.app.labelling.state import Answers, Decision, Proposal
 from transduce.app.labelling.table import readings
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
@@ -23,7 +27,9 @@ NONE = 255  # of a row on the map without an answer
 REASONS = {
     "likeliest": "Of {rows} this one is the most likely to be “{wanted}”.",
     "diverse": "{unknown}This row is unlike those labelled so far, and like many others.",
-    "teaches": "Its label would teach most: it takes away about {share} of the uncertainty about all rows.",
+    "teaches": (
+        "Its label would teach most: it takes away about {share} of the uncertainty about all rows."
+    ),
     "advised": "The last fill named this row as one whose value would help most.",
     "widest": "Its interval is the widest of those compared ({size}).",
     "random": "Random draw {number:,.0f}. Judge it as it is: the certificates rest on it.",
@@ -35,18 +41,22 @@ REASONS = {
 
 def view(session: Session) -> dict[str, Json]:
     """Return all that the page shows at this moment."""
-    proposal, answers = session.propose(), session.answers()
+    proposal = session.propose()
+    answers = session.answers()
     state = session.state
     unlabelled = np.ones(session.table.n_rows, dtype=bool)
     unlabelled[list(state.labelled)] = False
     certain, uncertain = _listed(session, answers, unlabelled)
+    shown_proposal = None
+    if proposal is not None:
+        shown_proposal = proposed(session, proposal, answers)
     return {
         "version": state.n_events,
         "mode": state.mode,
         "classes": _classes(session, answers),
         "wanted": state.places.get(state.wanted),
         "can_want": not state.drawn,
-        "proposal": None if proposal is None else proposed(session, proposal, answers),
+        "proposal": shown_proposal,
         "progress": {
             "labelled": len(state.labels),
             "given": sum(row not in state.labels for row in state.given),
@@ -61,58 +71,74 @@ def view(session: Session) -> dict[str, Json]:
         "uncertain": uncertain,
         "map": on_the_map(session, answers),
         "source": answers.source,
-        "thinking": session.model is not None and session.model.second.busy,
         "preparing": preparing(session),
     }
 
 
 def _labels_since(session: Session) -> str:
-    """Return what becomes of labels after a complete block of random draws, where there is one; else ""."""
+    """Return what becomes of labels after a complete block of random draws; "" without one."""
     state = session.state
-    if state.block is None or not words.intervals(state).ready:
+    if state.block is None or not intervals(state).ready:
         return ""
     needed = state.block_size(session.settings.confidence)
-    return words.about_labels_since(len(state.labelled_since(state.block)), needed)
+    return sentences.about_labels_since(len(state.labelled_since(state.block)), needed)
 
 
 def about(session: Session) -> dict[str, Json]:
     """Return what does not change: the table, the columns, the places on the map."""
-    table, prepared = session.table, session.prepared
-    rows = [] if prepared is None else prepared.map.rows.tolist()
-    places = np.zeros((0, 2)) if prepared is None else prepared.map.places
+    table = session.table
+    folder = None
+    if table.path is not None:
+        folder = str(table.folder.resolve())
+    rows: list[Json] = []
+    places = np.zeros((0, 2))
+    columns: list[Json] = []
+    if session.prepared is not None:
+        rows = session.prepared.map.rows.tolist()
+        places = session.prepared.map.places
+        columns = [*session.prepared.columns]
     x, y = (places * 10_000).round().astype(int).T.tolist()
     return {
-        **{
-            "name": table.name,
-            "target": table.target,
-            "task": session.task,
-            "n_rows": table.n_rows,
-        },
+        "name": table.name,
+        "target": table.target,
+        "task": session.task,
+        "n_rows": table.n_rows,
         "map": {"rows": rows, "x": x, "y": y},
         "notes": list(session.notes),
-        "folder": None if table.path is None else str(table.folder.resolve()),
-        "columns": list(prepared.columns if prepared else ()),
+        "folder": folder,
+        "columns": columns,
     }
 
 
 def question(session: Session, label: Json) -> Json:
-    """Return what to ask before a typed number is saved: which of two it is, or whether it may be so far off."""
+    """Return what to ask before a typed number is saved; None if nothing.
+
+    Which of two numbers it is, or whether it may be so far from those known.
+    """
     if session.task != "numbers" or not isinstance(label, str):
         return None
     values = readings(label.strip(), session.table.decimal)
-    if len(values) == 1:
-        session.settings.check_number(values[0])
-    known = np.array([float(str(one)) for one in session.state.labelled.values()])
-    if len(values) > 1 or len(known) < FEWEST_KNOWN:
-        return {"values": [*values]} if len(values) > 1 else None
-    value, low, high = values[0], float(known.min()), float(known.max())
-    other_size = low > 0.0 and not low <= 10.0 * value <= 100.0 * high
-    far = other_size or max(low - value, value - high) > high - low
-    return {"values": [*values], "low": low, "high": high} if far else None
+    if len(values) > 1:
+        return {"values": [*values]}
+    value = values[0]
+    session.settings.check_number(value)
+    known = np.array([float(str(number)) for number in session.state.labelled.values()])
+    if len(known) < FEWEST_KNOWN:
+        return None
+    low = float(known.min())
+    high = float(known.max())
+    is_other_size = low > 0.0 and not low <= 10.0 * value <= 100.0 * high
+    is_far = max(low - value, value - high) > high - low
+    if is_other_size or is_far:
+        return {"values": [value], "low": low, "high": high}
+    return None
 
 
 def preparing(session: Session) -> dict[str, Json]:
-    """Return how far the comparison of all rows is, in words, none once it is done, and whether it goes on."""
+    """Return how far the comparison of all rows is, in words, and whether it goes on.
+
+    There are no words once it is done.
+    """
     words = session.preparation.words
     return {"words": words, "runs": bool(words) and session.preparation.error is None}
 
@@ -137,7 +163,10 @@ def _classes(session: Session, answers: Answers) -> list[Json]:
 
 
 def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str, Json]:
-    """Return the row to judge; the answer of a random draw is not shown, so that it does not sway the person."""
+    """Return the row to judge.
+
+    The answer of a random draw is not shown, so that it does not sway the person.
+    """
     state = session.state
     shown = row_card(session, proposal.row, answers)
     n_free = state.n_pool + (proposal.row == state.pending)
@@ -149,43 +178,69 @@ def proposed(session: Session, proposal: Proposal, answers: Answers) -> dict[str
 
 def why(proposal: Proposal, wanted: Label, n_pool: int) -> str:
     """Return why a row is shown, as a sentence."""
-    unknown = f"No “{wanted}” is known yet. " if proposal.mode == "find" else ""
-    stays = " It was a random draw and stays one." if proposal.random else ""
-    rows, share = counted(n_pool, "unlabelled row"), words.rounded_down(proposal.value)
-    size = f"{proposal.value:,.0f}" if proposal.value >= 1000 else f"{proposal.value:.3g}"
-    known = {
-        "rows": rows,
-        "share": share,
-        "wanted": wanted,
-        "unknown": unknown,
-        "stays": stays,
-        "size": size,
-    }
-    return REASONS[proposal.reason].format(number=proposal.value, **known)
+    unknown = ""
+    if proposal.mode == "find":
+        unknown = f"No “{wanted}” is known yet. "
+    stays = ""
+    if proposal.random:
+        stays = " It was a random draw and stays one."
+    size = f"{proposal.value:.3g}"
+    if proposal.value >= 1000:
+        size = f"{proposal.value:,.0f}"
+    return REASONS[proposal.reason].format(
+        rows=counted(n_pool, "unlabelled row"),
+        share=sentences.rounded_down(proposal.value),
+        wanted=wanted,
+        unknown=unknown,
+        stays=stays,
+        size=size,
+        number=proposal.value,
+    )
 
 
 def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
     """Return a row with its cells, its label if it has one, and its answer."""
     state = session.state
-    decision, label = state.decisions.get(row), state.label_of(row)
-    bounds: Json = None
-    if answers.lower is not None and answers.upper is not None:
-        ends = [float(answers.lower[row]), float(answers.upper[row])]
-        bounds = [*ends] if np.isfinite(ends).all() else None
-    hidden = label is None and state.was_drawn(row)
-    return {
+    label = state.label_of(row)
+    card: dict[str, Json] = {
         "row": row,
         "cells": [asdict(cell) for cell in session.table.cells(row)],
         "label": _json(label),
-        "by": None if label is None else "person" if row in state.labels else "table",
-        "decision": None if decision is None else decided(session, decision),
-        "step": None if decision is None else list(state.decisions)[::-1].index(row),
-        "answer": None if hidden else _json(session.named(answers.values[[row]])[0]),
-        "bounds": None if hidden else bounds,
-        "place": [*session.prepared.map.place(row)] if session.prepared else None,
+        "by": None,
+        "decision": None,
+        "step": None,
+        "answer": None,
+        "bounds": None,
+        "place": None,
         "why": "You chose this row.",
         "random": state.was_drawn(row),
     }
+    if label is not None:
+        card["by"] = "table"
+        if row in state.labels:
+            card["by"] = "person"
+    decision = state.decisions.get(row)
+    if decision is not None:
+        card["decision"] = decided(session, decision)
+        card["step"] = list(state.decisions)[::-1].index(row)
+    # The answer of a random draw would sway the person.
+    if label is not None or not state.was_drawn(row):
+        card["answer"] = _json(session.named(answers.values[[row]])[0])
+        card["bounds"] = _bounds(answers, row)
+    if session.prepared is not None:
+        card["place"] = [*session.prepared.map.place(row)]
+    return card
+
+
+def _bounds(answers: Answers, row: int) -> Json:
+    """Return the ends of a row's interval; None unless it has one with both ends."""
+    if answers.lower is None or answers.upper is None:
+        return None
+    lower = float(answers.lower[row])
+    upper = float(answers.upper[row])
+    if not np.isfinite([lower, upper]).all():
+        return None
+    return [lower, upper]
 
 
 def decided(session: Session, decision: Decision) -> dict[str, Json]:
@@ -206,78 +261,100 @@ def _json(value: object) -> Json:
     """Return a label as JSON has it: numbers as numbers, anything else as text, None if missing."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return None
-    return float(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return float(value)
+    return str(value)
 
 
-def certificates(session: Session, certified: words.Certificates) -> dict[str, Json]:
+def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
     """Return the certificates in words and as curves."""
-    recall, answers, intervals = certified.recall, certified.answers, certified.intervals
-    shown: dict[str, Any] = {"recall": None, "answers": None, "no_answers": session.no_answers}
+    shown: dict[str, Json] = {"recall": None, "answers": None, "no_answers": session.no_answers}
+    recall = certified.recall
     if recall is not None:
-        head, text = words.about_recall(recall, session.state.wanted)
+        headline, text = sentences.about_recall(recall, session.state.wanted)
         shown["recall"] = {
-            "headline": head,
+            "headline": headline,
             "text": text,
             "reached": recall.reached,
             "goal": recall.recall,
-        }
-        shown["recall"] |= {
-            "curve": [*map(list, certified.recall_curve)],
+            "curve": [list(point) for point in certified.recall_curve],
             "ahead": recall.draws_needed or None,
         }
-        shown["estimate"], shown["hint"] = words.about_left(session.state)
+        estimate, hint = sentences.about_left(session.state)
+        shown |= {"estimate": estimate, "hint": hint}
+    answers = certified.answers
     if answers is not None:
-        head, text = words.about_answers(answers)
-        goal = int(answers.remaining * answers.share)
+        headline, text = sentences.about_answers(answers)
         shown["answers"] = {
-            "headline": head,
+            "headline": headline,
             "text": text,
             "reached": answers.reached,
-            "goal": goal,
-        }
-        shown["answers"] |= {
-            "curve": [*map(list, certified.answers_curve)],
+            "goal": int(answers.remaining * answers.share),
+            "curve": [list(point) for point in certified.answers_curve],
             "ahead": answers.draws_needed or None,
         }
-    open_ = intervals.planned > 0 and not (intervals.complete or intervals.spoilt)
-    about: dict[str, Json] = {"text": words.about_intervals(intervals), "ready": intervals.ready}
-    about |= {"complete": intervals.complete, "open": open_ and intervals.drawn > 0}
-    usual = session.state.block_size(session.settings.confidence)
-    return {**shown, "intervals": {**asdict(intervals), **about, "usual": usual}}
+    shown["intervals"] = _calibration(session, certified.intervals)
+    return shown
+
+
+def _calibration(session: Session, intervals: Intervals) -> dict[str, Json]:
+    """Return how far the draws are that calibrate intervals."""
+    is_open = intervals.drawn > 0 and not (intervals.complete or intervals.spoilt)
+    return {
+        **asdict(intervals),
+        "text": sentences.about_intervals(intervals),
+        "ready": intervals.ready,
+        "complete": intervals.complete,
+        "open": intervals.planned > 0 and is_open,
+        "usual": session.state.block_size(session.settings.confidence),
+    }
 
 
 def _listed(session: Session, answers: Answers, unlabelled: Mask) -> tuple[list[Json], list[Json]]:
-    """Return the rows with the most, and the least, certain answers; a random draw that waits is left out."""
-    known = unlabelled & np.isfinite(answers.certain)
+    """Return the rows with the most, and the least, certain answers.
+
+    A random draw that waits is left out.
+    """
+    has_answer = unlabelled & np.isfinite(answers.certain)
     if session.state.pending is not None:
-        known[session.state.pending] = False
-    rows = np.flatnonzero(known)
+        has_answer[session.state.pending] = False
+    rows = np.flatnonzero(has_answer)
     certain = answers.certain[rows]
-    lists: list[list[Json]] = []
-    for order in (-certain, certain):
-        some = (
-            np.argpartition(order, LISTED)[:LISTED] if len(rows) > LISTED else np.arange(len(rows))
-        )
-        chosen = rows[some[np.argsort(order[some], kind="stable")]]
-        lines = zip(chosen.tolist(), session.named(answers.values[chosen]), strict=True)
-        title = session.table.title
-        lists.append(
-            [{"row": row, "title": title(row, 60), "answer": _json(value)} for row, value in lines]
-        )
-    return lists[0], lists[1]
+    most = rows[_smallest(-certain)]
+    least = rows[_smallest(certain)]
+    return _lines(session, answers, most), _lines(session, answers, least)
+
+
+def _smallest(values: Array) -> AnyArray:
+    """Return the places of the `LISTED` smallest values, in their order."""
+    places = np.arange(len(values))
+    if len(values) > LISTED:
+        places = np.argpartition(values, LISTED)[:LISTED]
+    return places[np.argsort(values[places], kind="stable")]
+
+
+def _lines(session: Session, answers: Answers, rows: AnyArray) -> list[Json]:
+    """Return rows with their titles and answers."""
+    lines: list[Json] = []
+    for row, value in zip(rows.tolist(), session.named(answers.values[rows]), strict=True):
+        title = session.table.title(row, 60)
+        lines.append({"row": row, "title": title, "answer": _json(value)})
+    return lines
 
 
 def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
-    """Return the answer and whether there is a label, for each row on the map; numbers in 255 steps."""
-    rows = session.prepared.map.rows if session.prepared else np.zeros(0, dtype=np.int64)
-    values, low, high = answers.values[rows], 0.0, 0.0
+    """Return the answer at each row on the map, and whether there is a label.
+
+    Numbers come in 255 steps.
+    """
+    rows = np.zeros(0, dtype=np.int64)
+    if session.prepared is not None:
+        rows = session.prepared.map.rows
+    values = answers.values[rows]
+    low = 0.0
+    high = 0.0
     if session.task == "numbers":
-        finite = np.isfinite(values)
-        if finite.any():
-            low, high = (float(q) for q in np.quantile(values[finite], [0.02, 0.98]))
-        codes = np.full(len(rows), NONE, dtype=np.uint8)
-        steps = (np.clip(values[finite], low, high) - low) / (high - low if high > low else 1.0)
-        codes[finite] = (steps * (NONE - 1)).round()
+        codes, low, high = _in_steps(values)
     else:
         codes = np.where(values < 0, NONE, np.minimum(values, NONE - 1)).astype(np.uint8)
     labelled = np.isin(rows, np.fromiter(session.state.labelled, dtype=np.int64))
@@ -287,6 +364,21 @@ def on_the_map(session: Session, answers: Answers) -> dict[str, Json]:
         "low": low,
         "high": high,
     }
+
+
+def _in_steps(values: Array) -> tuple[AnyArray, float, float]:
+    """Return numbers as steps of a scale, `NONE` where there is none, and the scale's ends."""
+    codes = np.full(len(values), NONE, dtype=np.uint8)
+    finite = np.isfinite(values)
+    if not finite.any():
+        return codes, 0.0, 0.0
+    low, high = (float(end) for end in np.quantile(values[finite], [0.02, 0.98]))
+    extent = 1.0
+    if high > low:
+        extent = high - low
+    steps = (np.clip(values[finite], low, high) - low) / extent
+    codes[finite] = (steps * (NONE - 1)).round()
+    return codes, low, high
 
 
 def _text(values: AnyArray) -> str:

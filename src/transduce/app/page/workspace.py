@@ -1,4 +1,7 @@
-"""The tables of a folder, and what was said about the open one, kept in one small file beside it."""
+"""The tables of a folder, and what was said about the open one.
+
+That is kept in one small file beside it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ ENDING = (
 STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
-# How the labels came about: the flag of the command line that says so, and whether it names a column.
+# How the labels came about: the flag of the command line that says so, and whether it names a
+# column.
 WAYS: dict[str, tuple[str, bool]] = {
     "chance": ("", False),
     "drawn": ("random_labels", True),
@@ -38,7 +42,8 @@ WAYS: dict[str, tuple[str, bool]] = {
     "unknown": ("shift", False),
 }
 # What the page calls the options that it has a place for.
-_CLICK, _SECOND = "(click on the column)", "in the second step"
+_CLICK = "(click on the column)"
+_SECOND = "in the second step"
 BOXES = {
     "missing": f"“means empty” {_CLICK}",
     "keep": f"“is a number” {_CLICK}",
@@ -49,7 +54,9 @@ BOXES = {
     "number": f"“Read it as a number” {_CLICK}",
     "id": f"“It names the rows” {_CLICK}",
     "sheet": "the box “sheet”",
-    "confidence": f"“Each range, or set of classes, is to hold the truth with probability” {_SECOND}",
+    "confidence": (
+        f"“Each range, or set of classes, is to hold the truth with probability” {_SECOND}"
+    ),
     "minimum": f"“No value is below” {_SECOND}",
     "maximum": f"“or above” {_SECOND}",
     "random_labels": f"“Some on purpose, some by a draw” {_SECOND}",
@@ -62,9 +69,14 @@ BOXES = {
 
 
 def in_boxes(name: str, value: Any) -> str:
-    """Return where the page sets an option; for those that it has no place for, the flag of the command line."""
+    """Return where the page sets an option.
+
+    For those that it has no place for, the flag of the command line.
+    """
     shell = f"`{in_shell(name, value)}` on the command line"
-    return BOXES[name].format(KINDS.get(str(value), "…")) if name in BOXES else shell
+    if name in BOXES:
+        return BOXES[name].format(KINDS.get(str(value), "…"))
+    return shell
 
 
 class StaleError(ValueError):
@@ -111,7 +123,11 @@ class Choices:
         name, of_column = WAYS[self.way or "chance"]
         if not name or (of_column and self.column is None):
             return {}
-        return {name: self.column if of_column else "estimate" if name == "shift" else True}
+        if of_column:
+            return {name: self.column}
+        if name == "shift":
+            return {name: "estimate"}
+        return {name: True}
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
@@ -124,7 +140,10 @@ class Choices:
         return Options.read(given, questions=True)
 
     def changed(self, changes: Mapping[str, Any]) -> Choices:
-        """Return the choices with some changed, or raise a ValueError; another target has its own labels."""
+        """Return the choices with some changed, or raise a ValueError.
+
+        Another target has its own labels.
+        """
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
@@ -133,7 +152,8 @@ class Choices:
                 raise ValueError(f"{name} is a list.")
         new = replace(self, **changes)
         own: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
-        own = {} if new.target == self.target else own
+        if new.target == self.target:
+            own = {}
         mended = {name: value for name, value in own.items() if name not in changes}
         mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
         used = {new.target, new.id, new.column}
@@ -160,7 +180,10 @@ class Saved:
             raise ValueError(f"{path.name} is damaged") from error
 
     def write(self, path: Path) -> None:
-        """Write it in one piece, as private as its table: the old file or the new one is there, whatever happens."""
+        """Write it in one piece, as private as its table.
+
+        The old file or the new one is there, whatever happens.
+        """
         text = json.dumps({"format": 1, **asdict(self)}, ensure_ascii=False, indent=1)
         table = path.with_name(path.name.removesuffix(ENDING))
         write_text(path, text, force=True, like=[table])
@@ -185,13 +208,14 @@ class Workspace:
         if table is None and begun:
             with suppress(ValueError, OSError):  # a file that is damaged tells of no table
                 name = begun[0].name.removesuffix(ENDING)
-                table = (
-                    name if Saved.read(begun[0]).open and (self.folder / name).is_file() else None
-                )
+                if Saved.read(begun[0]).open and (self.folder / name).is_file():
+                    table = name
+                else:
+                    table = None
         if table is not None:
             self.open(table)
 
-    # ------------------------------------------------------------------------------------------------ the folder
+    # ---------------------------------------------------------------------------------- the folder
 
     def tables(self) -> list[dict[str, Any]]:
         """Return the tables in the folder, those first that were open before."""
@@ -203,7 +227,8 @@ class Workspace:
                 and not path.name.startswith(".")
             )
             if table and not is_journal(path):
-                about, begun = path.stat(), self._beside(path.name).exists()
+                about = path.stat()
+                begun = self._beside(path.name).exists()
                 line = {
                     "name": path.name,
                     "bytes": about.st_size,
@@ -223,13 +248,18 @@ class Workspace:
         return path
 
     async def keep(self, name: str, content: AsyncIterator[bytes]) -> str:
-        """Write a file that was dropped beside the others, under a name of its own; return the name."""
+        """Write a file that was dropped beside the others, under a name of its own.
+
+        Return the name.
+        """
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
             raise ValueError(
                 f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.all_endings())}."
             )
-        free, number, size = self.folder / wanted, 1, 0
+        free = self.folder / wanted
+        number = 1
+        size = 0
         while free.exists() or free.is_symlink():
             number += 1
             free = self.folder / f"{wanted.partition('.')[0]}-{number}.{wanted.partition('.')[2]}"
@@ -243,7 +273,7 @@ class Workspace:
                 raise ValueError(f"{wanted!r} is empty.")
         return free.name
 
-    # -------------------------------------------------------------------------------------------------- the table
+    # ----------------------------------------------------------------------------------- the table
 
     def _beside(self, name: str) -> Path:
         return self.folder / f"{name}{ENDING}"
@@ -270,7 +300,9 @@ class Workspace:
             return Saved()
         file = self._beside(self.name)
         try:
-            return Saved.read(file) if file.exists() else Saved()
+            if file.exists():
+                return Saved.read(file)
+            return Saved()
         except ValueError as error:
             aside = _free_name(file.with_name(f"{file.name}-damaged"))
             file.rename(aside)
@@ -280,7 +312,8 @@ class Workspace:
     def open(self, name: str | None) -> None:
         """Open a table where it was left, or close the open one."""
         with self._lock:
-            self.path_of(name) if name is not None else None
+            if name is not None:
+                self.path_of(name)  # refuses what is no table of this folder
             self.notes = []
             if self.name is not None:
                 replace(self.saved, open=False).write(self._beside(self.name))
@@ -296,9 +329,14 @@ class Workspace:
         return saved
 
     def change(self, table: str, revision: int, changes: Mapping[str, Any]) -> Saved:
-        """Change choices, if they are still those that the person saw; which step is shown changes nothing else."""
+        """Change choices, if they are still those that the person saw.
+
+        Which step is shown changes nothing else.
+        """
         with self._lock:
-            saved = self.seen(table, self.saved.revision if set(changes) == {"step"} else revision)
+            if set(changes) == {"step"}:
+                revision = self.saved.revision
+            saved = self.seen(table, revision)
             new = replace(saved, choices=saved.choices.changed(changes))
             if replace(new.choices, step="table") != replace(saved.choices, step="table"):
                 new = replace(new, revision=saved.revision + 1)

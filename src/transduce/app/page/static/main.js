@@ -10,9 +10,7 @@ import { beginKeys, keysOf, listen, showKeys } from "/page/keys.js";
 import { showAnswers, showCounts } from "/page/lists.js";
 import { beginMap, repaint, showMap } from "/page/map.js";
 
-const PAUSE = 3000; // after so many milliseconds without a decision the server may think again
 const model = { about: null, view: null, looking: null, running: null, list: "uncertain", imageColumn: null, showAnswer: false, left: false, task: "classes", classes: [] };
-let pause = null;
 
 function failed(error) {
   if (model.left) return;
@@ -127,7 +125,6 @@ async function request(action, body) {
     model.looking = null;
     $("saved").textContent = "✓ saved";
     draw();
-    rest();
     return true;
   } catch (error) {
     $("saved").textContent = "not saved";
@@ -193,29 +190,6 @@ function name() {
   }
   $("name").value = "";
   label(code);
-}
-
-// While the person pauses, the server works on a second opinion; the page asks now and then whether it is there.
-function rest() {
-  clearTimeout(pause);
-  pause = setTimeout(async () => {
-    if (document.hidden || document.querySelector("dialog[open]") || model.looking || model.running) return rest();
-    const typed = $("number").value, focused = document.activeElement === $("number");
-    if (focused || model.running) return rest();
-    try {
-      const before = model.view.source;
-      const found = await send("pause");
-      if (model.running || model.looking || found.version !== model.view.version) return rest();
-      const changed = found.source !== before || found.thinking !== model.view.thinking;
-      model.view = found;
-      if (changed) draw();
-      $("number").value = typed;
-      if (found.thinking) rest();
-    } catch (error) {
-      if (!(error instanceof Gone)) failed(error);
-    }
-    return null;
-  }, model.view?.thinking ? 1500 : PAUSE);
 }
 
 // Until all rows are compared, the page asks how far that is; then come the map, the answers and the notes.
@@ -362,7 +336,6 @@ function wire() {
 
 // The session ends before the page is left, which then asks for nothing more.
 async function leave(home) {
-  clearTimeout(pause);
   try {
     model.left = true;
     await post("/open/back");
@@ -394,7 +367,6 @@ async function begin() {
   $("home").hidden = !about.home;
   $("lists-title").textContent = about.home ? "Quick answers" : "Answers";
   $("home").addEventListener("click", () => afterwards(() => leave(about.home)));
-  rest();
   watch();
   document.body.dataset.ready = "true";
 }
