@@ -10,3 +10,4 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
+Random = np.random.RandomState
