@@ -36,7 +36,7 @@ from transduce.app.tables.features import (
 )
 from transduce.app.tables.files import Workbook, write
 from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
-from transduce.conformal.designs import Drawn, labels_needed
+from transduce.conformal.designs import Chance, Design, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
@@ -238,23 +238,21 @@ class Preview:
 
     def compare(self, choices: Choices) -> dict[str, Any]:
         """Return what the other columns say of whether chance chose the labels: as data, and in a sentence."""
+        design = choices.options().design
         lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
         key = (
             choices.target,
             choices.task,
-            choices.flags.get("random_labels"),
+            design.marks,
             *lists,
             *_said_of_all(choices),
         )
         if key not in self._compared:
-            labels, design = self.target(choices), choices.options().design
-            labelled, unlabelled = np.flatnonzero(~labels.missing), np.flatnonzero(labels.missing)
-            if isinstance(design, Drawn):
-                drawn = bind_design(design, labels.missing, self.frame).rows
-                labelled, unlabelled = (
-                    np.flatnonzero(drawn.labelled),
-                    unlabelled[~drawn.empty[unlabelled]],
-                )
+            missing = self.target(choices).missing
+            compared: Design = Chance()
+            if design.marks is not None:
+                compared = bind_design(design, missing, self.frame)
+            labelled, unlabelled = compared.compared_rows(missing)
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)
             verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict

@@ -38,6 +38,12 @@ class Design:
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
+    draws_calibration: ClassVar[bool] = False  # whether calibration rows are those that were drawn
+    chosen_by_class: ClassVar[bool] = False  # whether classes have other shares without a label
+    # Whether shares of classes with and without a label are compared, to see if labels were chosen by class unnoticed.
+    compares_shares: ClassVar[bool] = False
+    # Whether values stand without a guarantee where labels are too few for one; else that is refused.
+    stands_without_guarantee: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.sensitivity != 1.0:
@@ -67,6 +73,20 @@ class Design:
         """Names of the columns that describe rows by numbers."""
         named = [getattr(self, field, None) for field in ("probability", "order")]
         return [name for name in named if is_name(name)]
+
+    @property
+    def marks(self) -> Any:
+        """The column that marks rows drawn at random to be labelled; None if there is none."""
+        return None
+
+    @property
+    def gives_shares(self) -> bool:
+        """Whether the share of every class among the unlabelled rows is given."""
+        return False
+
+    def given_shares(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
+        """Return the given share of each class; None if none is given."""
+        return None
 
     @property
     def modified(self) -> bool:
@@ -123,6 +143,17 @@ class Design:
     def together(self) -> AnyArray | None:
         """The groups of rows that are held out together and that no fold splits, shape (n,); None if there are none."""
         return getattr(self, "groups", None)
+
+    @property
+    def holds_out_in_parts(self) -> bool:
+        """Whether groups, categories or classes hold out labels of their own, so that their number varies."""
+        apart = self.within is not None or self.chosen_by_class
+        return apart or self.together is not None
+
+    @property
+    def n_drawn(self) -> int:
+        """How many rows were drawn at random to be labelled, with a label or without."""
+        return 0
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate, unless a number is asked for; none if they are too few for the level."""
@@ -227,6 +258,10 @@ class Design:
         codes = None if self.within is None else self.within.codes[some]
         X = problem.X if len(some) == problem.n_rows else take(problem.X, some)
         return exchangeability_test(X, labelled, within=codes, random_state=seed)
+
+    def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
+        """Return the labelled and the unlabelled rows that are alike if the assumption holds. Shapes: missing (n,)."""
+        return np.flatnonzero(~missing), np.flatnonzero(missing)
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return which rows are alike if the assumption holds, and which of them count as labelled."""

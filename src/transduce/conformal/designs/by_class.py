@@ -49,6 +49,7 @@ class ByClass(Design):
 
     testable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
+    chosen_by_class: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,6 +63,11 @@ class ByClass(Design):
     def by_class(self) -> bool:
         """Whether every class is to be compared with its own calibration labels."""
         return self.shares is None
+
+    @property
+    def gives_shares(self) -> bool:
+        """Whether the share of every class among the unlabelled rows is given."""
+        return self.shares is not None
 
     @property
     def assumption(self) -> str:
@@ -79,9 +85,9 @@ class ByClass(Design):
             raise OptionError(
                 "Labels that were chosen by their class are classes, and these are numbers."
             )
-        self.given(classes)
+        self.given_shares(classes)
 
-    def given(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
+    def given_shares(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
         """Return the given share of each class; None if they are to be estimated."""
         if self.shares is None:
             return None
@@ -105,7 +111,7 @@ class ByClass(Design):
         return problem.codes
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        shares = self.given(problem.classes)
+        shares = self.given_shares(problem.classes)
         return Weights.equal(
             len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares
         )
@@ -113,7 +119,7 @@ class ByClass(Design):
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
         """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
         weights = super().weigh_outside(n_calibration, n_empty, classes)
-        return replace(weights, kind=CLASSES, shares=self.given(classes), testable=False)
+        return replace(weights, kind=CLASSES, shares=self.given_shares(classes), testable=False)
 
 
 def read_shares(shares: Any) -> dict[Any, float]:

@@ -39,6 +39,7 @@ class Chance(Design):
     reweight: bool = True
 
     holds_out: ClassVar[bool] = False
+    compares_shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

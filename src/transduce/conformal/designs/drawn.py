@@ -42,6 +42,17 @@ class Drawn(Design):
     rows: Any
 
     rests_on: ClassVar[str] = guarantee.DRAWN
+    draws_calibration: ClassVar[bool] = True
+
+    @property
+    def marks(self) -> Any:
+        """The column that marks rows drawn at random to be labelled."""
+        return self.rows
+
+    @property
+    def n_drawn(self) -> int:
+        """How many rows were drawn at random to be labelled, with a label or without."""
+        return int((self.rows.labelled | self.rows.empty).sum())
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
@@ -72,7 +83,9 @@ class Drawn(Design):
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return the rows drawn that have a label, and those that were not drawn and have none."""
-        unlabelled = problem.sample.unlabelled
-        others = unlabelled[~self.rows.empty[unlabelled]]
-        some = np.concatenate([np.flatnonzero(self.rows.labelled), others])
-        return some, problem.sample.labelled[some]
+        rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
+        return rows, problem.sample.labelled[rows]
+
+    def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
+        """Return the rows drawn that have a label, and those that were not drawn and have none."""
+        return np.flatnonzero(self.rows.labelled), np.flatnonzero(missing & ~self.rows.empty)

@@ -35,6 +35,8 @@ class Estimated(Design):
 
     rests_on: ClassVar[str] = guarantee.ESTIMATE
     of_column: ClassVar[bool] = False
+    compares_shares: ClassVar[bool] = True
+    stands_without_guarantee: ClassVar[bool] = True
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
         return True
