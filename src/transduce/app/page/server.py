@@ -31,7 +31,7 @@ from transduce.app.page import view as views
 from transduce.app.page.preview import AnswerRows, Preview, outlook
 from transduce.app.page.run import RESULT, GivenLabels, LostLabelsError, Run, as_sentence
 from transduce.app.page.view import Json
-from transduce.app.page.workspace import Choices, StaleError, Workspace, in_boxes
+from transduce.app.page.workspace import CARDS, Choices, StaleError, Workspace, in_boxes
 from transduce.app.tables.files import named_after
 from transduce.app.tables.numbers import without
 from transduce.app.tables.pictures import preview
@@ -349,7 +349,7 @@ class OpenServer:
         """Return where the page is: the tables, the open one with what was said about it, and how far a fill is."""
         space = self.workspace
         known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
-        known |= {"table": space.name}
+        known |= {"table": space.name, "ways": [asdict(card) for card in CARDS.values()]}
         if space.name is None:
             return known
         saved, progress = space.saved, self._run.progress

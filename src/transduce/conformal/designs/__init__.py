@@ -7,8 +7,8 @@ from transduce.conformal.designs.drawn import Drawn
 from transduce.conformal.designs.estimated import Estimated
 from transduce.conformal.designs.grouped import Grouped
 from transduce.conformal.designs.held_out import calibration_number, labels_needed
-from transduce.conformal.designs.reading import DrawnRows
 from transduce.conformal.designs.registry import read_design
+from transduce.conformal.designs.rows import DrawnRows
 from transduce.conformal.designs.sampled import Sampled
 from transduce.conformal.designs.weights import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights
 

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from transduce.conformal.designs.held_out import calibration_number, labels_needed, read_number
-from transduce.conformal.designs.reading import READERS, Categories, Cells, DrawnRows, is_name
-from transduce.conformal.designs.weights import Weights, weigh_by_estimate
-from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
-from transduce.conformal.presence import tail_of_labels
+from transduce.conformal.designs.rows import Categories, DrawnRows, is_name
+from transduce.conformal.designs.weights import Weights
+from transduce.conformal.designs.words import Card, Flag
 from transduce.core import checks, guarantee
+from transduce.core.records import changed_fields
 from transduce.core.types import AnyArray, Array, Mask, Random
-from transduce.core.words import OptionError, option, percent
-from transduce.model_selection.cross_validation import with_group_folds
-from transduce.model_selection.fit_and_predict import Problem, take
+from transduce.core.words import MODIFIERS, OptionError, option, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from transduce.conformal.designs.reading import Cells
+    from transduce.conformal.exchangeability import Exchangeability
+    from transduce.model_selection.fit_and_predict import Problem
 
 AnyDesign = TypeVar("AnyDesign", bound="Design")
 
 
 MOST_SENSITIVITY = 1e6  # beyond, no number of labels would do
+
+
+# Flags of all designs, for the fields that all have.
+COMMON_FLAGS = (
+    Flag(
+        name="within",
+        field="within",
+        help="A column of categories: the guarantee holds within each.",
+    ),
+    Flag(
+        name="order",
+        field="order",
+        help="A column that orders the rows, such as a date: test for drift along it.",
+    ),
+    Flag(
+        name="sensitivity",
+        field="sensitivity",
+        kind="factor",
+        default=1.0,
+        help="Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +60,11 @@ class Design:
     order: Any = None
     sensitivity: float = 1.0
 
-    rests_on: ClassVar[str] = guarantee.CHANCE
+    flags: ClassVar[tuple[Flag, ...]] = ()  # besides those of all designs
+    cards: ClassVar[tuple[Card, ...]] = ()
+    row_fields: ClassVar[tuple[str, ...]] = ("within", "order")  # fields that describe rows
+    number_fields: ClassVar[tuple[str, ...]] = ("order",)  # those of them that hold numbers
+    rests_on: ClassVar[guarantee.Assumption] = guarantee.CHANCE
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     of_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     holds_out: ClassVar[bool] = True  # whether labels must be held out to make use of it, as it is
@@ -49,11 +79,50 @@ class Design:
         if self.sensitivity != 1.0:
             checks.check_factor("sensitivity", self.sensitivity)
             checks.check_positive("sensitivity", self.sensitivity, most=MOST_SENSITIVITY)
-        for name in ("rows", "probability", "groups"):
-            if getattr(self, name, "not a field") is None:
+        for name in self.row_fields:
+            if name not in MODIFIERS and getattr(self, name) is None:
                 raise ValueError(
                     f"{type(self).__name__} needs {name}: the name of a column, or a value for each row."
                 )
+
+    # ---- how it is said
+
+    @classmethod
+    def called(cls, value: str = "") -> str:
+        """Return how to write it in Python, with its fields, or a value, in brackets where it needs any."""
+        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        inside = ", ".join(needed)
+        if needed and value:
+            inside = value
+        return f"{cls.__name__}({inside})"
+
+    @classmethod
+    def of_flags(cls, values: Mapping[str, Any]) -> Design:
+        """Return the design that some flags of the command line say, each with its value."""
+        given: dict[str, Any] = {}
+        for flag in (*cls.flags, *COMMON_FLAGS):
+            if flag.field and flag.name in values:
+                given[flag.field] = flag.read(values[flag.name])
+        return cls(**given)
+
+    def as_flags(self) -> dict[str, Any]:
+        """Return the flags of the command line that say it; those at their defaults are left out."""
+        changed = changed_fields(self)
+        own = self._flags_of_fields(self.flags, changed)
+        if not own:
+            own = {flag.name: flag.says for flag in self.flags if flag.says is not None}
+        return {**own, **self._flags_of_fields(COMMON_FLAGS, changed)}
+
+    @staticmethod
+    def _flags_of_fields(flags: Sequence[Flag], changed: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            flag.name: flag.write(changed[flag.field]) for flag in flags if flag.field in changed
+        }
+
+    def as_code(self) -> str:
+        """Return the Python code that makes it."""
+        words = [f"{name}={value!r}" for name, value in changed_fields(self).items()]
+        return f"{type(self).__name__}({', '.join(words)})"
 
     # ---- what the user said
 
@@ -65,13 +134,13 @@ class Design:
     @property
     def not_features(self) -> list[Any]:
         """Names of the columns from which nothing is learned: all except the categories."""
-        named = [getattr(self, name, None) for name in READERS if name != "within"]
+        named = [getattr(self, name) for name in self.row_fields if name != "within"]
         return [name for name in named if is_name(name)]
 
     @property
     def columns_of_numbers(self) -> list[Any]:
         """Names of the columns that describe rows by numbers."""
-        named = [getattr(self, field, None) for field in ("probability", "order")]
+        named = [getattr(self, name) for name in self.number_fields]
         return [name for name in named if is_name(name)]
 
     @property
@@ -106,21 +175,34 @@ class Design:
     def read(self, missing: Mask, frame: pd.DataFrame | None = None) -> Self:
         """Return the design with an array, checked, in place of each column of a table. Shapes: missing (n,)."""
         read: dict[str, Any] = {}
-        for name, reader in READERS.items():
-            value = getattr(self, name, None)
+        from transduce.conformal.designs.reading import Cells
+
+        for name in self.row_fields:
+            value = getattr(self, name)
             if value is not None and not isinstance(value, Categories | DrawnRows):
-                read[name] = reader(Cells.of(name, value, frame, len(missing)), missing)
+                cells = Cells.of(name, value, frame, len(missing))
+                read[name] = self._read_field(name, cells, missing)
         return replace(self, **read)
+
+    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+        """Return a field that describes rows, read and checked."""
+        from transduce.conformal.designs.reading import read_codes, read_order
+
+        if name == "within":
+            return read_codes(cells, "categories")
+        return read_order(cells)
 
     def at(self, rows: AnyArray) -> Self:
         """Return the design of some rows, in this order: of arrays their cells; names of columns stay as they are."""
+        from transduce.conformal.designs.reading import as_array
+
         picked: dict[str, Any] = {}
-        for name in READERS:
-            value = getattr(self, name, None)
+        for name in self.row_fields:
+            value = getattr(self, name)
             if isinstance(value, Categories | DrawnRows):
                 picked[name] = value.at(rows)
             elif value is not None and not is_name(value):
-                picked[name] = pd.Series(value).to_numpy()[rows]
+                picked[name] = as_array(value)[rows]
         return replace(self, **picked)
 
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
@@ -200,16 +282,18 @@ class Design:
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
         """Return the estimator, its own folds such that they never split a group of these labelled rows."""
-        return (
-            estimator
-            if self.together is None
-            else with_group_folds(estimator, self.together[rows], 0)
-        )
+        if self.together is None:
+            return estimator
+        from transduce.model_selection.cross_validation import with_group_folds
+
+        return with_group_folds(estimator, self.together[rows], 0)
 
     # ---- what to compare, and how labels weigh
 
     def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
         """Return how likely at least as many of the known cells of a column are at labelled rows; (n,), (n,)."""
+        from transduce.conformal.presence import tail_of_labels
+
         cells = np.zeros(len(known), dtype=int) if self.within is None else self.within.codes
         return tail_of_labels(known, labelled, cells)
 
@@ -223,6 +307,8 @@ class Design:
         )
         verdict = None if compared is None else compared.verdict
         if len(unlabelled) and self._estimates(compared):
+            from transduce.conformal.designs.propensity import weigh_by_estimate
+
             weights = weigh_by_estimate(problem, calibration, random.randint(2**31 - 1))
         else:
             weights = self._weights(problem, calibration, given)
@@ -253,6 +339,9 @@ class Design:
 
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
+        from transduce.conformal.exchangeability import exchangeability_test
+        from transduce.model_selection.fit_and_predict import take
+
         seed = random.randint(2**31 - 1)
         some, labelled = self._alike(problem, random)
         codes = None if self.within is None else self.within.codes[some]
@@ -291,7 +380,7 @@ class Design:
     # ---- what it assumes
 
     @property
-    def assumption(self) -> str:
+    def assumption(self) -> guarantee.Assumption:
         """What has to be true of the labels."""
         chance = self.rests_on == guarantee.CHANCE
         return guarantee.CHANCE_WITHIN if chance and self.within is not None else self.rests_on

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.designs.weights import CLASSES, Weights
+from transduce.conformal.designs.words import Card, Flag
 from transduce.core import checks, guarantee
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import OptionError, quoted
-from transduce.model_selection.fit_and_predict import Problem
+from transduce.core.words import OptionError, option, quoted
+
+if TYPE_CHECKING:
+    from transduce.model_selection.fit_and_predict import Problem
+
+
+# A name ends where = and a number follow.
+_SHARE = re.compile(r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL)
+
+
+def read_spelled_shares(text: str) -> dict[str, float]:
+    """Return shares of classes as ``yes=0.06,no=0.94``, or as JSON, says them."""
+    try:
+        if text.lstrip().startswith("{"):
+            return {str(name): float(share) for name, share in json.loads(text).items()}
+        pairs = [(name.strip(), float(share)) for name, share in _SHARE.findall(text)]
+        if pairs and not _SHARE.sub("", text) and len(dict(pairs)) == len(pairs):
+            return dict(pairs)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
+    raise ValueError(
+        f"{option('class_shares')} gives each class once, as in {example}; got {text!r}."
+    )
+
+
+def spell_shares(shares: Mapping[Any, float]) -> str:
+    """Return shares of classes as `read_spelled_shares` reads them."""
+    by_name = {str(name): float(share) for name, share in shares.items()}
+    if any(set(name) & set('=,{"') or name != name.strip() for name in by_name):
+        return json.dumps(by_name, ensure_ascii=False)
+    return ",".join(f"{name}={share!r}" for name, share in by_name.items())
 
 
 @dataclass(frozen=True)
@@ -47,6 +79,37 @@ class ByClass(Design):
 
     shares: Any = None
 
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="labels_by_class",
+            kind="switch",
+            default=False,
+            says=True,
+            python="ByClass()",
+            help="Labels were chosen by their class: answer for the shares that the classes seem to have "
+            "among rows without a label.",
+        ),
+        Flag(
+            name="class_shares",
+            field="shares",
+            kind="text",
+            metavar="CLASS=SHARE,...",
+            python="ByClass(...)",
+            read=read_spelled_shares,
+            write=spell_shares,
+            help="The same, with the share of every class among rows without a label, such as "
+            "yes=0.06,no=0.94.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="class",
+            place=30,
+            title="By their class",
+            words="Such as equally many sick and healthy people. Within a class, chance decided.",
+            flag="labels_by_class",
+        ),
+    )
     testable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
     chosen_by_class: ClassVar[bool] = True
@@ -70,7 +133,7 @@ class ByClass(Design):
         return self.shares is not None
 
     @property
-    def assumption(self) -> str:
+    def assumption(self) -> guarantee.Assumption:
         """What has to be true of the labels."""
         return guarantee.BY_CLASS if self.shares is None else guarantee.SHARES
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transduce.conformal.designs.base import Design
-from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.designs.words import Card
 from transduce.core import checks
+
+if TYPE_CHECKING:
+    from transduce.conformal.exchangeability import Exchangeability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +41,36 @@ class Chance(Design):
 
     reweight: bool = True
 
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="chance",
+            place=10,
+            title="By chance",
+            words="Nobody chose. Which rows have a value is as good as drawn by lot.",
+        ),
+        Card(
+            way="date",
+            place=50,
+            title="Up to a date",
+            words="Older rows have a value, newer ones do not have it yet.",
+            flag="order",
+            column="The column with the date, or another order",
+            kinds=("date", "number"),
+        ),
+    )
     holds_out: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.check_flag("reweight", self.reweight)
+
+    def as_flags(self) -> dict[str, Any]:
+        """Return the flags of the command line that say it; those at their defaults are left out."""
+        flags = super().as_flags()
+        if self.reweight:
+            return flags
+        return {"shift": "ignore", **flags}  # a flag of `Estimated`, which it declines
 
     @property
     def reweighs_if_shifted(self) -> bool:

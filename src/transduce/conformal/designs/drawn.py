@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.weights import Weights
+from transduce.conformal.designs.words import Card, Flag
 from transduce.core import guarantee
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import counted, percent
-from transduce.model_selection.fit_and_predict import Problem
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.reading import Cells
+    from transduce.model_selection.fit_and_predict import Problem
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,27 @@ class Drawn(Design):
 
     rows: Any
 
-    rests_on: ClassVar[str] = guarantee.DRAWN
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="random_labels",
+            field="rows",
+            python="Drawn(...)",
+            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="drawn",
+            place=20,
+            title="Some on purpose, some by a draw",
+            words="Some rows were drawn at random, and a column marks them; others were chosen at will.",
+            flag="random_labels",
+            column="The column that marks the rows drawn",
+            kinds=("category", "number"),
+        ),
+    )
+    row_fields: ClassVar[tuple[str, ...]] = ("rows", "within", "order")
+    rests_on: ClassVar[guarantee.Assumption] = guarantee.DRAWN
     draws_calibration: ClassVar[bool] = True
 
     @property
@@ -53,6 +77,13 @@ class Drawn(Design):
     def n_drawn(self) -> int:
         """How many rows were drawn at random to be labelled, with a label or without."""
         return int((self.rows.labelled | self.rows.empty).sum())
+
+    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+        from transduce.conformal.designs.reading import read_rows
+
+        if name == "rows":
+            return read_rows(cells, missing)
+        return super()._read_field(name, cells, missing)
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""

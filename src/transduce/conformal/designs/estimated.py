@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transduce.conformal.designs.base import Design
-from transduce.conformal.exchangeability import Exchangeability
+from transduce.conformal.designs.chance import Chance
+from transduce.conformal.designs.words import Card, Flag
 from transduce.core import guarantee
+from transduce.core.words import SHIFTS
+
+if TYPE_CHECKING:
+    from transduce.conformal.exchangeability import Exchangeability
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,38 @@ class Estimated(Design):
     'approximate'
     """
 
-    rests_on: ClassVar[str] = guarantee.ESTIMATE
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="shift",
+            kind="choice",
+            default="auto",
+            choices=SHIFTS,
+            says="estimate",
+            python="Estimated()",
+            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="unknown",
+            place=70,
+            title="I don't know",
+            words="Or something else decided. Then what holds can only be estimated.",
+            flag="shift",
+            value="estimate",
+        ),
+    )
+    rests_on: ClassVar[guarantee.Assumption] = guarantee.ESTIMATE
     of_column: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
     stands_without_guarantee: ClassVar[bool] = True
+
+    @classmethod
+    def of_flags(cls, values: Mapping[str, Any]) -> Design:
+        """Return the design that some flags of the command line say: `Chance` where nothing is to be estimated."""
+        if values.get("shift") == "ignore":
+            return replace(Chance.of_flags(values), reweight=False)
+        return super().of_flags(values)
 
     def _estimates(self, compared: Exchangeability | None) -> bool:
         return True

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.weights import GROUPS, Weights
-from transduce.conformal.exchangeability import Exchangeability
-from transduce.conformal.presence import tail_of_labels
-from transduce.core import guarantee
+from transduce.conformal.designs.words import Card, Flag
+from transduce.core.guarantee import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
-from transduce.model_selection.fit_and_predict import Problem
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.reading import Cells
+    from transduce.conformal.exchangeability import Exchangeability
+    from transduce.model_selection.fit_and_predict import Problem
+
+
+CHANCE_OF_GROUPS = Assumption(
+    f"groups, and the rows within them, were labelled at random, and {ALIKE}",
+    condition="if groups were labelled at random",
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,27 @@ class Grouped(Design):
 
     groups: Any
 
-    rests_on: ClassVar[str] = guarantee.CHANCE_OF_GROUPS
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="groups",
+            field="groups",
+            python="Grouped(...)",
+            help="A column of groups of rows: the guarantee is about rows of new groups.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="groups",
+            place=40,
+            title="Whole groups at once",
+            words="Such as all visits of a patient, or all plots of a field.",
+            flag="groups",
+            column="The column that names the group",
+            kinds=("category", "identifier", "number"),
+        ),
+    )
+    row_fields: ClassVar[tuple[str, ...]] = ("groups", "within", "order")
+    rests_on: ClassVar[Assumption] = CHANCE_OF_GROUPS
     of_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -52,8 +81,17 @@ class Grouped(Design):
                 f"groups and within exclude each other ({why}): leave out one of the two."
             )
 
+    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+        from transduce.conformal.designs.reading import read_groups
+
+        if name == "groups":
+            return read_groups(cells, missing)
+        return super()._read_field(name, cells, missing)
+
     def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
         """Return how likely at least as many groups with a known cell have labels; shapes (n,), (n,)."""
+        from transduce.conformal.presence import tail_of_labels
+
         n_groups = int(self.groups.max()) + 1
         with_value = np.bincount(self.groups, weights=known, minlength=n_groups) > 0
         with_label = np.bincount(self.groups, weights=labelled, minlength=n_groups) > 0

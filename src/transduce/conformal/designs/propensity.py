@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm, rankdata
 
+from transduce.conformal.designs.weights import EQUAL, ESTIMATED, Weights, odds_without_label
 from transduce.conformal.exchangeability import table_features
 from transduce.core.types import AnyArray, Array, Mask, Random
+from transduce.model_selection.fit_and_predict import Problem
 
 N_FOLDS, N_TREES = 5, 50
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
@@ -21,11 +23,6 @@ FEWEST = 5  # rows of either kind below which nothing can be learned
 CAP = 0.95
 CHANCE_ALONE = "chance"
 SURE = 1e-3  # probabilities closer than this to 0 or 1 are not believed
-
-
-def odds_without_label(probability: Array) -> Array:
-    """Return the odds that a row has no label, by the probability that it has one."""
-    return (1.0 - probability) / probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +51,18 @@ def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     cap = float(np.quantile(odds[labelled], CAP))
     beyond = odds > odds[labelled].max()  # no weight makes up for labels that are not there
     return EstimatedOdds(np.minimum(odds, cap), best, beyond)
+
+
+def weigh_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Weights:
+    """Return weights by the odds that rows have no label, estimated from their features."""
+    unlabelled = problem.sample.unlabelled
+    estimated = estimate_odds(problem.X, problem.sample.labelled, seed)
+    kind = EQUAL if estimated.model == CHANCE_ALONE else ESTIMATED
+    weights = Weights.of(estimated.odds, calibration, unlabelled, kind)
+    # Rows beyond all labelled ones outweigh all labels, so that nothing is ruled out there.
+    heavy = 1e12 * (1.0 + float(weights.calibration.sum()))
+    beyond = np.where(estimated.beyond[unlabelled], heavy, weights.unlabelled)
+    return replace(weights, unlabelled=beyond, estimated=estimated)
 
 
 def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from transduce.conformal.designs.rows import Categories, DrawnRows, is_name
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import quoted
 from transduce.population.draws import read_marks
-
-
-@dataclass(frozen=True, eq=False)
-class Categories:
-    """The category of each row, by number, and the names of the categories."""
-
-    codes: AnyArray  # (n,)
-    names: tuple[str, ...]
-
-    def at(self, rows: AnyArray) -> Categories:
-        """Return those of some rows."""
-        return replace(self, codes=self.codes[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnRows:
-    """Which rows were drawn at random to be labelled: those that have a label, and those that have none."""
-
-    labelled: Mask  # (n,)
-    empty: Mask  # (n,)
-
-    def at(self, rows: AnyArray) -> DrawnRows:
-        """Return those of some rows."""
-        return DrawnRows(self.labelled[rows], self.empty[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +50,16 @@ class Cells:
         return f"{self.kind.capitalize()} {self.name!r}"
 
 
-def is_name(value: Any) -> bool:
-    """Return whether a field names a column, and is no array."""
-    return (
-        value is not None and np.ndim(value) == 0 and not isinstance(value, Categories | DrawnRows)
-    )
+def as_array(values: Any) -> AnyArray:
+    """Return a value for each row as an array."""
+    return np.asarray(pd.Series(values).to_numpy())
 
 
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _read_rows(marks: Cells, missing: Mask) -> DrawnRows:
+def read_rows(marks: Cells, missing: Mask) -> DrawnRows:
     """Return which rows were drawn at random, with a label and without."""
     column = marks.cells.astype(object).to_frame(marks.name)
     marked = marks.cells.to_numpy() if marks.cells.dtype == bool else read_marks(column, marks.name)
@@ -100,7 +75,7 @@ def _read_rows(marks: Cells, missing: Mask) -> DrawnRows:
     return DrawnRows(drawn, marked & missing)
 
 
-def _read_probability(cells: Cells, missing: Mask) -> Array:
+def read_probability(cells: Cells, missing: Mask) -> Array:
     """Return the probability with which each row was chosen to be labelled."""
     plain = pd.to_numeric(cells.cells, errors="coerce")
     numbers = plain.to_numpy(dtype=float, na_value=np.nan)
@@ -116,7 +91,7 @@ def _read_probability(cells: Cells, missing: Mask) -> Array:
     return numbers
 
 
-def _read_codes(cells: Cells, what: str) -> Categories:
+def read_codes(cells: Cells, what: str) -> Categories:
     """Return the number of each row's group or category, and their names, sorted as text."""
     holes = np.flatnonzero(cells.cells.isna())
     if len(holes):
@@ -128,9 +103,9 @@ def _read_codes(cells: Cells, what: str) -> Categories:
     return Categories(np.argsort(order)[codes], tuple(repr(_plain(values[k])) for k in order))
 
 
-def _read_groups(cells: Cells, missing: Mask) -> AnyArray:
+def read_groups(cells: Cells, missing: Mask) -> AnyArray:
     """Return the number of each row's group."""
-    codes = _read_codes(cells, "groups").codes
+    codes = read_codes(cells, "groups").codes
     if len(np.unique(codes[~missing])) < 2:
         raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
     if missing.any() and np.isin(codes[missing], codes[~missing]).all():
@@ -140,7 +115,7 @@ def _read_groups(cells: Cells, missing: Mask) -> AnyArray:
     return codes
 
 
-def _read_order(cells: Cells, missing: Mask) -> Array:
+def read_order(cells: Cells) -> Array:
     """Return the place of each row along an order: numbers, or times as their ranks."""
     numbers = pd.to_numeric(cells.cells, errors="coerce").where(cells.cells.notna())
     if numbers.isna().any() or pd.api.types.is_datetime64_any_dtype(cells.cells):
@@ -153,13 +128,3 @@ def _read_order(cells: Cells, missing: Mask) -> Array:
             f"{cells} orders the rows, and {what}: it must be a number or a date in each."
         )
     return numbers.to_numpy(dtype=float)
-
-
-# By the field that is read.
-READERS = {
-    "rows": _read_rows,
-    "probability": _read_probability,
-    "groups": _read_groups,
-    "within": lambda cells, missing: _read_codes(cells, "categories"),
-    "order": _read_order,
-}

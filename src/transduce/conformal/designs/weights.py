@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.conformal.designs.propensity import CHANCE_ALONE, EstimatedOdds, estimate_odds
-from transduce.conformal.exchangeability import Exchangeability
 from transduce.core import guarantee
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.fit_and_predict import Problem
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.propensity import EstimatedOdds
+    from transduce.conformal.exchangeability import Exchangeability
 
 EQUAL, KNOWN, ESTIMATED, GROUPS, CLASSES = "equal", "known", "estimated", "groups", "classes"
 
@@ -56,13 +57,6 @@ class Weights:
         return cls(odds[calibration] / largest, odds[unlabelled] / largest, kind)
 
 
-def weigh_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Weights:
-    """Return weights by the odds that rows have no label, estimated from their features."""
-    unlabelled = problem.sample.unlabelled
-    estimated = estimate_odds(problem.X, problem.sample.labelled, seed)
-    kind = EQUAL if estimated.model == CHANCE_ALONE else ESTIMATED
-    weights = Weights.of(estimated.odds, calibration, unlabelled, kind)
-    # Rows beyond all labelled ones outweigh all labels, so that nothing is ruled out there.
-    heavy = 1e12 * (1.0 + float(weights.calibration.sum()))
-    beyond = np.where(estimated.beyond[unlabelled], heavy, weights.unlabelled)
-    return replace(weights, unlabelled=beyond, estimated=estimated)
+def odds_without_label(probability: Array) -> Array:
+    """Return the odds that a row has no label, by the probability that it has one."""
+    return (1.0 - probability) / probability
