@@ -104,7 +104,7 @@ def few_draws(request):
             patch.setattr("transduce.model_selection.methods.TREES", 40)
             patch.setattr("transduce.methods.confidence_machine.setting_grid.N_TREES", 30)
             patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
-            patch.setattr("transduce.conformal.designs.N_TREES", 20)
+            patch.setattr("transduce.conformal.designs.propensity.N_TREES", 20)
         yield
 
 

@@ -10,8 +10,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from tests.conformal.test_transducer import classes, numbers
 from tests.conformal.test_weights import designed
 from transduce import ConformalTransducer
-from transduce.conformal import Chance, Estimated, designs
-from transduce.conformal.designs import _cross_fit, _deal, estimate_odds
+from transduce.conformal import Chance, Estimated
+from transduce.conformal.designs import propensity
+from transduce.conformal.designs.propensity import _cross_fit, _deal, estimate_odds
 from transduce.core.guarantee import ESTIMATE
 from transduce.population.draws import draw_rows
 
@@ -59,7 +60,7 @@ def test_shapes_that_no_line_follows_are_found_by_trees():
 
 def test_of_many_rows_some_are_enough(monkeypatch):
     X, y, _, _ = shifted(n=2000)
-    monkeypatch.setattr(designs, "MOST_ROWS", 200)
+    monkeypatch.setattr(propensity, "MOST_ROWS", 200)
     few = estimate_odds(X, ~np.isnan(y), 0)
     monkeypatch.undo()
     every = estimate_odds(X, ~np.isnan(y), 0)

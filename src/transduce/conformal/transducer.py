@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.conformal.calibrated import CalibratedFit, CalibratedTable
-from transduce.conformal.designs import ByClass, Chance, Design, read_design
+from transduce.conformal.designs import Chance, Design, read_design
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
 from transduce.conformal.selection import Selection, read_goal, select_rows
@@ -178,8 +178,8 @@ class ConformalTransducer(Transducer):
         )
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         shares = None
-        if isinstance(design, ByClass):
-            given = design.given(problem.classes)
+        if design.chosen_by_class:
+            given = design.given_shares(problem.classes)
             shares = shares_of_classes(problem, held_out, first, second, given, random)
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)

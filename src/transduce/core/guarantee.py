@@ -4,41 +4,82 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from transduce.core.ranks import calibration_rank, fewest_calibration
 from transduce.core.words import counted, option, percent
 
+
+class Assumption(str):
+    """What has to be true of the labels, as a clause, with what "exact" and later rows make of it."""
+
+    condition: str  # that an exact guarantee is said to have; "" if it has none
+    later: Assumption | None  # what has to be true of rows that come later instead; None: the same
+
+    def __new__(cls, clause: str, condition: str = "", later: Assumption | None = None) -> Self:
+        """Return the clause with its condition."""
+        assumption = super().__new__(cls, clause)
+        assumption.condition = condition
+        assumption.later = later
+        return assumption
+
+
 # A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51 % of the true
 # values were in intervals at 90 %, although rows were labelled at random.
-_ALIKE = "the other columns came about in the same way with and without a label"
-CHANCE = f"rows were labelled at random, and {_ALIKE}"
-DRAWN = (
-    f"the calibration labels are of rows drawn at random from those without a label, and {_ALIKE}"
+ALIKE = "the other columns came about in the same way with and without a label"
+
+LATER = Assumption(
+    "the rows that come later are like the labelled ones, differing from them by chance alone",
+    condition="if later rows are like the labelled ones",
 )
-DESIGN = (
-    "each row was labelled, or not, with the probability given for it, independently of the "
-    f"others, and {_ALIKE}"
+LATER_DRAWN = Assumption(
+    "the rows that come later are like those drawn at random, differing from them by chance alone",
+    condition="if later rows are like those drawn at random",
 )
-CHANCE_OF_GROUPS = f"groups, and the rows within them, were labelled at random, and {_ALIKE}"
-CHANCE_WITHIN = f"rows were labelled at random within each category, and {_ALIKE}"
-BY_CLASS = f"rows were labelled at random within each class, and {_ALIKE}"
-SHARES = f"the given shares of the classes are right, and {BY_CLASS}"
-LATER_BY_CLASS = "rows that come later are like the labelled ones of their class"
-LATER_SHARES = f"the given shares of the classes are right, and {LATER_BY_CLASS}"
-STILL = f"nothing changes along the order of the rows, except by chance, and {_ALIKE}"
-ESTIMATE = (
+LATER_BY_CLASS = Assumption(
+    "rows that come later are like the labelled ones of their class",
+    condition="if later rows are like the labelled ones of their class",
+)
+LATER_SHARES = Assumption(
+    f"the given shares of the classes are right, and {LATER_BY_CLASS}",
+    condition="if the given shares are right, and later rows are like the labelled ones of their class",
+)
+CHANCE = Assumption(
+    f"rows were labelled at random, and {ALIKE}",
+    condition="if rows were labelled at random",
+    later=LATER,
+)
+CHANCE_WITHIN = Assumption(
+    f"rows were labelled at random within each category, and {ALIKE}",
+    condition="if rows were labelled at random within each category",
+)
+STILL = Assumption(
+    f"nothing changes along the order of the rows, except by chance, and {ALIKE}",
+    condition="if nothing changes along the order of the rows",
+)
+DRAWN = Assumption(
+    f"the calibration labels are of rows drawn at random from those without a label, and {ALIKE}",
+    later=LATER_DRAWN,
+)
+BY_CLASS = Assumption(
+    f"rows were labelled at random within each class, and {ALIKE}",
+    condition="if rows were labelled at random within each class",
+    later=LATER_BY_CLASS,
+)
+SHARES = Assumption(
+    f"the given shares of the classes are right, and {BY_CLASS}",
+    condition="if the given shares are right, and rows were labelled at random within each class",
+    later=LATER_SHARES,
+)
+ESTIMATE = Assumption(
     "which rows have a label depends on the other columns alone, about as was estimated, "
-    f"and {_ALIKE}"
+    f"and {ALIKE}"
 )
-LIMITED = "no row has a limit beyond those of the labels"
-LATER = "the rows that come later are like the labelled ones, differing from them by chance alone"
-LATER_DRAWN = (
-    "the rows that come later are like those drawn at random, differing from them by chance alone"
-)
-SEEN = "every class of the unlabelled rows has a label"
-NO_SECOND_LOOK = (
-    "no block of random draws was begun, or left, because of what the draws before had shown"
+LIMITED = Assumption("no row has a limit beyond those of the labels")
+SEEN = Assumption("every class of the unlabelled rows has a label")
+NO_SECOND_LOOK = Assumption(
+    "no block of random draws was begun, or left, because of what the draws before had shown",
+    condition="if no block of draws was begun, or left, because of what draws had shown",
 )
 
 NOT_TESTED = "Whether labelled and unlabelled rows differ was not tested."
@@ -46,22 +87,6 @@ NOT_TESTED = "Whether labelled and unlabelled rows differ was not tested."
 NOT_FOR_LATER = (
     "Rows given only to predict had no part in that: for them the guarantee is approximate."
 )
-
-# The one condition that "exact" has, by the assumption that it comes from.
-_CONDITIONS = {
-    CHANCE: "if rows were labelled at random",
-    DESIGN: "if the given probabilities are right",
-    CHANCE_OF_GROUPS: "if groups were labelled at random",
-    CHANCE_WITHIN: "if rows were labelled at random within each category",
-    BY_CLASS: "if rows were labelled at random within each class",
-    SHARES: "if the given shares are right, and rows were labelled at random within each class",
-    LATER_BY_CLASS: "if later rows are like the labelled ones of their class",
-    LATER_SHARES: "if the given shares are right, and later rows are like the labelled ones of their class",
-    STILL: "if nothing changes along the order of the rows",
-    NO_SECOND_LOOK: "if no block of draws was begun, or left, because of what draws had shown",
-    LATER: "if later rows are like the labelled ones",
-    LATER_DRAWN: "if later rows are like those drawn at random",
-}
 
 UNEVEN = 1.5  # times as many rows as groups may be outside: groups differ much in size
 SUSPECTED = 0.1  # p-values below this are signs of a difference
@@ -322,7 +347,8 @@ class Guarantee:
             return ""
         if self.factor > 1.0:
             return f"if the odds of a label are off by no more than a factor of {self.factor:g}"
-        return next((words for one, words in _CONDITIONS.items() if one in self.assumptions), "")
+        conditions = (getattr(assumption, "condition", "") for assumption in self.assumptions)
+        return next(filter(None, conditions), "")
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -334,7 +360,7 @@ class Guarantee:
             "on the value itself"
         )
         return tuple(
-            one.replace(f", and {_ALIKE}", f", {off}, and {_ALIKE}") for one in self.assumptions
+            one.replace(f", and {ALIKE}", f", {off}, and {ALIKE}") for one in self.assumptions
         )
 
     @property
@@ -390,13 +416,10 @@ class Guarantee:
     @property
     def of_later(self) -> Guarantee:
         """The guarantee for rows that come later, which must be like the rows that calibrate."""
-        instead = {
-            CHANCE: LATER,
-            DRAWN: LATER_DRAWN,
-            BY_CLASS: LATER_BY_CLASS,
-            SHARES: LATER_SHARES,
-        }
-        return replace(self, assumptions=tuple(instead.get(one, one) for one in self.assumptions))
+        later = (
+            getattr(assumption, "later", None) or assumption for assumption in self.assumptions
+        )
+        return replace(self, assumptions=tuple(later))
 
     def decided_by(self, label: float | None) -> Guarantee:
         """Return the guarantee where one label, if any, decided how the column is read; an exact one is approximate."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
 
 
@@ -39,6 +38,8 @@ def fewest_calibration(confidence: float, factor: float = 1.0) -> int:
 
 def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     """Return a fold for each labelled row (l,), such that every fold spans the labels (l, c). Shapes: ties (l, t)."""
+    from transduce.core import arrays  # brings scikit-learn, for which help does not wait
+
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
     # Sorting is stable: by the features first, then by the labels.
     by_ties = arrays.to_numpy(arrays.lexsort(ties))

@@ -11,3 +11,4 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ColumnName = Any  # of a frame: pandas lets anything that can be hashed name a column
+Random = np.random.RandomState

@@ -16,14 +16,14 @@ SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabel
 # Flags of the command line, where they are not the names of options.
 FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
 FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
-# How the labels came about is one option in Python, and a flag for each way elsewhere.
-DESIGNS = {
-    "random_labels": "Drawn(...)",
-    "sampling_probability": "Sampled(...)",
-    "groups": "Grouped(...)",
-}
 MODIFIERS = ("within", "order", "sensitivity")  # of how the labels came about
-DESIGNS |= {"labels_by_class": "ByClass()", "class_shares": "ByClass(...)", "shift": "Estimated()"}
+# How the labels came about is one option in Python, and a flag for each way elsewhere: each design brings its own.
+_IN_PYTHON: dict[str, str] = {}
+
+
+def spell_in_python(flag: str, spelling: str) -> None:
+    """Let messages in Python call a flag of the command line, which is no option there, by what says the same."""
+    _IN_PYTHON[flag] = spelling
 
 
 class OptionError(ValueError):
@@ -35,8 +35,8 @@ Spelling = Callable[[str, Any], str]  # of an option and its value, or None
 
 def in_python(name: str, value: Any) -> str:
     """Return an option as it is written in Python."""
-    if name in DESIGNS:
-        return f"labels={DESIGNS[name]}"
+    if name in _IN_PYTHON:
+        return _IN_PYTHON[name]
     if name in MODIFIERS and value is not None:
         return f"labels=Chance({name}={value!r})"
     return name if value is None else f"{name}={value!r}"

@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 from transduce import fill
 from transduce.app.cli.app import app
 from transduce.app.filling import fill_folder, fit_fill, load, save
-from transduce.app.filling.options import Options, design_of, flags_of, read_spelled
+from transduce.app.filling.options import Options
 from transduce.conformal import ByClass
+from transduce.conformal.designs.by_class import read_spelled_shares
+from transduce.conformal.designs.registry import design_of_flags
 
 NAMES = np.array(["no, thanks", "ja=ä"], dtype=object)
 SHARES = {"no, thanks": 0.92, "ja=ä": 0.08}
@@ -139,8 +141,8 @@ class TestFlags:
         ids=["plain", "commas", "both", "spaces"],
     )
     def test_what_is_spelled_is_read_back(self, shares):
-        assert read_spelled(flags_of(ByClass(shares))["class_shares"]) == shares
-        assert design_of(flags_of(ByClass(shares))) == ByClass(shares)
+        assert read_spelled_shares(ByClass(shares).as_flags()["class_shares"]) == shares
+        assert design_of_flags(ByClass(shares).as_flags()) == ByClass(shares)
 
     def test_options_are_read_back(self):
         for design in (ByClass(), ByClass(SHARES)):
@@ -150,11 +152,11 @@ class TestFlags:
     @pytest.mark.parametrize("text", ["yes", "yes=0.1,yes=0.9", "yes=much", "{1", ""])
     def test_what_is_not_shares(self, text):
         with pytest.raises(ValueError, match="gives each class once, as in yes"):
-            read_spelled(text)
+            read_spelled_shares(text)
 
     def test_one_way_in_which_labels_came_about(self):
         with pytest.raises(ValueError, match="exclude each other"):
-            design_of({"labels_by_class": True, "groups": "g"})
+            design_of_flags({"labels_by_class": True, "groups": "g"})
 
     def test_the_command_does_it_again(self, tmp_path):
         case_control()[0].to_csv(tmp_path / "t.csv", index=False)

@@ -35,7 +35,7 @@ FEW = [
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """What decides which rows have a label is learned by a small forest: here it only has to differ from chance."""
-    monkeypatch.setattr("transduce.conformal.designs.N_TREES", 5)
+    monkeypatch.setattr("transduce.conformal.designs.propensity.N_TREES", 5)
 
 
 def forecast(frame, **options):

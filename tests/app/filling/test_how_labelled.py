@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from tests.conformal.test_weights import designed
 from transduce import fill
 from transduce.app.cli.app import app
-from transduce.app.filling.options import design_of
 from transduce.conformal import Sampled
+from transduce.conformal.designs.registry import design_of_flags
 
 
 def table(seed=0, n=400, strength=1.2):
@@ -37,7 +37,12 @@ def filled(frame, guarantee="auto", **flags):
     """Return the table filled, with flags as the command line has them."""
     ignore = [name for name in EXTRA if name not in flags.values()]
     return fill(
-        frame, "y", method="ridge", guarantee=guarantee, ignore=ignore, labels=design_of(flags)
+        frame,
+        "y",
+        method="ridge",
+        guarantee=guarantee,
+        ignore=ignore,
+        labels=design_of_flags(flags),
     )
 
 

@@ -27,10 +27,9 @@ from transduce.app.filling.options import (
     FillOptions,
     Options,
     Questions,
-    design_of,
-    flags_of,
 )
 from transduce.conformal import Chance, Drawn, Estimated, Grouped, Sampled
+from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.words import flag
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -128,8 +127,8 @@ def test_json_brings_options_back(name):
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
 def test_flags_are_designs(design):
-    flags = flags_of(design)
-    assert (design_of(flags) or Chance()) == design
+    flags = design.as_flags()
+    assert (design_of_flags(flags) or Chance()) == design
     assert set(flags) <= set(LABEL_FLAGS) == set(LABEL_DEFAULTS)
     assert (
         eval(Options(labels=design).as_call("y", "regression").split("labels=")[1][:-1]) == design

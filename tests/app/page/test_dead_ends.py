@@ -19,7 +19,7 @@ from transduce.app.labelling import Session, SessionSettings
 from transduce.app.page import run
 from transduce.app.page.preview import AnswerRows, Preview
 from transduce.app.page.run import ERRORS, GivenLabels, as_sentence, work
-from transduce.app.page.workspace import WAYS, Choices, Workspace
+from transduce.app.page.workspace import CARDS, Choices, Workspace
 from transduce.app.tables import files
 
 N_ROWS, N_KNOWN = 100, 60
@@ -418,6 +418,6 @@ def test_a_fill_that_fails_oddly_says_so(tmp_path, monkeypatch, capsys):
 
 
 def test_every_way_is_offered_and_reaches_the_fill():
-    for way, (_, of_column) in WAYS.items():
-        choices = Choices(target="y", way=way, column="c" if of_column else None)
+    for way, card in CARDS.items():
+        choices = Choices(target="y", way=way, column="c" if card.column else None)
         assert (choices.options().labels is None) == (way == "chance")

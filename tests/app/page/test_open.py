@@ -38,7 +38,7 @@ from transduce.app.page.preview import AnswerRows, Preview, outlook
 from transduce.app.page.run import GivenLabels, Progress, Run, leave, work
 from transduce.app.page.workspace import (
     BOXES,
-    WAYS,
+    CARDS,
     Choices,
     Saved,
     StaleError,
@@ -390,7 +390,7 @@ def test_a_kill_loses_nothing_that_was_said(folder):
 # ----------------------------------------------------------------------------------------- how labels came about
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CARDS)
 def test_each_way_is_a_design_of_the_command_line(way, folder):
     columns = {"drawn": "kind", "groups": "kind", "date": "sold", "known": "share"}
     path = folder / "houses.csv"
@@ -782,6 +782,7 @@ def test_every_option_that_is_named_has_its_place_on_the_page():
     pages = "".join(
         path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".html")
     )
+    pages += "".join(card.title for card in CARDS.values())
     for name, task in product(BOXES, ("classification", "regression")):
         assert re.search(r"“(.*)”", in_boxes(name, task))[1] in pages
     assert in_boxes("budget_seconds", 9) == "`--budget 9` on the command line"

@@ -13,7 +13,7 @@ from transduce import fill
 
 pytest.importorskip("starlette", reason="NOT TESTED: the page, because starlette is not installed.")
 from transduce.app.page.preview import NOTHING, Preview, outlook
-from transduce.app.page.workspace import WAYS, Choices
+from transduce.app.page.workspace import CARDS, Choices
 from transduce.app.tables import files
 from transduce.conformal.forecast import DRIFTING, ROUNDED, SHIFTED, without_fit
 from transduce.core.guarantee import Guarantee
@@ -21,19 +21,19 @@ from transduce.core.guarantee import Guarantee
 COLUMNS = {"drawn": "drawn", "groups": "group", "date": "place", "known": "probability"}
 COUNTS = (8, 9, 12, 13, 28, 50, 60, 200)
 GUARANTEES = ("auto", "row", "column")
-GRID = list(product(TASKS, COUNTS, WAYS, GUARANTEES))
+GRID = list(product(TASKS, COUNTS, CARDS, GUARANTEES))
 # Each way with each task, at one number of labels and one guarantee; the others take minutes.
 SOME = [
     (task, COUNTS[(3 * place + shift) % 7], way, GUARANTEES[(place + shift) % 3])
     for shift, task in enumerate(TASKS)
-    for place, way in enumerate(WAYS)
+    for place, way in enumerate(CARDS)
 ]
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """What decides which rows have a label is learned by a small forest: here it only has to differ from chance."""
-    monkeypatch.setattr("transduce.conformal.designs.N_TREES", 5)
+    monkeypatch.setattr("transduce.conformal.designs.propensity.N_TREES", 5)
 
 
 def chosen(way, guarantee):
@@ -95,7 +95,7 @@ def test_the_page_promises_what_fill_gives(task, n_labels, way, guarantee, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CARDS)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_page_promises_what_fill_gives_in_every_case(task, way, tmp_path):
     found = {}

@@ -31,7 +31,9 @@ from transduce.app.report.rows import (
     number_quality,
 )
 from transduce.conformal import Chance, exchangeability_test
-from transduce.core.guarantee import CHANCE, CHANCE_OF_GROUPS, DESIGN, DRAWN
+from transduce.conformal.designs.grouped import CHANCE_OF_GROUPS
+from transduce.conformal.designs.sampled import PROBABILITIES
+from transduce.core.guarantee import CHANCE, DRAWN
 
 NAMES = (
     "numbers",
@@ -612,7 +614,7 @@ def test_kinds_of_guarantee_look_different():
     assert len(set(tones.values())) == 3
 
 
-@pytest.mark.parametrize("assumption", [CHANCE, DRAWN, DESIGN, CHANCE_OF_GROUPS])
+@pytest.mark.parametrize("assumption", [CHANCE, DRAWN, PROBABILITIES, CHANCE_OF_GROUPS])
 def test_caveats_follow_the_design(assumption):
     filled = examples.numbers()
     guarantee = replace(

@@ -21,7 +21,7 @@ from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.forecast import forecast_draw
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
-from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options, design_of
+from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
 from transduce.app.filling.plan import FOLDS, caution_on_method
 from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource
@@ -34,6 +34,7 @@ from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
 from transduce.app.tables.parts import STREAMED, is_many
+from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.computing import stage
 from transduce.core.files import (
     check_free,
@@ -67,7 +68,7 @@ def read_options(given: dict[str, Any]) -> Options:
         name: value or [] for name, value in options.items() if OPTIONS[name].kind.type is list
     }
     try:
-        return Options.read({**options, "labels": design_of(flags)}, questions=True)
+        return Options.read({**options, "labels": design_of_flags(flags)}, questions=True)
     except ValueError as error:
         raise OptionError(str(error)) from None
 

@@ -18,7 +18,6 @@ from transduce.app.filling.plan import FOLDS
 from transduce.app.report.rows import ALONE, share_alone
 from transduce.app.tables.columns import Target, answered_probability
 from transduce.app.tables.features import Features
-from transduce.conformal.designs import Chance, Drawn, Estimated
 from transduce.conformal.shares import compare_shares
 from transduce.conformal.transducer import ConformalTransducer
 from transduce.core import arrays
@@ -193,7 +192,8 @@ class Diagnosis:
     @property
     def drawn(self) -> bool:
         """Whether rows were drawn at random to be labelled."""
-        return isinstance(getattr(self.fit.model, "labels", None), Drawn)
+        design = getattr(self.fit.model, "labels", None)
+        return design is not None and design.draws_calibration
 
     @cached_property
     def unmeasured(self) -> str:
@@ -240,7 +240,7 @@ class Diagnosis:
 
     def _compare_shares(self) -> list[str]:
         design = getattr(self.fit.model, "labels", None)
-        other = design is not None and not isinstance(design, Chance | Estimated)
+        other = design is not None and not design.compares_shares
         chosen = self.told is not None or self.fit.shares is not None or other
         if self.fit.target.task == "regression" or chosen:
             return []

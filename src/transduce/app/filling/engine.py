@@ -38,7 +38,6 @@ from transduce.app.tables.features import Features, vectorize
 from transduce.app.tables.numbers import without
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, named, with_values
-from transduce.conformal.designs import ByClass
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import WrongTypeError
@@ -384,8 +383,8 @@ def _values(
         np.zeros(len(problem.labels), dtype=bool),
     )
     answer, shares = model.answer_, None
-    if isinstance(options.design, ByClass):
-        given = options.design.given(problem.classes)
+    if options.design.chosen_by_class:
+        given = options.design.given_shares(problem.classes)
         shares = shares_of_classes(problem, none, reply, reply, given, random)
         last = shares.applied(reply)
         values, probabilities = named(last, problem.classes), last.probabilities

@@ -21,7 +21,7 @@ from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.columns import Target
 from transduce.app.tables.row_draws import RowDraw
 from transduce.conformal.calibrated import CalibratedTable, beside_rows, bound_together
-from transduce.conformal.designs import ByClass, Design, Drawn, DrawnRows
+from transduce.conformal.designs import Design, Drawn, DrawnRows
 from transduce.conformal.forecast import (
     ROUNDED,
     SHIFTED,
@@ -175,7 +175,7 @@ def machine_guarantee(problem: Problem, options: Options, design: Design) -> Gua
         by_class = machine_by_class(options, design)
         guarantee = promise_sets(level, problem.codes, by_class=by_class)
     guarantee = replace(guarantee, n_labelled=len(problem.labels))
-    if isinstance(design, ByClass):
+    if design.chosen_by_class:
         return chosen_by_class(guarantee)
     return as_interval(guarantee)
 

@@ -6,22 +6,28 @@
 from __future__ import annotations
 
 import inspect
-import json
-import re
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from transduce.conformal.designs import Chance, Design
+from transduce.conformal.designs.registry import (
+    DESIGNS,
+    all_flags,
+    check_design,
+    list_designs,
+)
+from transduce.conformal.designs.words import Flag
 from transduce.core import checks
-from transduce.core.words import GUARANTEES, SHIFTS, TASKS, OptionError, flag, option
+from transduce.core.records import changed_fields, default_fields
+from transduce.core.words import GUARANTEES, TASKS, OptionError, flag, option
 from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
     from transduce.app.tables.columns import Target
-    from transduce.conformal.designs import Design
     from transduce.core.answer import Answer
     from transduce.core.guarantee import Limits
 
@@ -31,6 +37,13 @@ ANSWER, LABELS, GUARANTEE = (
     "The guarantee",
 )
 COLUMNS, OUTPUT, LARGE, COMPUTING = "Columns", "Output", "Large tables", "Computing"
+
+
+def _designs_in_help() -> str:
+    """Return the designs as Python writes them, the default first."""
+    return list_designs("column").replace("Chance()", "Chance(), which is the default", 1)
+
+
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 # What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
 HELP = {
@@ -50,22 +63,9 @@ HELP = {
         "label_next": "Add a column that numbers the rows whose labels would help most.",
     },
     LABELS: {
-        "labels": "How the labels came about: Chance(), which is the default, Drawn(column), Sampled(column), "
-        "Grouped(column), ByClass() or Estimated() of `transduce.conformal`; most take within, order and "
-        "sensitivity.",
-        "random_labels": "A column that marks rows drawn at random to be labelled: these calibrate. See `transduce "
-        "draw`.",
-        "sampling_probability": "A column with the probability with which each row was chosen to be labelled, if "
-        "known.",
-        "groups": "A column of groups of rows: the guarantee is about rows of new groups.",
-        "labels_by_class": "Labels were chosen by their class: answer for the shares that the classes seem to have "
-        "among rows without a label.",
-        "class_shares": "The same, with the share of every class among rows without a label, such as "
-        "yes=0.06,no=0.94.",
-        "shift": "Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
-        "within": "A column of categories: the guarantee holds within each.",
-        "order": "A column that orders the rows, such as a date: test for drift along it.",
-        "sensitivity": "Let the guarantee hold even if the odds of a label depend on the value by up to this factor.",
+        "labels": f"How the labels came about: {_designs_in_help()} of `transduce.conformal`; most take within, "
+        "order and sensitivity.",
+        **{flag.name: flag.help for flag in all_flags().values()},
     },
     GUARANTEE: {
         "confidence": "Probability with which the interval or set of a row picked at random holds the truth.",
@@ -150,11 +150,7 @@ def _name(name: str, value: Any) -> None:
 
 
 def _design(name: str, value: Any) -> None:
-    from transduce.conformal.designs import Design
-
-    if not isinstance(value, Design):
-        some = "Chance(), Drawn(column), Sampled(column), Grouped(column), ByClass() or Estimated()"
-        raise ValueError(f"labels says how the labels came about: {some}; got {value!r}.")
+    check_design(value, "column")
 
 
 def _named_limits(texts: Sequence[Any]) -> Limits:
@@ -302,8 +298,6 @@ class Options:
     @property
     def design(self) -> Design:
         """How the labels came about."""
-        from transduce.conformal.designs import Chance
-
         return Chance() if self.labels is None else self.labels
 
     @property
@@ -459,12 +453,14 @@ class Options:
 
     def changed(self) -> dict[str, Any]:
         """Return the options that are not left at their defaults."""
-        return _changed(self)
+        return changed_fields(self)
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
         design, method = self.labels, self.method
-        words = None if design is None else {"design": type(design).__name__, **_changed(design)}
+        words = (
+            None if design is None else {"design": type(design).__name__, **changed_fields(design)}
+        )
         if not isinstance(method, str):
             from transduce.model_selection import own_models
 
@@ -475,16 +471,17 @@ class Options:
     def of_json(cls, found: dict[str, Any]) -> Options:
         """Return the options that `as_json` made this of."""
         if found.get("labels") is not None:
-            from transduce.conformal import designs
-
             words = dict(found["labels"])
-            found = found | {"labels": getattr(designs, words.pop("design"))(**words)}
+            design = DESIGNS[words.pop("design")]
+            found = found | {"labels": design(**words)}
         return cls.read(found, questions=True)
 
     def as_call(self, target: Any, task: str, file: str = "", **more: Any) -> str:
         """Return the code that does it again, of a table in Python or in a file; `more` are flags of the command."""
         changed, lines = replace(self, task=task).changed(), list[str]()
-        words = {name: f"{name}={_as_code(value)}" for name, value in changed.items()}
+        words = {name: f"{name}={value!r}" for name, value in changed.items()}
+        if self.labels is not None:
+            words["labels"] = f"labels={self.labels.as_code()}"
         if not isinstance(self.method, str):
             from transduce.model_selection import own_models
 
@@ -510,7 +507,7 @@ class Options:
         """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
         flags: dict[str, Any] = {}
         for name, value in replace(self, task=task).changed().items():
-            flags |= flags_of(value) if name == "labels" else {name: value}
+            flags |= value.as_flags() if name == "labels" else {name: value}
         if not isinstance(self.method, str):
             flags["method"] = ",".join(self.parts)
         words = ["transduce", "fill", table, "--target", str(target)]
@@ -523,23 +520,8 @@ class Options:
         return shlex.join(words)
 
 
-def _defaults(record: Any) -> dict[str, Any]:
-    """Return the defaults of options, or of a design."""
-    return {one.name: [] if one.default is MISSING else one.default for one in fields(record)}
-
-
-def _changed(record: Any) -> dict[str, Any]:
-    """Return the fields of options, or of a design, that are not at their defaults; values may be arrays."""
-    return {
-        name: value
-        for name, default in _defaults(record).items()
-        if (value := getattr(record, name)) is not default
-        and (hasattr(value, "dtype") or value != default)
-    }
-
-
 OPTIONS = _described({one.name: one.metadata["kind"] for one in fields(Options)})
-DEFAULTS = _defaults(Options)
+DEFAULTS = default_fields(Options)
 
 
 class FillOptions(TypedDict, total=False):
@@ -588,97 +570,29 @@ OF_GUARANTEE = ("certainty", "tolerance")
 # ------------------------------------------------------------------------------------------- how the labels came about
 
 # The flags of the command line, which make a design.
-_KINDS = dict.fromkeys([name for name in HELP[LABELS] if name != "labels"], COLUMN)
-_KINDS |= {"labels_by_class": FLAG, "shift": _one_of(SHIFTS), "sensitivity": FACTOR}
-_KINDS |= {"class_shares": Kind(str, "CLASS=SHARE,...", lambda name, text: read_spelled(text))}
-LABEL_FLAGS = _described(_KINDS)
-LABEL_DEFAULTS: dict[str, Any] = dict.fromkeys(LABEL_FLAGS) | {"shift": "auto", "sensitivity": 1.0}
-LABEL_DEFAULTS |= {"labels_by_class": False}
-_WAYS = {  # in which labels may have come about: the flag, the design, and its field for the value of the flag
-    "random_labels": ("Drawn", "rows"),
-    "sampling_probability": ("Sampled", "probability"),
-    "groups": ("Grouped", "groups"),
-    "labels_by_class": ("ByClass", ""),
-    "class_shares": ("ByClass", "shares"),
-    "shift": ("Estimated", ""),
+_KINDS = {
+    "column": COLUMN,
+    "switch": FLAG,
+    "factor": FACTOR,
 }
 
 
-def design_of(flags: Mapping[str, Any]) -> Design | None:
-    """Return how the labels came about, as flags of the command line say it; None if none does."""
-    from transduce.conformal import designs
-
-    flags = LABEL_DEFAULTS | dict(flags)
-    checks.check_choice("shift", flags["shift"], SHIFTS)
-    given = [name for name, value in flags.items() if value != LABEL_DEFAULTS[name]]
-    if not given:
-        return None
-    ways = [name for name in _WAYS if name in given]
-    if len(ways) > 1 and ways != ["labels_by_class", "class_shares"]:
-        both = " and ".join(map(option, ways[:2]))
-        why = "since labels came about in one way: leave out one of the two"
-        raise OptionError(f"{both} exclude each other, {why}.")
-    modifiers = {name: flags[name] for name in ("within", "order", "sensitivity")}
-    if not ways or flags["shift"] == "ignore":
-        return designs.Chance(reweight=not ways, **modifiers)
-    kind, name = _WAYS[ways[-1]]
-    value = flags[ways[-1]]
-    own = {name: read_spelled(value) if name == "shares" else value} if name else {}
-    return getattr(designs, kind)(**own, **modifiers)
+def _kind_of_flag(flag: Flag) -> Kind:
+    """Return the kind of value that a flag of a design has."""
+    if flag.kind == "choice":
+        return _one_of(flag.choices)
+    if flag.kind == "text":
+        return Kind(str, flag.metavar, lambda name, text: flag.read(text))
+    return _KINDS[flag.kind]
 
 
-def flags_of(design: Design) -> dict[str, Any]:
-    """Return the flags of the command line that say how the labels came about; those at their defaults are left out."""
-    flags, own = _changed(design), type(design).__name__
-    for name, (kind, field_name) in _WAYS.items():
-        if kind == own and field_name in flags:
-            flags[name] = flags.pop(field_name)
-    if "class_shares" in flags:
-        shares = {str(name): float(share) for name, share in flags["class_shares"].items()}
-        said = ",".join(f"{name}={share!r}" for name, share in shares.items())
-        odd = any(set(name) & set('=,{"') or name != name.strip() for name in shares)
-        flags["class_shares"] = json.dumps(shares, ensure_ascii=False) if odd else said
-    elif own == "ByClass":
-        flags["labels_by_class"] = True
-    if own == "Estimated" or not flags.pop("reweight", True):
-        flags["shift"] = "estimate" if own == "Estimated" else "ignore"
-    return {name: flags[name] for name in LABEL_FLAGS if name in flags}
-
-
-_SHARE = re.compile(
-    r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL
-)  # a name ends where = and a number follow
-
-
-def read_spelled(text: str) -> dict[str, float]:
-    """Return shares of classes as ``yes=0.06,no=0.94``, or as JSON, says them."""
-    try:
-        if text.lstrip().startswith("{"):
-            return {str(name): float(share) for name, share in json.loads(text).items()}
-        pairs = [(name.strip(), float(share)) for name, share in _SHARE.findall(text)]
-        if pairs and not _SHARE.sub("", text) and len(dict(pairs)) == len(pairs):
-            return dict(pairs)
-    except (ValueError, TypeError, AttributeError):
-        pass
-    example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
-    raise ValueError(
-        f"{option('class_shares')} gives each class once, as in {example}; got {text!r}."
-    )
+LABEL_FLAGS = _described({flag.name: _kind_of_flag(flag) for flag in all_flags().values()})
+LABEL_DEFAULTS = {flag.name: flag.default for flag in all_flags().values()}
 
 
 def _spelled_design(design: Design) -> str:
     """Return how the user said how the labels came about."""
-    return option(next(iter(flags_of(design))))
-
-
-def _as_code(value: Any) -> str:
-    """Return a value as Python code."""
-    from transduce.conformal.designs import Design
-
-    if not isinstance(value, Design):
-        return repr(value)
-    words = [f"{name}={one!r}" for name, one in _changed(value).items()]
-    return f"{type(value).__name__}({', '.join(words)})"
+    return option(next(iter(design.as_flags())))
 
 
 def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:

@@ -11,9 +11,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables.columns import Target
 from transduce.conformal.designs import (
-    ByClass,
     Design,
-    Drawn,
     Estimated,
     calibration_number,
     labels_needed,
@@ -110,7 +108,7 @@ def _about_labels(what: str, n_labels: int, n_calibration: int, design: Design) 
     """Return which labels values and intervals come from; what is guaranteed is said by the guarantee."""
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
-    if design.together is not None or design.within is not None or isinstance(design, ByClass):
+    if design.holds_out_in_parts:
         return f"Values come from {n_labels} labels, {what} from a fit that saw some of them."
     n_seen = n_labels - n_calibration
     return (
@@ -142,7 +140,7 @@ def count_held_out(case: Case, options: Options, design: Design) -> int:
     number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
     if is_by_row(case, options, design):
         return 0
-    if isinstance(design, Estimated) and not options.own:
+    if design.stands_without_guarantee and not options.own:
         return number  # with too few labels values stand without a guarantee, as where chance chose them
     if design.calibrates and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
@@ -162,7 +160,7 @@ def is_by_row(case: Case, options: Options, design: Design) -> bool:
         return False
     if options.guarantee == "row" or case.n_labels < ROW_BELOW[case.task]:
         return True
-    if not isinstance(design, ByClass):
+    if not design.chosen_by_class:
         return False
     labels_of_a_class = case.n_labels // max(case.n_classes, 1)
     return labels_of_a_class < labels_needed(float(options.confidence))
@@ -172,7 +170,7 @@ def asks_machine(options: Options, design: Design, n_held_out: int) -> bool:
     """Return whether intervals or sets come from the confidence machine, with no label held out."""
     if options.parts == ["confidence-machine"]:
         return True
-    return n_held_out == 0 and not isinstance(design, Estimated)
+    return n_held_out == 0 and not design.calibrates
 
 
 def design_if_shifted(n_labels: int, options: Options) -> Design | None:
@@ -199,17 +197,16 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     design = options.design.read(labels.missing, source.frame)
     if design.needs_all_rows:
         return False
-    if not isinstance(design, Drawn):
+    if not design.draws_calibration:
         return True
-    n_drawn = int((design.rows.labelled | design.rows.empty).sum())
-    return n_drawn >= 2 * fewest_calibration(float(options.confidence))
+    return design.n_drawn >= 2 * fewest_calibration(float(options.confidence))
 
 
 def options_of_sample(shown: Target, options: Options) -> Options:
     """Return the options of a fit to a sample: labels are held out where they are enough."""
     level = float(options.confidence)
     enough = calibration_number(shown.n_labels, level, by_class=options.by_class) > 0
-    holds_out = enough or isinstance(options.design, Drawn) or bool(options.own)
+    holds_out = enough or options.design.draws_calibration or bool(options.own)
     return replace(options, guarantee="column" if holds_out else "row")
 
 
@@ -217,8 +214,7 @@ def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[An
     """Return classes besides those in the sample: where chance left one to it, or shares of all are given."""
     if shown.task != "classification":
         return ()
-    shares_given = isinstance(options.design, ByClass) and options.design.shares is not None
-    if len({*shown.known.tolist()}) >= 2 and not shares_given:
+    if len({*shown.known.tolist()}) >= 2 and not options.design.gives_shares:
         return ()
     return tuple(sorted({*kept.known.tolist()}, key=str))
 
@@ -247,7 +243,7 @@ def _machine(task: str, options: Options, design: Design) -> Any:
 
 def machine_by_class(options: Options, design: Design) -> bool:
     """Return whether the machine compares every class with its own labels."""
-    return options.label_conditional or isinstance(design, ByClass)
+    return options.label_conditional or design.chosen_by_class
 
 
 def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:

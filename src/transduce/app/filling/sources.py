@@ -27,7 +27,7 @@ from transduce.app.tables.numbers import without
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
 from transduce.app.tables.vectors import to_pandas
-from transduce.conformal.designs import Drawn, calibration_number
+from transduce.conformal.designs import calibration_number
 from transduce.core import checks
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
@@ -176,8 +176,10 @@ def as_pandas(table: Any) -> pd.DataFrame:
 
 def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
     """Return what a draw needs to know of some rows; the label counts where there is one."""
-    design = options.design
-    drawn = read_marks(frame, design.rows) if isinstance(design, Drawn) else None
+    marks = options.design.marks
+    drawn = None
+    if marks is not None:
+        drawn = read_marks(frame, marks)
     seen = [name for name in frame.columns if name != target and name not in options.ignore]
     hashes = row_hashes(frame[seen], options.random_state)
     hashes = labelled_hashes(hashes, frame[target], missing)
@@ -486,7 +488,7 @@ def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
     """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
     number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
-    if isinstance(options.design, Drawn):
+    if options.design.draws_calibration:
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
         least = 2 * fewest_calibration(float(options.confidence))
         if drawn < least:

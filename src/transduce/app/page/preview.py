@@ -39,7 +39,7 @@ from transduce.app.tables.features import (
 )
 from transduce.app.tables.files import write
 from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
-from transduce.conformal.designs import Drawn, labels_needed
+from transduce.conformal.designs import Chance, Design, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
@@ -283,23 +283,21 @@ class Preview:
 
         As data, and in a sentence.
         """
+        design = choices.options().design
         lists = map(tuple, (choices.ignore, choices.text, choices.number, choices.missing))
         key = (
             choices.target,
             choices.task,
-            choices.flags.get("random_labels"),
+            design.marks,
             *lists,
             *_said_of_all(choices),
         )
         if key not in self._compared:
-            labels = self.target(choices)
-            design = choices.options().design
-            labelled = np.flatnonzero(~labels.missing)
-            unlabelled = np.flatnonzero(labels.missing)
-            if isinstance(design, Drawn):
-                drawn = bind_design(design, labels.missing, self.frame).rows
-                labelled = np.flatnonzero(drawn.labelled)
-                unlabelled = unlabelled[~drawn.empty[unlabelled]]
+            missing = self.target(choices).missing
+            compared: Design = Chance()
+            if design.marks is not None:
+                compared = bind_design(design, missing, self.frame)
+            labelled, unlabelled = compared.compared_rows(missing)
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)
             verdict = exchangeability_test(matrix, np.isin(rows, labelled)).named(origins).verdict

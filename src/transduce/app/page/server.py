@@ -34,7 +34,7 @@ from transduce.app.page import view as views
 from transduce.app.page.preview import AnswerRows, Preview, outlook
 from transduce.app.page.run import RESULT, GivenLabels, LostLabelsError, Run, as_sentence
 from transduce.app.page.view import Json
-from transduce.app.page.workspace import Choices, StaleError, Workspace, in_boxes
+from transduce.app.page.workspace import CARDS, Choices, StaleError, Workspace, in_boxes
 from transduce.app.tables.files import named_after
 from transduce.app.tables.numbers import without
 from transduce.app.tables.pictures import preview
@@ -392,6 +392,7 @@ class OpenServer:
         space = self.workspace
         known: dict[str, Any] = {"folder": space.folder.name or "/", "tables": space.tables()}
         known["table"] = space.name
+        known["ways"] = [asdict(card) for card in CARDS.values()]
         if space.name is None:
             return known
         saved = space.saved

@@ -17,9 +17,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from transduce.app.filling.options import KINDS, OPTIONS, Options, design_of
+from transduce.app.filling.options import KINDS, OPTIONS, Options
 from transduce.app.labelling.journal import is_journal
 from transduce.app.tables import files
+from transduce.conformal.designs.registry import all_cards, design_of_flags
 from transduce.core import checks
 from transduce.core.files import whole_file, write_text
 from transduce.core.words import in_shell
@@ -30,17 +31,7 @@ ENDING = (
 STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
-# How the labels came about: the flag of the command line that says so, and whether it names a
-# column.
-WAYS: dict[str, tuple[str, bool]] = {
-    "chance": ("", False),
-    "drawn": ("random_labels", True),
-    "class": ("labels_by_class", False),
-    "groups": ("groups", True),
-    "date": ("order", True),
-    "known": ("sampling_probability", True),
-    "unknown": ("shift", False),
-}
+CARDS = all_cards()  # how the labels came about, in the order of the page
 # What the page calls the options that it has a place for.
 _CLICK = "(click on the column)"
 _SECOND = "in the second step"
@@ -59,12 +50,7 @@ BOXES = {
     ),
     "minimum": f"“No value is below” {_SECOND}",
     "maximum": f"“or above” {_SECOND}",
-    "random_labels": f"“Some on purpose, some by a draw” {_SECOND}",
-    "labels_by_class": f"“By their class” {_SECOND}",
-    "groups": f"“Whole groups at once” {_SECOND}",
-    "order": f"“Up to a date” {_SECOND}",
-    "sampling_probability": f"“I know the probabilities” {_SECOND}",
-    "shift": f"“I don't know” {_SECOND}",
+    **{card.flag: f"“{card.title}” {_SECOND}" for card in CARDS.values() if card.flag},
 }
 
 
@@ -114,20 +100,20 @@ class Choices:
         checks.check_whole("labels", self.labels, least=0)
         checks.check_choice("step", self.step, STEPS)
         if self.way is not None:
-            checks.check_choice("way", self.way, tuple(WAYS))
+            checks.check_choice("way", self.way, tuple(CARDS))
         self.options()  # refuses what `fill` does not take
 
     @property
     def flags(self) -> dict[str, Any]:
         """How the labels came about, as flags of the command line."""
-        name, of_column = WAYS[self.way or "chance"]
-        if not name or (of_column and self.column is None):
+        card = CARDS[self.way or "chance"]
+        if not card.flag:
             return {}
-        if of_column:
-            return {name: self.column}
-        if name == "shift":
-            return {name: "estimate"}
-        return {name: True}
+        if not card.column:
+            return {card.flag: card.value}
+        if self.column is None:
+            return {}
+        return {card.flag: self.column}
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
@@ -136,7 +122,7 @@ class Choices:
             for name, value in asdict(self).items()
             if name in OPTIONS and name != "labels"
         }
-        given["labels"] = design_of(self.flags)
+        given["labels"] = design_of_flags(self.flags)
         return Options.read(given, questions=True)
 
     def changed(self, changes: Mapping[str, Any]) -> Choices:

@@ -5,16 +5,6 @@ import { $, drawing, fill, make, refuse, refused } from "/page/dom.js";
 import { number, typed, words as plain } from "/page/locale.js";
 import { arrows, redraw } from "/page/table.js";
 
-const WAYS = {
-  chance: ["By chance", "Nobody chose. Which rows have a value is as good as drawn by lot."],
-  drawn: ["Some on purpose, some by a draw", "Some rows were drawn at random, and a column marks them; others were chosen at will.", "The column that marks the rows drawn"],
-  class: ["By their class", "Such as equally many sick and healthy people. Within a class, chance decided."],
-  groups: ["Whole groups at once", "Such as all visits of a patient, or all plots of a field.", "The column that names the group"],
-  date: ["Up to a date", "Older rows have a value, newer ones do not have it yet.", "The column with the date, or another order"],
-  known: ["I know the probabilities", "A column holds the probability with which each row was to get a value.", "The column with the probabilities"],
-  unknown: ["I don't know", "Or something else decided. Then what holds can only be estimated."],
-};
-const FITS = { drawn: ["category", "number"], groups: ["category", "identifier", "number"], date: ["date", "number"], known: ["number"] };
 const LIMITS = ["minimum", "maximum"];
 const [ACROSS, DOWN] = [9, 4];
 const LOTS = [1, 5, 8, 12, 15, 20, 22, 27, 30, 34];
@@ -65,11 +55,12 @@ export async function drawWays(page) {
   const { state } = page, { choices } = state;
   $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
   const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." }), ...(state.since ? [make("p", { class: "note", id: "since", text: plain(state.since) })] : [])] : [];
-  redraw($("ways"), ...own, ...Object.entries(WAYS).map(([way, [name, words, column]], place) => {
+  redraw($("ways"), ...own, ...state.ways.map((card, place) => {
+    const { way, title, words } = card;
     const chosen = state.way === way;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: Boolean(choices.labels) && !chosen, tabindex: chosen || (!state.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
-      picture(way), make("strong", { text: name }), make("span", { class: "fine", text: words }));
-    return make("div", { class: "way-box" }, button, chosen && column && !choices.labels ? columnOf(page, way, column) : null);
+      picture(way), make("strong", { text: title }), make("span", { class: "fine", text: words }));
+    return make("div", { class: "way-box" }, button, chosen && card.column && !choices.labels ? columnOf(page, card) : null);
   }));
   $("confidence").value = String(choices.confidence);
   $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
@@ -88,16 +79,19 @@ function drawFill(state) {
 }
 
 // Whether it was said how the values came about, and by which column.
-const ready = ({ way, choices }) => Boolean(way) && (!WAYS[way][2] || Boolean(choices.column) || choices.labels > 0);
+function ready({ way, ways, choices }) {
+  const card = ways.find((one) => one.way === way);
+  return Boolean(card) && (!card.column || Boolean(choices.column) || choices.labels > 0);
+}
 
-function columnOf(page, way, words) {
+function columnOf(page, card) {
   const { choices } = page.state;
-  const fits = ({ kind }) => (FITS[way].includes(kind) ? FITS[way].indexOf(kind) : FITS[way].length);
+  const fits = ({ kind }) => (card.kinds.includes(kind) ? card.kinds.indexOf(kind) : card.kinds.length);
   const some = kinds.columns.filter(({ name, kind }) => name !== choices.target && kind !== "empty").sort((one, other) => fits(one) - fits(other));
   const take = async () => { if (!(await page.change({ column: select.value || null }))) select.value = choices.column ?? ""; };
-  const select = make("select", { "aria-label": words, onchange: take },
+  const select = make("select", { "aria-label": card.column, onchange: take },
     make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices.column })));
-  return make("label", { class: "of-column" }, make("span", { class: "fine", text: words }), select);
+  return make("label", { class: "of-column" }, make("span", { class: "fine", text: card.column }), select);
 }
 
 // What is said keeps the room of what was said before, so that the page never gets shorter under the mouse.

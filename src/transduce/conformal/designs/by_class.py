@@ -1,0 +1,209 @@
+"""Labels were chosen by their class."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.held_out import calibration_number
+from transduce.conformal.designs.weights import CLASSES, Weights
+from transduce.conformal.designs.words import Card, Flag
+from transduce.core import checks, guarantee
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.words import OptionError, option, quoted
+
+if TYPE_CHECKING:
+    from transduce.model_selection.fit_and_predict import Problem
+
+
+# A name ends where = and a number follow.
+_SHARE = re.compile(r"(.+?)=\s*([-+.\deE]+)\s*(?:,|$)", re.DOTALL)
+
+
+def read_spelled_shares(text: str) -> dict[str, float]:
+    """Return shares of classes as ``yes=0.06,no=0.94``, or as JSON, says them."""
+    try:
+        if text.lstrip().startswith("{"):
+            return {str(name): float(share) for name, share in json.loads(text).items()}
+        pairs = [(name.strip(), float(share)) for name, share in _SHARE.findall(text)]
+        if pairs and not _SHARE.sub("", text) and len(dict(pairs)) == len(pairs):
+            return dict(pairs)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    example = 'yes=0.06,no=0.94 or {"yes": 0.06, "no": 0.94}'
+    raise ValueError(
+        f"{option('class_shares')} gives each class once, as in {example}; got {text!r}."
+    )
+
+
+def spell_shares(shares: Mapping[Any, float]) -> str:
+    """Return shares of classes as `read_spelled_shares` reads them."""
+    by_name = {str(name): float(share) for name, share in shares.items()}
+    if any(set(name) & set('=,{"') or name != name.strip() for name in by_name):
+        return json.dumps(by_name, ensure_ascii=False)
+    return ",".join(f"{name}={share!r}" for name, share in by_name.items())
+
+
+@dataclass(frozen=True)
+class ByClass(Design):
+    """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
+
+    The guarantee holds within every class, whatever the shares. Where they are given and labels are held out, it holds
+    over all rows instead, with smaller sets: of a rare class far fewer rows may be covered, and the guarantee says so.
+    ``label_conditional=True`` then keeps it within every class.
+
+    Parameters
+    ----------
+    shares : dict, optional
+        The share of every class among the unlabelled rows, such as ``{"yes": 0.06, "no": 0.94}``; estimated by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from transduce.conformal import ByClass, ConformalTransducer
+    >>> sick = np.append(np.arange(60) < 30, np.arange(400) < 40)
+    >>> X = np.random.default_rng(0).normal(size=(460, 1)) + 2.0 * sick[:, None]
+    >>> y = np.where(np.arange(460) < 60, np.where(sick, "yes", "no"), None)
+    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
+    >>> bool(model.class_shares_.to_frame()["share"]["yes"] < 0.2), model.guarantee_.within
+    (True, 'class')
+    """
+
+    shares: Any = None
+
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="labels_by_class",
+            kind="switch",
+            default=False,
+            says=True,
+            python="ByClass()",
+            help="Labels were chosen by their class: answer for the shares that the classes seem to have "
+            "among rows without a label.",
+        ),
+        Flag(
+            name="class_shares",
+            field="shares",
+            kind="text",
+            metavar="CLASS=SHARE,...",
+            python="ByClass(...)",
+            read=read_spelled_shares,
+            write=spell_shares,
+            help="The same, with the share of every class among rows without a label, such as "
+            "yes=0.06,no=0.94.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="class",
+            place=30,
+            title="By their class",
+            words="Such as equally many sick and healthy people. Within a class, chance decided.",
+            flag="labels_by_class",
+        ),
+    )
+    testable: ClassVar[bool] = False
+    holds_out: ClassVar[bool] = False
+    chosen_by_class: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.modified:
+            why = "Labels that were chosen by their class are compared within classes alone"
+            raise ValueError(f"{why}: leave out within, order and sensitivity.")
+        if self.shares is not None:
+            read_shares(self.shares)
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every class is to be compared with its own calibration labels."""
+        return self.shares is None
+
+    @property
+    def gives_shares(self) -> bool:
+        """Whether the share of every class among the unlabelled rows is given."""
+        return self.shares is not None
+
+    @property
+    def assumption(self) -> guarantee.Assumption:
+        """What has to be true of the labels."""
+        return guarantee.BY_CLASS if self.shares is None else guarantee.SHARES
+
+    @property
+    def for_column(self) -> bool:
+        """Whether the number of rows outside can be bounded."""
+        return self.shares is None
+
+    def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
+        """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
+        if classes is None:
+            raise OptionError(
+                "Labels that were chosen by their class are classes, and these are numbers."
+            )
+        self.given_shares(classes)
+
+    def given_shares(self, classes: Sequence[Any] | AnyArray | None) -> Array | None:
+        """Return the given share of each class; None if they are to be estimated."""
+        if self.shares is None:
+            return None
+        by_name = {_class_name(key): share for key, share in read_shares(self.shares).items()}
+        names = [_class_name(one) for one in np.asarray(classes, dtype=object).tolist()]
+        lost = [name for name in names if name not in by_name]
+        if lost:
+            lack = f"The shares lack class {quoted(lost[0])}"
+            raise ValueError(f"{lack}: give its share among the unlabelled rows too.")
+        more = [name for name, share in by_name.items() if name not in names and share > 0.0]
+        if more:
+            why = f"{quoted(more[0])} has a share, and no label is of that class"
+            raise ValueError(f"{why}: correct its name, or label some of its rows.")
+        return np.array([by_name[name] for name in names])
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate, roughly: classes with enough labels hold out some of theirs."""
+        return calibration_number(n_labels, confidence, by_class=True)
+
+    def _apart(self, problem: Problem) -> AnyArray:
+        return problem.codes
+
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        shares = self.given_shares(problem.classes)
+        return Weights.equal(
+            len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares
+        )
+
+    def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
+        """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
+        weights = super().weigh_outside(n_calibration, n_empty, classes)
+        return replace(weights, kind=CLASSES, shares=self.given_shares(classes), testable=False)
+
+
+def read_shares(shares: Any) -> dict[Any, float]:
+    """Return shares of classes, which sum to 1; raise a ValueError that says what to correct."""
+    if not isinstance(shares, Mapping) or not shares:
+        raise ValueError(
+            f"Shares of classes are given as in {{'yes': 0.06, 'no': 0.94}}; got {quoted(shares)}."
+        )
+    for name, share in shares.items():
+        if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
+            raise ValueError(
+                f"The share of class {quoted(name)} must be a number from 0 to 1; got {quoted(share)}."
+            )
+    total = sum(float(share) for share in shares.values())
+    last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())
+    if abs(total - 1.0) > 0.499 * len(shares) * 10.0**last + 1e-6:  # as far as numbers are rounded
+        raise ValueError(f"The shares of the classes must sum to 1, and these sum to {total:.7g}.")
+    return {name: float(share) / total for name, share in shares.items()}
+
+
+def _class_name(value: Any) -> str:
+    """Return a class as it is written in a file or on the command line: whole numbers without ``.0``, and ``true``."""
+    text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
+    return text.lower() if text.lower() in ("true", "false") else text

@@ -1,0 +1,81 @@
+"""Chance alone decided which rows have a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.words import Card
+from transduce.core import checks
+
+if TYPE_CHECKING:
+    from transduce.conformal.exchangeability import Exchangeability
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chance(Design):
+    """Chance alone decided which rows have a label, as far as is known.
+
+    What describes rows is the name of a column where there is a table (`transduce.fill`), else an array.
+
+    Parameters
+    ----------
+    reweight : bool, default=True
+        Whether calibration labels are weighed as `Estimated` does if the test says that rows differ.
+    within : str or array-like of shape (n,), optional
+        The category of each row: the guarantee holds within every one, and chance need only have chosen within them.
+    order : str or array-like of shape (n,), optional
+        The place of each row along an order, such as a time: whether errors drift along it is tested.
+    sensitivity : float, default=1.0
+        Rows keep their guarantee if the odds of a label also depend on the label by up to this factor, either way.
+
+    Examples
+    --------
+    >>> from transduce.conformal import Chance
+    >>> Chance().assumption
+    'rows were labelled at random, and the other columns came about in the same way with and without a label'
+    >>> Chance(within="region").assumption
+    'rows were labelled at random within each category, and the other columns came about in the same way ...'
+    """
+
+    reweight: bool = True
+
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="chance",
+            place=10,
+            title="By chance",
+            words="Nobody chose. Which rows have a value is as good as drawn by lot.",
+        ),
+        Card(
+            way="date",
+            place=50,
+            title="Up to a date",
+            words="Older rows have a value, newer ones do not have it yet.",
+            flag="order",
+            column="The column with the date, or another order",
+            kinds=("date", "number"),
+        ),
+    )
+    holds_out: ClassVar[bool] = False
+    compares_shares: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.check_flag("reweight", self.reweight)
+
+    def as_flags(self) -> dict[str, Any]:
+        """Return the flags of the command line that say it; those at their defaults are left out."""
+        flags = super().as_flags()
+        if self.reweight:
+            return flags
+        return {"shift": "ignore", **flags}  # a flag of `Estimated`, which it declines
+
+    @property
+    def reweighs_if_shifted(self) -> bool:
+        """Whether propensities are estimated where rows are found to differ, and only there."""
+        return self.reweight
+
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        return self.reweight and compared is not None and compared.shifted

@@ -1,0 +1,122 @@
+"""Rows drawn at random, and then labelled, calibrate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.weights import Weights
+from transduce.conformal.designs.words import Card, Flag
+from transduce.core import guarantee
+from transduce.core.ranks import fewest_calibration
+from transduce.core.types import AnyArray, Array, Mask, Random
+from transduce.core.words import counted, percent
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.reading import Cells
+    from transduce.model_selection.fit_and_predict import Problem
+
+
+@dataclass(frozen=True)
+class Drawn(Design):
+    """Some rows were drawn at random from those without a label, and then labelled; other labels came about anyhow.
+
+    Parameters
+    ----------
+    rows : str or boolean array-like of shape (n,)
+        Which rows were drawn. Their labels calibrate, all others teach. One that has no label counts as the worst
+        possible, and the guarantee is about the rows that were not drawn.
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce.conformal import ConformalTransducer, Drawn
+    >>> X, rows = np.arange(100.0)[:, None], np.arange(100) % 5 == 0
+    >>> y = np.where(rows | (X[:, 0] < 20), X[:, 0], np.nan)
+    >>> ConformalTransducer(Ridge(), labels=Drawn(rows)).fit(X, y).guarantee_.headline
+    'exact'
+    """
+
+    rows: Any
+
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="random_labels",
+            field="rows",
+            python="Drawn(...)",
+            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="drawn",
+            place=20,
+            title="Some on purpose, some by a draw",
+            words="Some rows were drawn at random, and a column marks them; others were chosen at will.",
+            flag="random_labels",
+            column="The column that marks the rows drawn",
+            kinds=("category", "number"),
+        ),
+    )
+    row_fields: ClassVar[tuple[str, ...]] = ("rows", "within", "order")
+    rests_on: ClassVar[guarantee.Assumption] = guarantee.DRAWN
+    draws_calibration: ClassVar[bool] = True
+
+    @property
+    def marks(self) -> Any:
+        """The column that marks rows drawn at random to be labelled."""
+        return self.rows
+
+    @property
+    def n_drawn(self) -> int:
+        """How many rows were drawn at random to be labelled, with a label or without."""
+        return int((self.rows.labelled | self.rows.empty).sum())
+
+    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+        from transduce.conformal.designs.reading import read_rows
+
+        if name == "rows":
+            return read_rows(cells, missing)
+        return super()._read_field(name, cells, missing)
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate: all those of rows that were drawn."""
+        return int(self.rows.labelled.sum())
+
+    def too_few(self, n_labels: int, confidence: float) -> str:
+        """Return that labels are too few for a level, in a sentence that says what to do."""
+        few = f"{counted(int(self.rows.labelled.sum()), 'label')} of rows drawn at random cannot guarantee"
+        how = "Draw and label more rows with `transduce draw`, or ask for less confidence"
+        return f"{few} {percent(confidence)}: it takes {fewest_calibration(confidence)}. {how}."
+
+    def hold_out(
+        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
+        if not isinstance(number, str) or number != "auto":
+            why = "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn"
+            raise ValueError(f"{why}: leave calibration at 'auto'.")
+        return np.asarray(self.rows.labelled[problem.rows])
+
+    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+        unlabelled = problem.sample.unlabelled
+        return Weights.equal(len(calibration), len(unlabelled), empty=self.rows.empty[unlabelled])
+
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for the unlabelled ones: those that were drawn do, and no others."""
+        return np.asarray(self.rows.labelled[rows], dtype=float)
+
+    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return the rows drawn that have a label, and those that were not drawn and have none."""
+        rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
+        return rows, problem.sample.labelled[rows]
+
+    def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
+        """Return the rows drawn that have a label, and those that were not drawn and have none."""
+        return np.flatnonzero(self.rows.labelled), np.flatnonzero(missing & ~self.rows.empty)

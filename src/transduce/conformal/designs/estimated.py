@@ -1,0 +1,76 @@
+"""The other columns decided which rows have a label: propensities are estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.chance import Chance
+from transduce.conformal.designs.words import Card, Flag
+from transduce.core import guarantee
+from transduce.core.words import SHIFTS
+
+if TYPE_CHECKING:
+    from transduce.conformal.exchangeability import Exchangeability
+
+
+@dataclass(frozen=True)
+class Estimated(Design):
+    """The other columns played a part in which rows have a label, nobody knows how: the odds are estimated from them.
+
+    The guarantee is approximate, and none where labels are worth fewer than ``2 / (1 - confidence)`` of equal weight.
+
+    Parameters
+    ----------
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce.conformal import ConformalTransducer, Estimated
+    >>> rng, X = np.random.default_rng(0), np.linspace(-2, 2, 400)[:, None]
+    >>> y = np.where(rng.random(400) < 1 / (1 + np.exp(-X[:, 0])), X[:, 0], np.nan)
+    >>> model = ConformalTransducer(Ridge(), labels=Estimated(), test_exchangeability=False, random_state=0)
+    >>> model.fit(X, y).guarantee_.kind
+    'approximate'
+    """
+
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="shift",
+            kind="choice",
+            default="auto",
+            choices=SHIFTS,
+            says="estimate",
+            python="Estimated()",
+            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+        ),
+    )
+    cards: ClassVar[tuple[Card, ...]] = (
+        Card(
+            way="unknown",
+            place=70,
+            title="I don't know",
+            words="Or something else decided. Then what holds can only be estimated.",
+            flag="shift",
+            value="estimate",
+        ),
+    )
+    rests_on: ClassVar[guarantee.Assumption] = guarantee.ESTIMATE
+    of_column: ClassVar[bool] = False
+    compares_shares: ClassVar[bool] = True
+    stands_without_guarantee: ClassVar[bool] = True
+
+    @classmethod
+    def of_flags(cls, values: Mapping[str, Any]) -> Design:
+        """Return the design that some flags of the command line say: `Chance` where nothing is to be estimated."""
+        if values.get("shift") == "ignore":
+            return replace(Chance.of_flags(values), reweight=False)
+        return super().of_flags(values)
+
+    def _estimates(self, compared: Exchangeability | None) -> bool:
+        return True

@@ -1,0 +1,50 @@
+"""How many labels are held out to calibrate."""
+
+from __future__ import annotations
+
+import numbers
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from transduce.core import checks
+from transduce.core.ranks import fewest_calibration, nonconformity_rank
+from transduce.core.words import quoted
+
+
+def calibration_number(
+    n_labels: int, level: float, *, by_class: bool = False, factor: float = 1.0
+) -> int:
+    """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level."""
+    least = fewest_calibration(level, factor)
+    if n_labels - least < max(2, n_labels // 3):
+        return 0
+    about = n_labels // 2 if by_class else int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
+    exceeding = nonconformity_rank(level, about)  # c + 1 - k, rounded down
+    return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
+
+
+def labels_needed(confidence: float) -> int:
+    """Return the fewest labels of which `calibration_number` holds some out."""
+    least = fewest_calibration(confidence)
+    start = max(least + 2, 3 * least // 2 - 2)  # of fewer a third would not be left
+    return next(n_labels for n_labels in count(start) if calibration_number(n_labels, confidence))
+
+
+def read_number(calibration: Any, n_labelled: int) -> int:
+    """Return how many labels a number, or a share of them, holds out; raise a ValueError if it is neither."""
+    ok = checks.is_number(calibration)
+    if ok and isinstance(calibration, numbers.Integral) and int(calibration) >= 1:
+        number = int(calibration)
+    elif ok and 0.0 < float(calibration) < 1.0:
+        number = round(float(calibration) * n_labelled)
+    else:
+        allowed = (
+            "'auto', a number of labels to hold out from 1 on, or a share of them between 0 and 1"
+        )
+        raise ValueError(f"calibration must be {allowed}; got {quoted(calibration)}.")
+    if not 1 <= number < n_labelled:
+        holds = f"calibration={quoted(calibration)} holds out {number} of {n_labelled} labels"
+        raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
+    return number
