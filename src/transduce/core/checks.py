@@ -78,6 +78,11 @@ def check_random_state(value: Any) -> np.random.RandomState:
     return np.random.RandomState(int(value))
 
 
+def is_one_of(setting: object, *words: str) -> bool:
+    """Return whether a setting is one of these words rather than a number."""
+    return isinstance(setting, str) and setting in words
+
+
 def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
     """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
     if not is_number(value) or not 0.0 < as_float(value) < np.inf:

@@ -259,7 +259,9 @@ class Ball:
         position = self.position
         if space.rank == 1:  # a single direction: the ball rests
             rest = np.zeros_like(position)
-            return Segment(position, rest, np.zeros(1, np.int32), np.zeros(1), np.ones(1))
+            no_wall = np.zeros(1, np.int32)
+            no_kick = np.zeros(1)
+            return Segment(position, rest, no_wall, no_kick, times=np.ones(1))
         velocity = space.velocity(position, self.random)
         length = self.reach * (0.5 + self.random.random_sample())
         a = space.products(position)
@@ -268,7 +270,8 @@ class Ball:
         segment = Segment(position, velocity, walls, kicks, times)
         # The end anew from the trace, through coordinates and as a unit vector, so that rounding
         # does not pile up and coefficients of dependent rows do not run away.
-        end = space.root.T @ segment.at(np.array([segment.length]))[0]
+        (coefficients,) = segment.at(np.array([segment.length]))
+        end = space.root.T @ coefficients
         self.position = space.coefficients(end / np.linalg.norm(end))
         return segment
 
@@ -291,7 +294,8 @@ def _fly_for(space: VersionSpace, a: Array, b: Array, reach: float) -> Trace:
         length += float(trace[2].sum())
         n_bounces += size
         # As many bounces again as the rest of the way needs at this pace, and a tenth more.
-        size = int(np.clip(1.1 * (reach / length - 1.0) * n_bounces, 32, MOST_AT_ONCE))
+        n_missing = 1.1 * (reach / length - 1.0) * n_bounces
+        size = int(np.clip(n_missing, 32, MOST_AT_ONCE))
     walls, kicks, times = (np.concatenate(parts) for parts in zip(*traces, strict=True))
     ends = np.cumsum(times)
     last = int(np.searchsorted(ends, reach))
@@ -433,7 +437,8 @@ def follow(
             cosine = np.cos(time)
             sine = np.sin(time)
             column = columns[walls[k], first:last]
-            if _turn(column, here, speed, old, share, (cosine, sine, kicks[k], time)) == 0:
+            turn = (cosine, sine, kicks[k], time)
+            if _turn(column, here, speed, old, share, turn) == 0:
                 continue
             for j in range(last - first):
                 if (old[j] > 0.0) != (here[j] > 0.0):
@@ -457,7 +462,8 @@ def _student_table(rank: int) -> Array:
     at = np.linspace(0.0, FARTHEST, STEPS + 1)
     step = FARTHEST / STEPS
     log_constant = gammaln((rank + 1) / 2) - gammaln(rank / 2)
-    density = np.exp(log_constant - (rank + 1) / 2 * np.log1p(at**2 / rank))
+    log_density = log_constant - (rank + 1) / 2 * np.log1p(at**2 / rank)
+    density = np.exp(log_density)
     density *= step / np.sqrt(np.pi * rank)
     slope = -step * density * (rank + 1) * at / (rank + at**2)
     share = stdtr(rank, at)
@@ -689,7 +695,8 @@ def probabilities(flown: Array) -> tuple[Array, Array]:
 def _normalised(votes: Array) -> Array:
     """Return votes that sum to 1 along the first axis; even where no class got any."""
     total = votes.sum(axis=0)
-    return np.divide(votes, total, out=np.full_like(votes, 1.0 / len(votes)), where=total > 0.0)
+    even = np.full_like(votes, 1.0 / len(votes))
+    return np.divide(votes, total, out=even, where=total > 0.0)
 
 
 def count_votes(rounds: Sequence[Round], n_rows: int, voters: Voters, n_jobs: int | None) -> Array:

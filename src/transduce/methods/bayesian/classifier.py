@@ -55,19 +55,14 @@ class Choice(NamedTuple):
     path: pd.DataFrame | None = None
 
 
-def is_one_of(setting: object, *words: str) -> bool:
-    """Return whether a setting is one of these words rather than a number."""
-    return isinstance(setting, str) and setting in words
-
-
 def check_settings(settings: BayesianTransducer) -> None:
     """Raise a ValueError that says which setting to mend."""
     check_kernel(settings.kernel)
-    if not is_one_of(settings.width, "median", "cv"):
+    if not checks.is_one_of(settings.width, "median", "cv"):
         checks.check_positive(
             "width (a number, 'median' or 'cv')", settings.width, least=1e-100, most=1e100
         )
-    if not is_one_of(settings.softness, "loo", "cv"):
+    if not checks.is_one_of(settings.softness, "loo", "cv"):
         checks.check_number("softness (a number from 0, 'loo' or 'cv')", settings.softness)
         checks.check_not_negative("softness", settings.softness, "'loo', 'cv' or a number from 0")
     checks.check_number("bias", settings.bias)
@@ -161,10 +156,12 @@ class LabelledRows(NamedTuple):
         n_hidden = int(hidden.sum())
         n_games = len(balls.held_classes(self.n_classes))
         geometry = balls.Geometry.of(K[np.ix_(shown, shown)], softness=softness)
-        seeds = np.random.RandomState(seed).randint(2**31 - 1, size=(n_games, CV_BALLS))
+        random = np.random.RandomState(seed)
+        seeds = random.randint(2**31 - 1, size=(n_games, CV_BALLS))
         refresh = max(20, 10 * len(K))
         games = geometry.games(self.codes[shown], self.n_classes, seeds, None, refresh)
-        voter = geometry.voter(K[np.ix_(shown, hidden)], K.diagonal()[hidden])
+        K_la = K[np.ix_(shown, hidden)]
+        voter = geometry.voter(K_la, K.diagonal()[hidden])
         records = [game.play(CV_BOUNCES) for game in games]
         flown = balls.count_votes([records], n_hidden, [(slice(None), voter)], None)
         shares, _ = balls.probabilities(flown)
@@ -258,8 +255,10 @@ def leave_one_out_losses(K: Array, codes: AnyArray, softnesses: Sequence[float])
         shares = stdtr(freedom, means * np.sqrt(diagonal / scales))
         if shares.shape[1] == 1:
             shares = np.hstack([1.0 - shares, shares])
-        of_truth = shares[np.arange(len(codes)), codes] / np.maximum(shares.sum(axis=1), tiny)
-        losses.append(-np.mean(np.log(np.clip(of_truth, LEAST, 1.0))))
+        total = np.maximum(shares.sum(axis=1), tiny)
+        of_truth = shares[np.arange(len(codes)), codes] / total
+        log_likelihoods = np.log(np.clip(of_truth, LEAST, 1.0))
+        losses.append(-np.mean(log_likelihoods))
     return np.array(losses)
 
 
@@ -320,7 +319,8 @@ class FittedBilliard(NamedTuple):
 
         If the kernel values of all rows fit into memory, they are kept between its calls.
         """
-        size = max(1, int(max_memory_mb * 2**20 // (8 * len(self.shown.codes))))
+        bytes_of_row = 8 * len(self.shown.codes)
+        size = max(1, int(max_memory_mb * 2**20 // bytes_of_row))
         parts = arrays.blocks(len(rows), size)
         if len(parts) == 1:
             kept = [(parts[0], self._voter(rows))]

@@ -98,7 +98,8 @@ def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
     # (nu + t1 s u)^2 / (s w) - nu^2 / s with the parts that cancel taken out: s may be tiny.
     squares = t1 * p.ones * (2.0 * p.mean + t1 * p.variances * p.ones) / w
     squares = squares - t2 * p.mean**2 / w
-    value = 0.5 * float(np.sum(squares) - np.sum(np.log1p(t2 * p.variances)))
+    log_determinant = np.sum(np.log1p(t2 * p.variances))
+    value = 0.5 * float(np.sum(squares) - log_determinant)
     second_moment = float(np.sum(variance + mean**2))
     gradient = np.array([p.ones @ mean, -0.5 * second_moment]) / m
     of_mean = float(np.sum(p.ones**2 * variance))
@@ -224,7 +225,8 @@ class Objective:
         relevance, noise = split_parameters(log_parameters)
         has_common_relevance = len(relevance) == 1 != self.X.shape[1]
         if has_common_relevance:
-            K = arrays.namespace(self.X).exp(self._distances * float(-(relevance[0] ** 2)))
+            factor_of_distances = float(-(relevance[0] ** 2))
+            K = arrays.namespace(self.X).exp(self._distances * factor_of_distances)
         else:
             K = solver.own_kernel(self._columns[:, :-1], relevance)
         factor, _ = solver.factor_of(K, noise)
@@ -267,7 +269,9 @@ class Objective:
         mean, covariance = engine(self.X).predictive(factor, self.y_l)
         p = Spread.of(mean, covariance)
         xp = arrays.namespace(self.y_l)
-        target = np.array([float(xp.mean(self.y_l)), -0.5 * float(xp.mean(self.y_l**2))])
+        mean_label = float(xp.mean(self.y_l))
+        mean_square = float(xp.mean(self.y_l**2))
+        target = np.array([mean_label, -0.5 * mean_square])
         return match_moments(p, target, slack=self.slack)
 
     def _matched_term(self, factor: Array) -> tuple[float, Array]:
@@ -285,7 +289,8 @@ class Objective:
         factor_l = solver.leading(factor, n)
         z = arrays.namespace(self.y_l).concat([self.y_l, q.mean])
         joint, M = solver.term(factor, z, q.root)
-        value = share * (joint - 0.5 * (q.mean.shape[0] + q.log_determinant) + q.penalty)
+        entropy = 0.5 * (q.mean.shape[0] + q.log_determinant)
+        value = share * (joint - entropy + q.penalty)
         M *= share
         if share != 1.0:
             plain, M_ll = solver.term(factor_l, self.y_l, None)
@@ -442,7 +447,8 @@ class InducedPosterior(NamedTuple):
         """Return the covariance of the labels, noise included, shape (m, m)."""
         outer, inner = self._halves(X)
         C = cross_kernel(X, X, self.relevance) - outer.T @ outer + inner.T @ inner
-        C.flat[:: len(C) + 1] = np.maximum(C.diagonal(), 0.0) + self.noise
+        variances = np.maximum(C.diagonal(), 0.0)
+        C.flat[:: len(C) + 1] = variances + self.noise
         return C
 
     def _halves(self, X: Array) -> tuple[Array, Array]:

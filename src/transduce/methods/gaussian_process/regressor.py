@@ -75,7 +75,7 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
 
 def _read_number_or_cv(name: str, value: float | str) -> float | str:
     """Return a number from 0, or "cv"."""
-    if isinstance(value, str) and value == "cv":
+    if checks.is_one_of(value, "cv"):
         return value
     checks.check_number(f"{name} (a number from 0, or 'cv')", value)
     return checks.check_not_negative(name, value, "'cv' or a number from 0")
@@ -188,7 +188,8 @@ class Search:
         scaled_shares = np.maximum(shares * np.sqrt(len(shares) / mean_square), 0.03)
         unit = 1.0 / median_width(X)
         smooth = np.append(SMOOTH.relevance * unit * scaled_shares, SMOOTH.noise)
-        wiggly = np.append(np.full(len(shares), WIGGLY.relevance * unit), WIGGLY.noise)
+        equal = np.full(len(shares), WIGGLY.relevance * unit)
+        wiggly = np.append(equal, WIGGLY.noise)
         return cls(np.log(smooth), np.log(wiggly), solver, max_iter, tolerance)
 
     def clip(self, log_parameters: Array) -> Array:
@@ -261,7 +262,8 @@ class Search:
         # bounds vanishes.
         _, gradient = objective(result.x)
         slope = result.x - self.clip(result.x - gradient)
-        if np.abs(slope).max() <= 1e-3 * max(1.0, abs(result.fun)):
+        unit = max(1.0, abs(result.fun))
+        if np.abs(slope).max() <= 1e-3 * unit:
             return CONVERGED
         return "stopped where no lower point could be found"
 
@@ -281,7 +283,8 @@ class Search:
             value, _ = objective(log_parameters)
             path.append(min(p_step.objective, path[-1]))
             path.append(min(value, p_step.objective))
-            if path[-3] - path[-1] <= 10 * self.tolerance * max(1.0, abs(path[-1])):
+            descent = path[-3] - path[-1]
+            if descent <= 10 * self.tolerance * max(1.0, abs(path[-1])):
                 message = CONVERGED
         return Descent(
             log_parameters=log_parameters,
@@ -364,13 +367,15 @@ def _predicts_alike(objective: Objective, end: Descent, lower: Descent | str) ->
     if isinstance(lower, str) or end.objective < lower.objective:
         return False
     difference = _left_out_errors(objective, end) - _left_out_errors(objective, lower)
-    return bool(np.std(difference) < ALIKE * np.std(arrays.to_numpy(objective.y_l)))
+    spread = np.std(arrays.to_numpy(objective.y_l))
+    return bool(np.std(difference) < ALIKE * spread)
 
 
 def _left_out_errors(objective: Objective, end: Descent) -> Array:
     """Return the leave-one-out errors ``(C^-1 y)_i / (C^-1)_ii`` (l,) with a descent's end."""
     y_l = objective.y_l
-    posterior = Posterior.fit(objective.X[: y_l.shape[0], :], y_l, end.log_parameters)
+    X_l = objective.X[: y_l.shape[0], :]
+    posterior = Posterior.fit(X_l, y_l, end.log_parameters)
     return arrays.to_numpy(posterior.weights / inverse_diagonal(posterior.factor))
 
 
@@ -403,8 +408,10 @@ def dependence(X_l: Array, y_l: Array) -> Array:
     ratios = np.empty(X_l.shape[1])
     for j, feature in enumerate(X_l.T):
         bins = ((rankdata(feature) - 0.5) * n_bins / n_rows).astype(int)  # equal values share a bin
-        means = np.bincount(bins, weights=y_l) / np.maximum(np.bincount(bins), 1)
-        ratios[j] = np.mean((means[bins] - y_l.mean()) ** 2) / variance
+        sums = np.bincount(bins, weights=y_l)
+        means = sums / np.maximum(np.bincount(bins), 1)
+        explained = np.mean((means[bins] - y_l.mean()) ** 2)
+        ratios[j] = explained / variance
     return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
 
 
@@ -569,9 +576,11 @@ def compare_matchings(
     with np.errstate(invalid="ignore"):
         gains = errors[:, :1] - errors
         gain = share @ gains
-        gain_se = np.sqrt(share @ (gains - gain) ** 2 / max(len(sizes) - 1, 1))
+        variance = share @ (gains - gain) ** 2
+        gain_se = np.sqrt(variance / max(len(sizes) - 1, 1))
     columns = ["matching", "slack", "error", "gain", "gain_se"]
-    return pd.DataFrame(np.column_stack([grid, share @ errors, gain, gain_se]), columns=columns)
+    table = np.column_stack([grid, share @ errors, gain, gain_se])
+    return pd.DataFrame(table, columns=columns)
 
 
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
@@ -643,7 +652,8 @@ def find_parameters(
     if objective.looks_at_unlabelled:
         log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
         restarts = search.restarts(objective, n_restarts, random, n_jobs)
-        best, ends = search.best(objective, [plain.log_parameters, search.start, *restarts], n_jobs)
+        starts = [plain.log_parameters, search.start, *restarts]
+        best, ends = search.best(objective, starts, n_jobs)
     objective = replace(objective, X=whole.X, y_l=whole.y_l)
     return FoundParameters(best, plain, ends, objective, search, choice, settings.max_exact)
 
@@ -835,8 +845,9 @@ def moments_table(fitted: FittedProcess) -> pd.DataFrame:
         moments["predicted"] = _moments(*fitted.predicted)
     q = fitted.q
     if q is not None:
-        second = (q.mean @ q.mean + xp.sum(q.root**2)) / q.mean.shape[0]
-        moments["matched"] = (float(xp.mean(q.mean)), float(second))
+        sum_of_squares = q.mean @ q.mean + xp.sum(q.root**2)
+        mean_square = sum_of_squares / q.mean.shape[0]
+        moments["matched"] = (float(xp.mean(q.mean)), float(mean_square))
     mean, square = np.array(list(moments.values())).T
     spread = np.sqrt(np.maximum(square - mean**2, 0.0)) * fitted.units.spread
     columns = {"mean": fitted.units.restore(mean), "standard deviation": spread}
@@ -884,7 +895,8 @@ def scale_rows(
     # In an order of their own, so that the rounding of a mean does not depend on the order in which
     # rows came.
     xp = arrays.namespace(sample.X)
-    scaling, _ = Scaling.fit_apply(xp.take(sample.X, arrays.lexsort(sample.X), axis=0))
+    ordered = xp.take(sample.X, arrays.lexsort(sample.X), axis=0)
+    scaling, _ = Scaling.fit_apply(ordered)
     spread = np.zeros(len(names))
     spread[scaling.keep] = arrays.to_numpy(scaling.scale)
     _warn_of_narrow_features(sample, scaling, names)
@@ -927,7 +939,8 @@ def arrange_rows(
     shown = arrays.pick(rows, labelled)
     unlabelled = arrays.pick(rows, ~labelled)
     labels = arrays.beside(y_l, rows)
-    order = arrays.to_numpy(arrays.lexsort(xp.concat([shown, labels[:, None]], axis=1)))
+    with_labels = xp.concat([shown, labels[:, None]], axis=1)
+    order = arrays.to_numpy(arrays.lexsort(with_labels))
     matched = np.empty(0, dtype=int)
     if unlabelled.shape[0]:
         matched = arrays.to_numpy(arrays.lexsort(unlabelled))
@@ -1129,8 +1142,11 @@ class TransductiveGPRegressor(NumberTransducer):
         check_is_fitted(self)
         fitted = self._fitted
         if fitted.q is None:
-            return fitted.units.restore(arrays.pick(fitted.predicted[0], np.sort(fitted.matched)))
-        return fitted.units.restore(arrays.pick(fitted.q.mean, np.argsort(fitted.matched)))
+            predicted, _ = fitted.predicted
+            scaled = arrays.pick(predicted, np.sort(fitted.matched))
+        else:
+            scaled = arrays.pick(fitted.q.mean, np.argsort(fitted.matched))
+        return fitted.units.restore(scaled)
 
     @property
     def matched_covariance_(self) -> Array:

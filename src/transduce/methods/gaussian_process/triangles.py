@@ -195,4 +195,6 @@ def slopes(M: Array, K: Array, columns: Array) -> Array:
     W = np.multiply(M, K, out=K)
     products = blas.dsymm(1.0, W, columns, lower=1)
     X = columns[:, :-1]
-    return products[:, -1] @ X**2 - np.einsum("ij,ij->j", X, products[:, :-1])
+    W_X = products[:, :-1]
+    w = products[:, -1]
+    return w @ X**2 - np.einsum("ij,ij->j", X, W_X)

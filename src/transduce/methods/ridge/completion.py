@@ -94,7 +94,8 @@ def leave_one_out(K: Array, y: Array, ridge: float) -> Array:
         raise ValueError("K and y must be finite: leave out rows without a label.")
     spectrum = RidgeSpectrum.of_design(K, y.reshape(len(y), -1))
     residuals, denominators = spectrum.residuals(checks.check_positive("ridge", ridge))
-    if not (np.isfinite(spectrum.squares).all() and np.isfinite(residuals).all()):
+    is_finite = np.isfinite(spectrum.squares).all() and np.isfinite(residuals).all()
+    if not is_finite:
         raise ValueError(
             "The numbers of K are too large for their squares: divide K by a constant."
         )
@@ -164,7 +165,8 @@ class RidgeSpectrum(NamedTuple):
 
     def residuals(self, ridge: float) -> tuple[Array, Array]:
         """Return the residuals ``C y`` (l, c), and the denominators ``diag(C)`` (l,)."""
-        keep, denominators = self._shrinkage(arrays.beside(np.array([ridge]), self.vectors))
+        ridges = arrays.beside(np.array([ridge]), self.vectors)
+        keep, denominators = self._shrinkage(ridges)
         inside = self.vectors @ (keep[:, :1] * self.projected)
         if self.is_square:
             return inside, denominators[:, 0]
@@ -251,7 +253,9 @@ class _Search:
 
     def try_powers(self, width: float) -> None:
         """Try a width times powers of 2: from 1/8 to 8, then beyond, then around the best."""
-        errors = {float(power): self.try_width(width * 2.0**power) for power in range(-3, 4)}
+        errors: dict[float, float] = {}
+        for power in (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0):
+            errors[power] = self.try_width(width * 2.0**power)
 
         def best_power() -> float:
             return min(errors, key=lambda power: errors[power])
@@ -277,7 +281,9 @@ class _Search:
             finer = best * 10.0 ** np.linspace(-0.4, 0.4, 9)
             ridges.append(finer)
             errors.append(self._errors(spectrum, finer))
-        pairs = zip(np.concatenate(ridges).tolist(), np.concatenate(errors).tolist(), strict=True)
+        all_ridges = np.concatenate(ridges).tolist()
+        all_errors = np.concatenate(errors).tolist()
+        pairs = zip(all_ridges, all_errors, strict=True)
         return [Trial(width, ridge, error) for ridge, error in pairs]
 
     def _widen(self, spectrum: RidgeSpectrum, ridges: list[Array], errors: list[Array]) -> None:
@@ -399,7 +405,8 @@ class DenseSystem:
         xp = arrays.namespace(K)
         largest = 0.0
         if K.shape[0]:
-            largest = float(xp.max(xp.sum(xp.abs(K), axis=1))) ** 2
+            row_sums = xp.sum(xp.abs(K), axis=1)  # no eigenvalue is larger
+            largest = float(xp.max(row_sums)) ** 2
         if ridge > SQUARING * largest:
             inverse = linalg.positive_inverse(arrays.shifted(K @ K, ridge))
             return cls(ridge * inverse, K @ inverse, ridge * arrays.diagonal(inverse))
@@ -667,7 +674,9 @@ class DesignSystem:
             of_B = self.half.transposed_times(scaled)
             of_wB = self.half.transposed_times(scaled * w[:, None])
             solved = solve(xp.concat([of_B, of_wB]))
-            change = self.half.times(solved[:p, :]) + w[:, None] * self.half.times(solved[p:, :])
+            first = self.half.times(solved[:p, :])
+            second = self.half.times(solved[p:, :])
+            change = first + w[:, None] * second
             return x / delta_a - arrays.pick(change, unlabelled) / delta_a
 
         return inverse

@@ -72,11 +72,6 @@ OWN_BASIS = ("linear", "precomputed")  # kernels whose rows are the lines of the
 # ----------------------------------------------------------------------------------------- settings
 
 
-def is_one_of(setting: object, *words: str) -> bool:
-    """Return whether a setting is one of these words rather than a number."""
-    return isinstance(setting, str) and setting in words
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeEstimator(Transducer):
     """What the estimators of numbers and of classes share: settings, and attributes of a fit."""
@@ -100,29 +95,29 @@ class RidgeEstimator(Transducer):
     @property
     def searches_width(self) -> bool:
         """Whether the kernel has a width, and leave-one-out is to choose it."""
-        return uses_width(self.kernel) and is_one_of(self.width, "loo")
+        return uses_width(self.kernel) and checks.is_one_of(self.width, "loo")
 
     @property
     def searches_ridge(self) -> bool:
         """Whether leave-one-out is to choose the ridge."""
-        return is_one_of(self.ridge, "loo")
+        return checks.is_one_of(self.ridge, "loo")
 
     def continue_from(self, earlier: RidgeEstimator, places: AnyArray) -> None:
         """Take over the width that an earlier fit, to fewer labels of the same rows, has chosen."""
-        if is_one_of(self.width, "loo") and earlier.width_ is not None:
+        if checks.is_one_of(self.width, "loo") and earlier.width_ is not None:
             self.width = earlier.width_
 
     def _checked_copy(self) -> RidgeEstimator:
         """Return a copy of the settings, checked."""
         checks.check_positive("max_memory_mb", self.max_memory_mb)
         checks.check_flag("standardize", self.standardize)
-        if not is_one_of(self.width, "loo"):
+        if not checks.is_one_of(self.width, "loo"):
             checks.check_positive(
                 "width (a number, or 'loo')", self.width, least=1e-100, most=1e100
             )
-        if not is_one_of(self.ridge, "loo"):
+        if not checks.is_one_of(self.ridge, "loo"):
             checks.check_positive("ridge (a number, or 'loo')", self.ridge)
-        if not is_one_of(self.tether, "auto", "cv"):
+        if not checks.is_one_of(self.tether, "auto", "cv"):
             checks.check_not_negative(
                 "tether", self.tether, "'auto', 'cv' or a number from 0 to infinity"
             )
@@ -154,9 +149,11 @@ class RidgeEstimator(Transducer):
         """Return ridge regression on the completed sample at new rows, in the labels' units."""
         check_is_fitted(self)
         fitted = self._fitted
-        rows = fitted.basis.scale(validation.read_rows(self, X, reset=False, device=True))
+        new_rows = validation.read_rows(self, X, reset=False, device=True)
+        rows = fitted.basis.scale(new_rows)
         coefficients = fitted.completion.coefficients
-        size = max(1, int(fitted.settings.max_bytes // (24 * coefficients.shape[0])))
+        bytes_of_row = 24 * coefficients.shape[0]
+        size = max(1, int(fitted.settings.max_bytes // bytes_of_row))
         blocks = arrays.blocks(rows.shape[0], size)
         parts = [fitted.basis.lines(rows[part, :]) @ coefficients for part in blocks]
         return fitted.labels.restore(arrays.namespace(rows).concat(parts))
@@ -436,7 +433,7 @@ def choose_tether(
     regression: Regression, rows: Array, y: Array, labelled: Mask, settings: RidgeEstimator
 ) -> tuple[float, dict[str, Array]]:
     """Return the tether and, if it was cross-validated, the errors of all that were tried."""
-    if not is_one_of(settings.tether, "auto", "cv"):
+    if not checks.is_one_of(settings.tether, "auto", "cv"):
         return float(settings.tether), {}
     n_labelled = int(labelled.sum())
     n_folds = min(N_FOLDS, n_labelled)
@@ -451,7 +448,8 @@ def choose_tether(
         hidden = np.flatnonzero(labelled)[fold == k]
         errors += _fold_errors(regression, y, labelled, hidden, settings)
         log.info("tether: fold %d of %d", k + 1, n_folds)
-    path = {"multiple": np.array(TETHERS), "error": errors / (n_labelled * y.shape[1])}
+    mean_errors = errors / (n_labelled * y.shape[1])
+    path = {"multiple": np.array(TETHERS), "error": mean_errors}
     best = TETHERS[int(np.argmin(errors))]
     return float(best * automatic), path
 
@@ -472,7 +470,8 @@ def _tether_folds(
     if settings.kernel == "precomputed":
         xp = arrays.namespace(rows)
         n_values = min(8, rows.shape[1])
-        ties = xp.flip(xp.sort(rows, axis=1)[:, -n_values:], axis=1)
+        largest = xp.sort(rows, axis=1)[:, -n_values:]
+        ties = xp.flip(largest, axis=1)
     return rank_folds(arrays.pick(y, labelled), arrays.pick(ties, labelled), n_folds)
 
 
@@ -510,7 +509,8 @@ class Labels:
 
     def scaled(self) -> Array:
         """Return the labels as columns of mean 0, shape (l, c)."""
-        return (self.values.reshape(len(self.values), -1) - self.mean) / self.spread
+        columns = self.values.reshape(len(self.values), -1)
+        return (columns - self.mean) / self.spread
 
     def restore(self, scaled: Array) -> Array:
         """Return columns of scaled labels in the units and the shape of the labels."""
