@@ -1,8 +1,9 @@
-"""The spectrum of a graph: connected components, and the smallest eigenvectors of the normalised Laplacian.
+"""The spectrum of a graph: its components, and the smallest eigenvectors of its Laplacian.
 
-With degrees ``B`` the normalised Laplacian is ``L = I - S``, ``S = B^-1/2 A B^-1/2``. Every connected component has one
-eigenvector of eigenvalue 0, ``B^1/2 1`` on its rows, which is known without solving; the others are found component by
-component, so that none can be missed or mixed with those of another.
+With degrees ``B`` the normalised Laplacian is ``L = I - S``, ``S = B^-1/2 A B^-1/2``. Every
+connected component has one eigenvector of eigenvalue 0, ``B^1/2 1`` on its rows, which is known
+without solving; the others are found component by component, so that none can be missed or mixed
+with those of another.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,16 +36,15 @@ from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan,
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
 
 DENSE_ROWS = 800  # components up to this size are solved as dense matrices
-ARPACK_ROWS = (
-    3_000  # up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single
-)
-MOST_DENSE_ROWS = (
-    6_000  # components up to this size are dense matrices if all else fails: a minute at most
-)
-MOST_RESTARTS, INVERSE_RESTARTS = 200, 30  # of ARPACK, with products and with solutions
+# Up to this size by ARPACK in double precision, beyond by Chebyshev filtering in single.
+ARPACK_ROWS = 3_000
+# Components up to this size are dense matrices if all else fails: a minute at most.
+MOST_DENSE_ROWS = 6_000
+MOST_RESTARTS = 200  # of ARPACK with products
+INVERSE_RESTARTS = 30  # and with solutions
 MOST_BLOCK_STEPS = 40
-# Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random vector: the same one
-# in every call, from scipy 1.17 on.
+# Where a Krylov space is exhausted, as in graphs of many equal rows, ARPACK goes on from a random
+# vector: the same one in every call, from scipy 1.17 on.
 SEED = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
@@ -58,9 +58,10 @@ class Spectrum:
     Parameters
     ----------
     vectors : array of shape (n, d)
-        For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each row holds the
-        entries of its own component's: an eigenvector of one is 0 on the others, which is not stored. Eigenvectors of
-        eigenvalue 0 are known from `components` and `degrees`: the root of the degrees, of norm 1.
+        For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each
+        row holds the entries of its own component's: an eigenvector of one is 0 on the others,
+        which is not stored. Eigenvectors of eigenvalue 0 are known from `components` and `degrees`:
+        the root of the degrees, of norm 1.
     values : array of shape (t,)
         The eigenvalues above 0 of all components, ascending; d of them for a connected graph.
     components : integer array of shape (n,)
@@ -96,11 +97,14 @@ class Spectrum:
         return int(arrays.namespace(self.components).max(self.components)) + 1
 
     def take(self, rows: AnyArray) -> Spectrum:
-        """Return the same graph's spectrum with the rows in another order, components numbered by their first row."""
+        """Return the same graph's spectrum with the rows in another order.
+
+        Components are numbered by their first row.
+        """
         components = self.components[rows]
-        found, first = np.unique(components, return_index=True)
+        distinct, first = np.unique(components, return_index=True)
         number = np.empty(self.count, dtype=components.dtype)
-        number[found[np.argsort(first)]] = np.arange(len(found))
+        number[distinct[np.argsort(first)]] = np.arange(len(distinct))
         return replace(
             self,
             vectors=self.vectors[rows],
@@ -110,7 +114,10 @@ class Spectrum:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the spectrum to a file of plain arrays (npz), in the place of an earlier one once it is whole."""
+        """Write the spectrum to a file of plain arrays (npz).
+
+        It takes the place of an earlier file once it is whole.
+        """
         columns = {item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)}
         with whole_file(path, force=True) as file:
             np.savez(file, **columns)
@@ -125,16 +132,16 @@ class Spectrum:
                 spectrum = cls(*(arrays_of[item.name] for item in fields(cls)))
         except PermissionError:
             raise
-        except (
-            Exception
-        ) as error:  # numpy, zipfile and zlib raise a dozen kinds about a damaged file
+        except Exception as error:
+            # numpy, zipfile and zlib raise a dozen kinds about a damaged file.
             raise ValueError(_damaged(path, "it cannot be read")) from error
         spectrum._check(path)
         return spectrum
 
     def _check(self, path: str | Path) -> None:
         """Raise a ValueError unless the arrays of a file fit each other."""
-        n, n_values = self.components.shape[:1], self.values.shape
+        n = self.components.shape[:1]
+        n_values = self.values.shape
         sizes = {
             "values": (self.values, self.values.shape[:1]),
             "components": (self.components, n),
@@ -150,9 +157,9 @@ class Spectrum:
             raise ValueError(_damaged(path, f"its {wrong[0]} have another shape than they should"))
         whole = (self.components, self.owners, self.columns)
         parts = (self.vectors, self.values, self.degrees, self.residuals)
-        if any(array.dtype.kind not in "iu" for array in whole) or any(
-            array.dtype.kind != "f" or not np.isfinite(array).all() for array in parts
-        ):
+        all_whole = all(array.dtype.kind in "iu" for array in whole)
+        all_finite = all(array.dtype.kind == "f" and np.isfinite(array).all() for array in parts)
+        if not all_whole or not all_finite:
             raise ValueError(_damaged(path, "some of its entries are no finite numbers"))
         limits = (len(self.components), self.count, self.vectors.shape[1])
         for array, limit in zip(whole, limits, strict=True):
@@ -182,8 +189,9 @@ def graph_spectrum(
     n_components : int, default=80
         Eigenvectors with eigenvalue above 0; a small graph may have fewer.
     tolerance : float, optional
-        Largest residual in components of more than 3,000 rows, as a share of the last eigenvalue, instead of those in
-        the notes: a rougher spectrum takes a fraction of the time. Graphs on a device do not take it.
+        Largest residual in components of more than 3,000 rows, as a share of the last eigenvalue,
+        instead of those in the notes: a rougher spectrum takes a fraction of the time. Graphs on a
+        device do not take it.
     random_state : int, RandomState or None, default=None
         Seed of the first guesses; it changes the vectors within their residuals only.
     n_jobs : int or None, default=None
@@ -195,11 +203,12 @@ def graph_spectrum(
 
     Notes
     -----
-    Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK (residuals below 1e-8), larger
-    ones by Chebyshev-filtered block iteration in single precision (below 1e-4, above 500,000 rows below 1e-3, and a
-    hundredth of the last eigenvalue if that is less). What has not converged is tried again with a larger block, then
-    by inverting the matrix, then as a dense matrix of up to 6,000 rows. Beyond that there are fewer vectors, with a
-    warning, and an error if there are none.
+    Components of up to 800 rows are solved as dense matrices, of up to 3,000 by ARPACK (residuals
+    below 1e-8), larger ones by Chebyshev-filtered block iteration in single precision (below 1e-4,
+    above 500,000 rows below 1e-3, and a hundredth of the last eigenvalue if that is less). What has
+    not converged is tried again with a larger block, then by inverting the matrix, then as a dense
+    matrix of up to 6,000 rows. Beyond that there are fewer vectors, with a warning, and an error if
+    there are none.
 
     Examples
     --------
@@ -214,7 +223,9 @@ def graph_spectrum(
     if isinstance(A, device_graph.DeviceGraph):
         return Spectrum(*device_graph.device_spectrum(A, int(n_components), random))
     A = check_graph(A)
-    n, unit = A.shape[0], float(A.data.max()) if A.nnz else 1.0
+    unit = 1.0
+    if A.nnz:
+        unit = float(A.data.max())
     scaled = A / unit
     scaled.eliminate_zeros()  # weights so small beside the largest that they are none
     degrees = np.asarray(scaled.sum(axis=1)).ravel()
@@ -223,21 +234,32 @@ def graph_spectrum(
     if count > 1:
         scaled = scaled[order][:, order]
     bounds = np.concatenate([[0], np.cumsum(np.bincount(components))])
-    parts = []
+    n = A.shape[0]
+    pairs = []
     with stage("spectrum") as report:
         for component, (start, stop) in enumerate(pairwise(bounds)):
             if stop - start > 1:
                 rows = order[start:stop]
-                part = normalised(
-                    scaled[start:stop, start:stop] if count > 1 else scaled, degrees[rows]
-                )
+                part = scaled
+                if count > 1:
+                    part = scaled[start:stop, start:stop]
+                S = normalised(part, degrees[rows])
                 work = Work(n_jobs, report, tolerance).part(start / n, stop / n)
                 d = min(int(n_components), len(rows) - 1)
-                parts.append(
-                    (component, rows, *smallest_pairs(part, degrees[rows], d, random, work))
-                )
+                values, vectors, residuals = smallest_pairs(S, degrees[rows], d, random, work)
+                pairs.append(ComponentPairs(component, rows, values, vectors, residuals))
             report(stop / n)
-    return merge_parts(parts, components, degrees * unit)
+    return merge_parts(pairs, components, degrees * unit)
+
+
+class ComponentPairs(NamedTuple):
+    """The eigenpairs of one connected component."""
+
+    component: int
+    rows: AnyArray
+    values: Array
+    vectors: AnyArray
+    residuals: Array
 
 
 def check_graph(A: Any) -> sp.csr_array:
@@ -276,17 +298,20 @@ def normalised(A: Any, degrees: Array) -> sp.csr_array:
 def smallest_pairs(
     S: sp.csr_array, degrees: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
-    # The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0 cannot be taken for
-    # it. If the d-th eigenvalue equals the next, none of these equal ones is returned, as any choice among them would
-    # be arbitrary, unless nothing else is left.
-    n, trivial = S.shape[0], np.sqrt(degrees / degrees.sum())
+    """Return the `d` smallest eigenvalues above 0 of ``I - S``, their vectors and residuals.
+
+    The graph is connected.
+    """
+    # The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0
+    # cannot be taken for it. If the d-th eigenvalue equals the next, none of these equal ones is
+    # returned, as any choice among them would be arbitrary, unless nothing else is left.
+    n = S.shape[0]
+    trivial = np.sqrt(degrees / degrees.sum())
     if n > ARPACK_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, work)
     more = min(d + 1, n - 1)
-    with few_threads(
-        n if n <= DENSE_ROWS else 0
-    ):  # ARPACK's own vectors are too thin for several threads
+    # ARPACK's own vectors are too thin for several threads.
+    with few_threads(n if n <= DENSE_ROWS else 0):
         if n <= DENSE_ROWS or d >= n // 3:
             values, vectors = _dense(S, trivial, more)
         else:
@@ -299,7 +324,7 @@ def smallest_pairs(
 def _arpack(
     S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """Return the pairs by ARPACK, with ever larger Krylov spaces until all are there; by inversion if that is never."""
+    """Return the pairs by ARPACK, with ever larger Krylov spaces; by inversion if all fail."""
     start = random.standard_normal(len(trivial))
     moved = LinearOperator(
         S.shape, matvec=lambda x: S @ x - 3.0 * trivial * (trivial @ x), dtype=np.float64
@@ -316,16 +341,18 @@ def _arpack(
         except ArpackError:
             continue
         order = np.argsort(-largest)
-        largest, vectors = largest[order], vectors[:, order]
+        largest = largest[order]
+        vectors = vectors[:, order]
         if np.linalg.norm(S @ vectors - vectors * largest, axis=0).max() <= GOOD:
             return 1.0 - largest, vectors
     return _inverted(S, trivial, d, start)
 
 
 def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Array, Array]:
-    """Return the pairs by ARPACK on the inverse, in double precision: for graphs like a curve or a thin sheet."""
-    # Their eigenvalues are so close to 0 that products with S do not tell them apart, and their factors stay sparse.
-    # Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for rounding, a block is iterated instead.
+    """Return the pairs by ARPACK on the inverse: for graphs like a curve or a thin sheet."""
+    # Their eigenvalues are so close to 0 that products with S do not tell them apart, and their
+    # factors stay sparse. Where ARPACK gives up, as among dozens of eigenvalues that are 0 but for
+    # rounding, a block is iterated instead.
     laplacian = sp.csc_array(sp.eye_array(len(trivial)) - S)
     try:
         options = {"which": "LM", "sigma": -SHIFT, "tol": 1e-12, **SEED}
@@ -334,9 +361,8 @@ def _inverted(S: sp.csr_array, trivial: Array, d: int, start: Array) -> tuple[Ar
         _log.info("%s: trying again.", error)
         return _inverted_block(S, laplacian, trivial, d)
     vectors = vectors - np.outer(trivial, trivial @ vectors)
-    vectors = svd(vectors, full_matrices=False)[0][
-        :, :d
-    ]  # the direction that was the trivial one is last
+    # The direction that was the trivial one is last.
+    vectors = svd(vectors, full_matrices=False)[0][:, :d]
     values, turn = eigh(vectors.T @ (vectors - S @ vectors))
     vectors = vectors @ turn
     if _residuals(S, values, vectors).max() > GOOD:
@@ -352,8 +378,12 @@ def _residuals(S: sp.csr_array, values: Array, vectors: Array) -> Array:
 def _inverted_block(
     S: sp.csr_array, laplacian: sp.csc_array, trivial: Array, d: int
 ) -> tuple[Array, Array]:
-    """Return the pairs by iterating a block with the inverse; by a dense matrix if that fails, or fewer of them."""
-    n, n_good = len(trivial), 0
+    """Return the pairs by iterating a block with the inverse.
+
+    If that fails, by a dense matrix, or fewer of them.
+    """
+    n = len(trivial)
+    n_good = 0
     block = np.random.default_rng(0).standard_normal((n, min(d + EXTRA, n - 1)))
     values = np.empty(0)
     try:
@@ -373,12 +403,12 @@ def _inverted_block(
         return _dense(S, trivial, d)
     if n_good == 0:
         raise ArithmeticError(
-            f"The {d} smallest eigenvectors of a graph of {n} rows were not found: ask for fewer n_components, or "
-            "give more neighbours."
+            f"The {d} smallest eigenvectors of a graph of {n} rows were not found: ask for fewer "
+            "n_components, or give more neighbours."
         )
     warnings.warn(
-        f"Of the {d} smallest eigenvectors of a graph of {n} rows only {n_good} were found: give more neighbours for "
-        "the others.",
+        f"Of the {d} smallest eigenvectors of a graph of {n} rows only {n_good} were found: give "
+        "more neighbours for the others.",
         stacklevel=2,
     )
     return values[:n_good], block[:, :n_good]
@@ -393,13 +423,14 @@ def _dense(S: sp.csr_array, trivial: Array, d: int) -> tuple[Array, Array]:
 def _filtered(
     S: sp.csr_array, trivial: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then by inversion."""
+    """Return the pairs by Chebyshev filtering, then with a larger block, then by inversion."""
     order = reverse_cuthill_mckee(sp.csr_matrix(S), symmetric_mode=True)
-    ordered, known = S[order][:, order], trivial[order].astype(np.float32)
+    ordered = S[order][:, order]
+    known = trivial[order].astype(np.float32)
     back = np.argsort(order)
-    tol = (
-        device_graph.LARGE_TOLERANCE if len(order) > device_graph.LARGE else device_graph.TOLERANCE
-    )
+    tol = device_graph.TOLERANCE
+    if len(order) > device_graph.LARGE:
+        tol = device_graph.LARGE_TOLERANCE
     for extra in (EXTRA, 3 * EXTRA):
         draw = np.random.default_rng(random.randint(2**31 - 1))
         block = draw.random((len(order), d + extra), dtype=np.float32) - np.float32(0.5)
@@ -415,40 +446,49 @@ def _filtered(
         return values, vectors, _residuals(S, values, vectors)
 
 
-def merge_parts(parts: list[Any], components: AnyArray, degrees: Array) -> Spectrum:
+def merge_parts(parts: list[ComponentPairs], components: AnyArray, degrees: Array) -> Spectrum:
     """Return the pairs of all components as one spectrum."""
-    values, residuals = (
-        np.concatenate([part[j] for part in parts] or [np.empty(0)]) for j in (2, 4)
-    )
-    owners = np.concatenate(
-        [np.full(len(part[2]), part[0]) for part in parts] or [np.empty(0, dtype=int)]
-    )
-    columns = np.concatenate(
-        [np.arange(len(part[2])) for part in parts] or [np.empty(0, dtype=int)]
-    )
+    values = np.concatenate([np.empty(0), *(part.values for part in parts)])
+    residuals = np.concatenate([np.empty(0), *(part.residuals for part in parts)])
+    none = np.empty(0, dtype=int)
+    owners = np.concatenate([none, *(np.full(len(part.values), part.component) for part in parts)])
+    columns = np.concatenate([none, *(np.arange(len(part.values)) for part in parts)])
     order = np.argsort(values, kind="stable")
-    if len(parts) == 1 and len(parts[0][1]) == len(components):
-        vectors = parts[0][3]
-    else:
-        width = int(columns.max()) + 1 if len(columns) else 0
-        kind = np.result_type(*[part[3] for part in parts], np.float32)
-        vectors = np.zeros((len(components), width), dtype=kind)
-        for _, rows, _, block, _ in parts:
-            vectors[rows, : block.shape[1]] = block
-    pairs = residuals[order], owners[order], columns[order]
-    return Spectrum(vectors, values[order], components, degrees, *pairs)
+    return Spectrum(
+        vectors=_merge_vectors(parts, len(components)),
+        values=values[order],
+        components=components,
+        degrees=degrees,
+        residuals=residuals[order],
+        owners=owners[order],
+        columns=columns[order],
+    )
 
 
-# ---------------------------------------------------------------------------- Chebyshev filtering in single precision
+def _merge_vectors(parts: list[ComponentPairs], n: int) -> AnyArray:
+    """Return the vectors of all components one below the other, each in its rows of `n`."""
+    if len(parts) == 1 and len(parts[0].rows) == n:
+        return parts[0].vectors
+    width = max((part.vectors.shape[1] for part in parts), default=0)
+    kind = np.result_type(*[part.vectors for part in parts], np.float32)
+    vectors = np.zeros((n, width), dtype=kind)
+    for part in parts:
+        vectors[part.rows, : part.vectors.shape[1]] = part.vectors
+    return vectors
 
-# A polynomial that is small on the unwanted part of the spectrum and grows fast above it is applied to a block of
-# vectors; what comes out is turned into the best eigenpairs that lie in its span (Rayleigh-Ritz), and the polynomial is
-# made anew from these. Columns are filtered some at a time, so that what one thread works on stays small.
+
+# ------------------------------------------------------- Chebyshev filtering in single precision
+
+# A polynomial that is small on the unwanted part of the spectrum and grows fast above it is applied
+# to a block of vectors; what comes out is turned into the best eigenpairs that lie in its span
+# (Rayleigh-Ritz), and the polynomial is made anew from these. Columns are filtered some at a time,
+# so that what one thread works on stays small.
 PANEL = 128  # columns filtered together at most
 CHUNK = 8192  # rows of a block multiplied at a time
-# The first filter, with its cut as a share of the spectrum's length, where a rough spectrum is asked for: it is wide,
-# since one that is narrow takes a higher degree to tell anything.
-ROUGH_DEGREE, ROUGH_CUT = 16, 0.6
+# The first filter, with its cut as a share of the spectrum's length, where a rough spectrum is
+# asked for: it is wide, since one that is narrow takes a higher degree to tell anything.
+ROUGH_DEGREE = 16
+ROUGH_CUT = 0.6
 DEPENDENT = 1e-12  # the least eigenvalue of ``block' block`` at which columns count as dependent
 
 
@@ -466,34 +506,47 @@ def chebyshev_step(matrix: Any, now: Any, past: Any, scale: Any, shift: Any) -> 
     """Write ``scale * (S @ now - shift * now) - past`` (n, width) to `past`."""
     indptr, indices, data = matrix
     for i in range(len(indptr) - 1):
-        own, out = now[i], past[i]
+        own = now[i]
+        out = past[i]
         for j in range(len(out)):
             out[j] = -scale * shift * own[j] - out[j]
-        entry, end = indptr[i], indptr[i + 1]
+        entry = indptr[i]
+        end = indptr[i + 1]
         while entry + 6 <= end:  # six entries at once: the row is read and written once for them
-            v0, v1, v2 = scale * data[entry], scale * data[entry + 1], scale * data[entry + 2]
-            v3, v4, v5 = scale * data[entry + 3], scale * data[entry + 4], scale * data[entry + 5]
-            x0, x1, x2 = now[indices[entry]], now[indices[entry + 1]], now[indices[entry + 2]]
-            x3, x4, x5 = now[indices[entry + 3]], now[indices[entry + 4]], now[indices[entry + 5]]
+            v0 = scale * data[entry]
+            x0 = now[indices[entry]]
+            v1 = scale * data[entry + 1]
+            x1 = now[indices[entry + 1]]
+            v2 = scale * data[entry + 2]
+            x2 = now[indices[entry + 2]]
+            v3 = scale * data[entry + 3]
+            x3 = now[indices[entry + 3]]
+            v4 = scale * data[entry + 4]
+            x4 = now[indices[entry + 4]]
+            v5 = scale * data[entry + 5]
+            x5 = now[indices[entry + 5]]
             for j in range(len(out)):
                 out[j] += (
                     v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j] + v4 * x4[j] + v5 * x5[j]
                 )
             entry += 6
         while entry + 2 <= end:
-            v0, v1 = scale * data[entry], scale * data[entry + 1]
-            x0, x1 = now[indices[entry]], now[indices[entry + 1]]
+            v0 = scale * data[entry]
+            x0 = now[indices[entry]]
+            v1 = scale * data[entry + 1]
+            x1 = now[indices[entry + 1]]
             for j in range(len(out)):
                 out[j] += v0 * x0[j] + v1 * x1[j]
             entry += 2
         if entry < end:
-            v0, x0 = scale * data[entry], now[indices[entry]]
+            v0 = scale * data[entry]
+            x0 = now[indices[entry]]
             for j in range(len(out)):
                 out[j] += v0 * x0[j]
 
 
 class Filter:
-    """Products and polynomials of one sparse symmetric matrix whose spectrum lies in [-1, 1]. Shapes: S (n, n)."""
+    """Products and polynomials of a sparse symmetric S (n, n) with its spectrum in [-1, 1]."""
 
     def __init__(self, S: Any, n_jobs: int | None = None) -> None:
         self.n = S.shape[0]
@@ -512,8 +565,9 @@ class Filter:
         return out
 
     def apply(self, block: AnyArray, degree: int, lower: float, cut: float) -> None:
-        """Replace the block by the Chebyshev polynomial of this degree on [lower, cut] of S, times the block."""
-        centre, half = 0.5 * (cut + lower), 0.5 * (cut - lower)
+        """Multiply the block by the Chebyshev polynomial of S of this degree on [lower, cut]."""
+        centre = 0.5 * (cut + lower)
+        half = 0.5 * (cut - lower)
 
         def recur(now: AnyArray) -> AnyArray:
             past, now = now, self._step(now, np.zeros_like(now), 1.0 / half, centre)
@@ -533,9 +587,8 @@ class Filter:
     ) -> None:
         """Write `function` of every panel of columns to `out`."""
         width = block.shape[1]
-        n_panels = max(
-            -(-width // PANEL), min(width // 16, self._threads), 1
-        )  # narrow ones are slow
+        # Narrow panels are slow.
+        n_panels = max(-(-width // PANEL), min(width // 16, self._threads), 1)
         bounds = np.linspace(0, width, n_panels + 1).astype(int)
 
         def one(start: int, stop: int) -> None:
@@ -551,7 +604,7 @@ class Filter:
         return iter(parallel(delayed(job)() for job in jobs))
 
     def sum_over_chunks(self, function: Callable[[slice], Array]) -> Array:
-        """Return the sum of a function over chunks of all rows, added in their order on any number of threads."""
+        """Return the sum of a function over chunks of all rows, added in their order."""
         return reduce(np.add, self.run([partial(function, rows) for rows in self.chunks]))
 
 
@@ -567,8 +620,9 @@ def grams(matrix: Filter, block: AnyArray, image: AnyArray) -> tuple[Array, Arra
 
 
 def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values: Array) -> Array:
-    """Multiply the block by `turn` in place; return the norms of ``image @ turn - block * values`` for the values."""
-    turn, values = turn.astype(block.dtype), values.astype(block.dtype)
+    """Multiply the block by `turn` in place; return norms of ``image @ turn - block * values``."""
+    turn = turn.astype(block.dtype)
+    values = values.astype(block.dtype)
     k = len(values)
 
     def one(rows: slice) -> Array:
@@ -581,7 +635,10 @@ def rotate(matrix: Filter, block: AnyArray, image: AnyArray, turn: Array, values
 
 
 def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyArray, Array]:
-    """Return the eigenpairs of S in the span of a block (n, width): values descending, vectors, `k` residual norms."""
+    """Return the eigenpairs of S in the span of a block (n, width), and `k` residual norms.
+
+    Values are descending.
+    """
     block /= np.linalg.norm(block, axis=0)
     image = matrix.product(block)
     mixed, own = grams(matrix, block, image)
@@ -590,15 +647,15 @@ def rayleigh_ritz(matrix: Filter, block: AnyArray, k: int) -> tuple[Array, AnyAr
         image = matrix.product(block)
         mixed, own = grams(matrix, block, image)
     values, turn = eigh(mixed, own)
-    values, turn = values[::-1], turn[:, ::-1]
+    values = values[::-1]
+    turn = turn[:, ::-1]
     return values, block, rotate(matrix, block, image, turn, values[:k])
 
 
 def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
     """Make the columns of a block orthogonal to a unit vector, in place."""
-    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows]).astype(
-        block.dtype
-    )
+    sums = matrix.sum_over_chunks(lambda rows: vector[rows].astype(float) @ block[rows])
+    sums = sums.astype(block.dtype)
     for rows in matrix.chunks:
         block[rows] -= np.outer(vector[rows], sums)
 
@@ -606,13 +663,15 @@ def project_out(matrix: Filter, block: AnyArray, vector: AnyArray) -> None:
 def leading_pairs(
     S: Any, block: AnyArray, k: int, tol: float, known: AnyArray, work: Work = QUIET
 ) -> tuple[Array, AnyArray, Array]:
-    """Return the `k` largest eigenvalues of S below its first, 1, vectors (n, k) and residual norms."""
-    # The block (n, width) is the first guess, which is used up; `known` (n,) is the vector of eigenvalue 1.
+    """Return the `k` largest eigenvalues of S below 1, its first, with vectors and residuals."""
+    # The block (n, width) is the first guess, which is used up; `known` (n,) is the vector of
+    # eigenvalue 1.
     matrix = Filter(S, work.n_jobs)
     vector = np.random.RandomState(0).standard_normal(matrix.n).astype(np.float32)
     vector /= np.linalg.norm(vector)
     with few_threads(0):
-        plan, first = FilterPlan.begin(matrix.rows.__matmul__, vector, block.shape[1]), 0.0
+        plan = FilterPlan.begin(matrix.rows.__matmul__, vector, block.shape[1])
+        first = 0.0
         if work.tolerance is not None:
             cut = plan.lower + ROUGH_CUT * (1.0 - plan.lower)
             plan = replace(plan, cut=cut, degree=ROUGH_DEGREE, likely=plan.lower)
@@ -621,8 +680,12 @@ def leading_pairs(
             project_out(matrix, block, known)
             values, block, residuals = rayleigh_ritz(matrix, block, k)
             project_out(matrix, block, known)
-            worst, last = float(residuals.max()), 1.0 - float(values[k - 1])
-            limit = min(tol, 0.01 * last) if work.tolerance is None else work.tolerance * last
+            worst = float(residuals.max())
+            last = 1.0 - float(values[k - 1])
+            if work.tolerance is None:
+                limit = min(tol, 0.01 * last)
+            else:
+                limit = work.tolerance * last
             if worst <= limit:
                 return values[:k], np.ascontiguousarray(block[:, :k]), residuals
             if limit < FINEST:
@@ -632,5 +695,6 @@ def leading_pairs(
             first = max(first, np.log(worst / limit))
             work.report(1.0 - np.log(worst / limit) / first)
             plan.go_on(values, k, worst, limit)
-        wanted = f"instead of {limit:.1e} after {MOST_CYCLES} cycles"
-        raise NotConvergedError(f"the largest residual is {worst:.1e} {wanted}")
+        raise NotConvergedError(
+            f"the largest residual is {worst:.1e} instead of {limit:.1e} after {MOST_CYCLES} cycles"
+        )
