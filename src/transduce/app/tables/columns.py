@@ -697,7 +697,7 @@ def own_columns(names: Sequence[ColumnName]) -> dict[str, list[ColumnName]]:
     present = set(texts)
     families: dict[str, list[Any]] = {}
     for sign, beside in _SIGNS.items():
-        endings = _OF_LABELLING
+        endings: tuple[str, ...] = _OF_LABELLING
         if sign == "filled":
             endings = _OF_FILL
         for name in texts:

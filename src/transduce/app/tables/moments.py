@@ -78,6 +78,7 @@ class Moments:
     @classmethod
     def _recognized(cls, column: pd.Series, known: pd.Series, dates: bool) -> Moments | None:
         """Return what the cells of a column are, as far as one cell tells it."""
+        kinds: set[type]
         if column.dtype.kind in "biuf":
             kinds = {int}
         else:

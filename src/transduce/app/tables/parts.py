@@ -66,12 +66,8 @@ class PartFiles:
     delimiter: str  # of texts
     row_bytes: float  # about how many bytes a row takes in memory
     index: tuple[str, ...] = ()  # columns that are the index of stored pandas frames
-    by_folder: tuple[
-        str, ...
-    ] = ()  # columns that the names of folders give, as in ``region=EU/0.parquet``
-    metadata: dict[bytes, bytes] | None = (
-        None  # what the first file says of its index, if it has one
-    )
+    by_folder: tuple[str, ...] = ()  # columns that names of folders give, as region=EU/0.parquet
+    metadata: dict[bytes, bytes] | None = None  # what the first file says of its index, if any
 
     @property
     def n_rows(self) -> int:
@@ -138,8 +134,10 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
                 f"{path} cannot be read in parts: only CSV, TSV, Parquet or JSON lines can."
             )
         if own != kind:
-            differ = f"{files[0]} and {path} are of different kinds"
-            raise ValueError(f"{differ}: a table in parts has files of one kind.")
+            raise ValueError(
+                f"{files[0]} and {path} are of different kinds: "
+                "a table in parts has files of one kind."
+            )
     return kind, files
 
 
@@ -174,8 +172,17 @@ def open_parts(pattern: str, work: Path) -> PartFiles:
     )
     metadata = {b"pandas": stored[0].metadata[b"pandas"]} if index else None
     n_bytes = sum(f.row_group(j).total_byte_size for f in footers for j in range(f.num_row_groups))
-    about = (delimiter, 4.0 * n_bytes / n_rows, index, by_folder, metadata)
-    return PartFiles(kind, files, schema, tuple(parts), *about)
+    return PartFiles(
+        kind,
+        files,
+        schema,
+        tuple(parts),
+        delimiter,
+        row_bytes=4.0 * n_bytes / n_rows,
+        index=index,
+        by_folder=by_folder,
+        metadata=metadata,
+    )
 
 
 def _without_blank(files: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -201,8 +208,10 @@ def values_in_folders(
         (path for path, own in zip(files, found, strict=True) if list(own) != list(found[0])), None
     )
     if odd is not None:
-        said = f"The folders of {files[0]} and {odd} name different columns"
-        raise ValueError(f"{said}: let all have folders such as region=EU.")
+        raise ValueError(
+            f"The folders of {files[0]} and {odd} name different columns: "
+            "let all have folders such as region=EU."
+        )
     columns: dict[str, list[Any]] = {name: [own[name] for own in found] for name in found[0]}
     for name, values in columns.items():
         if typed and all(
@@ -255,9 +264,10 @@ def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
             try:
                 fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
             except pa.ArrowException:
-                here, there = f"{fields[field.name].type} in {files[0]}", f"{field.type} in {path}"
-                said = f"Column {field.name!r} holds {here} and {there}: store it in one type."
-                raise ValueError(said) from None
+                raise ValueError(
+                    f"Column {field.name!r} holds {fields[field.name].type} in {files[0]} and "
+                    f"{field.type} in {path}: store it in one type."
+                ) from None
     return pa.schema([fields[name].with_nullable(True) for name in first.names])
 
 
@@ -471,8 +481,10 @@ def _json_rows(path: Path) -> Iterator[dict[str, str | None]]:
         names = names or list(row)
         new = [name for name in row if name not in names]
         if new:
-            what = f"a new key, {new[0]!r}, in line {number}"
-            raise ValueError(f"{path} has {what}: give it in the first line too.")
+            raise ValueError(
+                f"{path} has a new key, {new[0]!r}, in line {number}: "
+                "give it in the first line too."
+            )
         texts = {name: None if row.get(name) is None else str(row[name]) for name in names}
         yield {**texts, LINE: line.rstrip("\r\n")}
 
@@ -492,7 +504,9 @@ class PartWriter:
     """Writes batches with their new columns, in the kind that the table came in."""
 
     def __init__(self, file: BinaryIO, files: PartFiles, decimal: str = "point") -> None:
-        self._file, self._files, self._decimal = file, files, decimal
+        self._file = file
+        self._files = files
+        self._decimal = decimal
         self._writer: Any = None
 
     def write(self, batch: pa.Table, new: pd.DataFrame) -> None:

@@ -21,14 +21,15 @@ from scipy.ndimage import label
 
 from transduce.app.tables.numbers import named_cells
 from transduce.core.computing import stage
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted, option
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".gif", ".bmp")
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP")
 NEARLY = 0.8  # of the cells of a column of pictures look like one
 SIDE = 64  # of the small copies that everything is computed from, in pixels
-MOST_PIXELS, LARGEST = 80_000_000, 2**28  # pixels of a picture, and bytes of a file, that are read
+MOST_PIXELS = 80_000_000  # of a picture that is read
+LARGEST = 2**28  # bytes of a file that is read
 MOST_KEPT = 50_000  # files whose features are kept while they do not change
 LOOKED_AT = 50  # cells that show whether a column may hold pictures
 AT_A_TIME = 256  # pictures, between two reports of progress
@@ -70,27 +71,37 @@ def holds_pictures(series: pd.Series) -> bool:
 def content_of(cell: Any) -> Any:
     """Return the bytes of a picture or else its path, also of a record; None if it has neither."""
     if isinstance(cell, dict):
-        cell = cell.get("path") if cell.get("bytes") is None else cell["bytes"]
+        content = cell.get("bytes")
+        cell = cell.get("path") if content is None else content
     if isinstance(cell, bytearray | memoryview):
         return bytes(cell)
-    cell = os.fspath(cell) if isinstance(cell, os.PathLike) else cell
+    if isinstance(cell, os.PathLike):
+        cell = os.fspath(cell)
     if not isinstance(cell, str):
         return cell
     in_text = _IN_TEXT.fullmatch(cell)
-    return base64.b64decode(in_text[1] + "==") if in_text else cell if cell.strip() else None
+    if in_text:
+        return base64.b64decode(in_text[1] + "==")
+    if not cell.strip():
+        return None
+    return cell
 
 
 def name_of(cell: Any) -> str:
     """Return what a picture is called: its path, or else a digest of its bytes."""
-    path, content = cell.get("path") if isinstance(cell, dict) else None, content_of(cell)
-    if path or not isinstance(content, bytes):
-        return str(path or content)
+    if isinstance(cell, dict) and cell.get("path"):
+        return str(cell["path"])
+    content = content_of(cell)
+    if not isinstance(content, bytes):
+        return str(content)
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def names_of(column: pd.Series) -> pd.Series:
     """Return a column of bytes, or of records with bytes, as names; any other column as it is."""
-    return column.map(name_of, na_action="ignore") if holds_pictures(column) else column
+    if not holds_pictures(column):
+        return column
+    return column.map(name_of, na_action="ignore")
 
 
 def file_below(folder: str | Path, name: str) -> Path | str:
@@ -125,13 +136,17 @@ _kept_features = lru_cache(maxsize=MOST_KEPT)(_features_of)
 
 def _source(cell: Any, folder: str | Path) -> Path | io.BytesIO | str:
     """Return the file, or the bytes, that a picture is read from, or why it is not read."""
-    cell = content_of(cell)
-    if isinstance(cell, bytes):
-        return io.BytesIO(cell) if len(cell) <= LARGEST else "large"
-    if not isinstance(cell, str):
+    content = content_of(cell)
+    if isinstance(content, bytes):
+        if len(content) > LARGEST:
+            return "large"
+        return io.BytesIO(content)
+    if not isinstance(content, str):
         return "broken"
-    file = file_below(folder, cell)
-    return "large" if isinstance(file, Path) and file.stat().st_size > LARGEST else file
+    file = file_below(folder, content)
+    if isinstance(file, Path) and file.stat().st_size > LARGEST:
+        return "large"
+    return file
 
 
 def small_copy(source: Any) -> AnyArray | str:
@@ -286,33 +301,39 @@ def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterato
 
 
 def picture_notes(
-    name: Any, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int
+    name: ColumnName, series: pd.Series, faults: list[str], rows: AnyArray, n_read: int
 ) -> list[str]:
     """Return how many pictures were read, and which cells were not. Shapes: rows (n,)."""
-    was = counted(n_read, "picture was", "pictures were")
-    notes = (
-        [f"{name!r}: {was} read, as small copies, gradients, colours and pieces."] if n_read else []
-    )
-    where = f" Say below which folder they are with {option('pictures', 'FOLDER')}."
-    for fault, words in FAULTS.items():
-        places = sorted(
-            (row for row, one in enumerate(faults) if one == fault), key=lambda row: rows[row]
+    notes: list[str] = []
+    if n_read:
+        notes.append(
+            f"{name!r}: {counted(n_read, 'picture was', 'pictures were')} read, "
+            "as small copies, gradients, colours and pieces."
         )
-        if places:
-            named = named_cells((name_of(series.iat[row]), int(rows[row])) for row in places)
-            hint = where if fault in ("absent", "outside") and len(places) > n_read else ""
-            notes.append(f"{name!r}: {counted(len(places), *words)}: {named}.{hint}")
+    for fault, words in FAULTS.items():
+        faulty = [row for row, fault_of_row in enumerate(faults) if fault_of_row == fault]
+        if not faulty:
+            continue
+        places = sorted(faulty, key=lambda row: rows[row])
+        cells = named_cells((name_of(series.iat[row]), int(rows[row])) for row in places)
+        note = f"{name!r}: {counted(len(places), *words)}: {cells}."
+        if fault in ("absent", "outside") and len(places) > n_read:
+            note += f" Say below which folder they are with {option('pictures', 'FOLDER')}."
+        notes.append(note)
     return notes
 
 
 def preview(content: bytes | Path) -> bytes | None:
     """Return a picture as a PNG that any browser shows, None if it cannot be read."""
-    picture, file = (
-        _seen(io.BytesIO(content) if isinstance(content, bytes) else content),
-        io.BytesIO(),
-    )
+    source: Path | io.BytesIO
+    if isinstance(content, bytes):
+        source = io.BytesIO(content)
+    else:
+        source = content
+    picture = _seen(source)
     if isinstance(picture, str):
         return None
     picture.thumbnail((PREVIEW, PREVIEW))
+    file = io.BytesIO()
     picture.save(file, "PNG")
     return file.getvalue()

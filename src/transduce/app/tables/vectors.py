@@ -13,20 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.app.tables.pictures import read_pictures
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted
 
 MOST_DIRECTIONS = 256  # longer vectors are projected onto so many
 PROJECTED_ROWS = 10_000  # that the projection is fitted to, at most
 PREVAILS = 0.5  # more than this share of the lists has the length of the vectors
-UNIT_SHARE, UNIT_ERROR = (
-    0.95,
-    0.01,
-)  # so many vectors are this near to length 1, if all are to have it
+UNIT_SHARE = 0.95  # so many vectors are near to length 1, if all are to have it
+UNIT_ERROR = 0.01  # and this near
 LOOKED_AT = 20  # cells that show whether a column may hold vectors
-EACH = slice(
-    None
-)  # of readings that look at every cell; others look once at what several have in common
+# Of readings that look at every cell; others look once at what several have in common.
+EACH = slice(None)
 SHOWN = 3  # numbers of a vector in short form
 _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
@@ -90,26 +87,32 @@ class Vectors:
 
 
 def read_vectors(series: pd.Series) -> Vectors | None:
-    """Return the lists of numbers in a column; None if it holds anything else, or no number at all."""
-    found, stored = (
-        None,
-        series.dtype.pyarrow_dtype if isinstance(series.dtype, pd.ArrowDtype) else pa.null(),
-    )
-    series = (
-        series.astype(object)
-        if pa.types.is_nested(stored) and not _holds_numbers(stored)
-        else series
-    )
-    if _holds_numbers(stored):
-        found = _of_arrow(series.array.__arrow_array__())
-    elif series.dtype == object or pd.api.types.is_string_dtype(series):
-        first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
-        if any(map(_is_list, first)):
-            found = _of_cells(series)
-        elif any(isinstance(one, str) and _BEGINNING.match(one) for one in first):
-            found = _of_texts(series)
-    some = found is not None and (len(found.numbers) or (found.n_odd and not found.known.any()))
-    return found if some else None
+    """Return the lists of numbers in a column; None if it holds anything else, or no number."""
+    vectors = _lists_in(series)
+    if vectors is None:
+        return None
+    all_odd = vectors.n_odd and not vectors.known.any()
+    if not len(vectors.numbers) and not all_odd:
+        return None
+    return vectors
+
+
+def _lists_in(series: pd.Series) -> Vectors | None:
+    """Return the lists in a column, however they are stored; None if it holds none."""
+    if isinstance(series.dtype, pd.ArrowDtype):
+        stored = series.dtype.pyarrow_dtype
+        if _holds_numbers(stored):
+            return _of_arrow(series.array.__arrow_array__())
+        if pa.types.is_nested(stored):
+            series = series.astype(object)
+    if series.dtype != object and not pd.api.types.is_string_dtype(series):
+        return None
+    first = [series.iat[row] for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
+    if any(map(_is_list, first)):
+        return _of_cells(series)
+    if any(isinstance(cell, str) and _BEGINNING.match(cell) for cell in first):
+        return _of_texts(series)
+    return None
 
 
 def _is_list(cell: Any) -> bool:
@@ -236,12 +239,10 @@ class VectorReading:
 
     length: int
     middle: Array  # (length,) takes the place of what is missing
-    unit: bool  # whether they have unit length, so that they are compared by the cosine of the angle between them
+    unit: bool  # whether they have unit length, so that they are compared by their cosine
     projection: Projection | None = None
     folder: str | None = None  # of pictures, of which vectors are made
-    groups: tuple[
-        tuple[int, float], ...
-    ] = ()  # of numbers with a common scale: how many, and their weight
+    groups: tuple[tuple[int, float], ...] = ()  # with a common scale: how many, and their weight
 
     def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
         """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
@@ -293,8 +294,11 @@ def of_unit_length(matrix: Array) -> bool:
     return bool(len(norms) and np.mean(np.abs(norms - 1.0) <= UNIT_ERROR) >= UNIT_SHARE)
 
 
-def gap_notes(name: Any, vectors: Vectors, matrix: Array) -> list[str]:
-    """Return what the user should know of cells that hold no vector, or one with gaps. Shapes: matrix (n, d)."""
+def gap_notes(name: ColumnName, vectors: Vectors, matrix: Array) -> list[str]:
+    """Return what the user should know of cells that hold no vector, or one with gaps.
+
+    Shapes: matrix (n, d).
+    """
     n_other = int((vectors.known & (vectors.lengths != matrix.shape[1])).sum())
     n_empty = len(matrix) - int(vectors.known.sum()) - vectors.n_odd
     n_gaps = len(not_finite(matrix)) - n_other - n_empty - vectors.n_odd
@@ -304,15 +308,25 @@ def gap_notes(name: Any, vectors: Vectors, matrix: Array) -> list[str]:
         (vectors.n_odd, "cell holds something else", "cells hold something else"),
         (n_gaps, "vector has gaps or infinite numbers", "vectors have gaps or infinite numbers"),
     )
-    said = ", ".join(counted(*kind) for kind in kinds if kind[0])
-    holds = f"{name!r} holds vectors of {counted(matrix.shape[1], 'number')}"
-    return [f"{holds}, but {said}: the median was taken there."] if said else []
+    gaps = ", ".join(counted(*kind) for kind in kinds if kind[0])
+    if not gaps:
+        return []
+    return [
+        f"{name!r} holds vectors of {counted(matrix.shape[1], 'number')}, but {gaps}: "
+        "the median was taken there."
+    ]
 
 
-def left_out_note(name: Any, vectors: Vectors) -> str:
+def left_out_note(name: ColumnName, vectors: Vectors) -> str:
     """Return that a column of lists is left out, since no length prevails."""
     n_lengths = len(np.unique(vectors.lengths[vectors.known]))
     if not n_lengths:
-        return f"{name!r} was left out: its vectors were cut short (...) when they were written as text."
+        return (
+            f"{name!r} was left out: its vectors were cut short (...) "
+            "when they were written as text."
+        )
     lists = counted(int(vectors.known.sum()), "list")
-    return f"{name!r} was left out: its {lists} of numbers have {n_lengths:,} lengths, and none of them prevails."
+    return (
+        f"{name!r} was left out: its {lists} of numbers have {n_lengths:,} lengths, "
+        "and none of them prevails."
+    )
