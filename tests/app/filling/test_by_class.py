@@ -17,6 +17,7 @@ from transduce.app.filling.options import Options
 from transduce.conformal import ByClass
 from transduce.conformal.designs.by_class import read_spelled_shares
 from transduce.conformal.designs.registry import design_of_flags
+from transduce.core.words import in_shell, options_spelled
 
 NAMES = np.array(["no, thanks", "ja=ä"], dtype=object)
 SHARES = {"no, thanks": 0.92, "ja=ä": 0.08}
@@ -157,6 +158,15 @@ class TestFlags:
     def test_one_way_in_which_labels_came_about(self):
         with pytest.raises(ValueError, match="exclude each other"):
             design_of_flags({"labels_by_class": True, "groups": "g"})
+
+    def test_two_flags_of_one_way_are_not_what_excludes(self):
+        """What is refused names flags of two ways, where one way is said with two flags."""
+        flags = {"labels_by_class": True, "class_shares": "yes=0.1,no=0.9", "shift": "estimate"}
+        with (
+            options_spelled(in_shell),
+            pytest.raises(ValueError, match="--labels-by-class and --shift exclude each other"),
+        ):
+            design_of_flags(flags)
 
     def test_the_command_does_it_again(self, tmp_path):
         case_control()[0].to_csv(tmp_path / "t.csv", index=False)

@@ -99,11 +99,16 @@ class Design:
     @classmethod
     def of_flags(cls, values: Mapping[str, Any]) -> Design:
         """Return the design that some flags of the command line say, each with its value."""
+        return cls(**cls.fields_of_flags(values))
+
+    @classmethod
+    def fields_of_flags(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that some flags of the command line set, each with its value."""
         given: dict[str, Any] = {}
         for flag in (*cls.flags, *COMMON_FLAGS):
             if flag.field and flag.name in values:
                 given[flag.field] = flag.read(values[flag.name])
-        return cls(**given)
+        return given
 
     def as_flags(self) -> dict[str, Any]:
         """Return the flags of the command line that say it; those at their defaults are left out."""
@@ -129,7 +134,10 @@ class Design:
     @property
     def columns(self) -> list[Any]:
         """Names of the columns that describe rows."""
-        return [*self.not_features, *([self.within] if is_name(self.within) else [])]
+        names = self.not_features
+        if is_name(self.within):
+            names.append(self.within)
+        return names
 
     @property
     def not_features(self) -> list[Any]:
@@ -174,9 +182,9 @@ class Design:
 
     def read(self, missing: Mask, frame: pd.DataFrame | None = None) -> Self:
         """Return the design with an array, checked, in place of each column of a table. Shapes: missing (n,)."""
-        read: dict[str, Any] = {}
         from transduce.conformal.designs.reading import Cells
 
+        read: dict[str, Any] = {}
         for name in self.row_fields:
             value = getattr(self, name)
             if value is not None and not isinstance(value, Categories | DrawnRows):
@@ -209,9 +217,9 @@ class Design:
         """Raise a ValueError if it does not suit the classes of the labels (None for numbers) or sets by class."""
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
-                both = f"{name} and label_conditional exclude each other"
                 raise OptionError(
-                    f"{both} (rows are compared within one or the other): leave out one of the two."
+                    f"{name} and label_conditional exclude each other (rows are compared within one or the "
+                    "other): leave out one of the two."
                 )
 
     # ---- which labels calibrate
@@ -246,39 +254,48 @@ class Design:
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
         if self.sensitivity > 1.0:
-            few = f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label are off"
-            how = f"use a smaller {option('sensitivity')}, or ask for less confidence"
-            return f"{few} by up to {self.sensitivity:g}: {how}."
-        few = f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}"
-        return f"{few}: it takes {labels_needed(confidence)}."
+            return (
+                f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a label "
+                f"are off by up to {self.sensitivity:g}: use a smaller {option('sensitivity')}, or ask for "
+                "less confidence."
+            )
+        return (
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}: it "
+            f"takes {labels_needed(confidence)}."
+        )
 
     def hold_out(
         self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
     ) -> Mask:
         """Return which labels to hold out, (l,), whatever they are; `number` is "auto", a number or a share of them."""
-        rows, auto = problem.rows, isinstance(number, str) and number == "auto"
-        apart = self._apart(problem)
-        if (
-            apart is not None and auto
-        ):  # each as many as it takes; none of one that has too few labels
-            held_out = np.zeros(len(rows), dtype=bool)
-            for code in np.unique(apart):
-                own = np.flatnonzero(apart == code)
-                size = calibration_number(len(own), level, factor=float(self.sensitivity))
-                held_out[random.choice(own, size, replace=False)] = True
-            return held_out
-        units = np.arange(len(rows)) if self.together is None else self.together[rows]
+        auto = isinstance(number, str) and number == "auto"
+        parts = self._apart(problem)
+        if parts is not None and auto:
+            return self._hold_out_of_parts(parts, level, random)
+        units = np.arange(len(problem.rows))
+        if self.together is not None:
+            units = self.together[problem.rows]
         n_units = len(np.unique(units))
-        size = (
-            self.n_calibration(n_units, level, by_class=by_class)
-            if auto
-            else read_number(number, n_units)
-        )
+        if auto:
+            size = self.n_calibration(n_units, level, by_class=by_class)
+        else:
+            size = read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
+
+    def _hold_out_of_parts(self, parts: AnyArray, level: float, random: Random) -> Mask:
+        """Return which labels to hold out, as many of each part as it takes; none of one that has too few. (l,)."""
+        held_out = np.zeros(len(parts), dtype=bool)
+        for part in np.unique(parts):
+            labels = np.flatnonzero(parts == part)
+            size = calibration_number(len(labels), level, factor=float(self.sensitivity))
+            held_out[random.choice(labels, size, replace=False)] = True
+        return held_out
 
     def _apart(self, problem: Problem) -> AnyArray | None:
         """Return numbers of the parts that each hold out labels of their own, shape (l,); None if there are none."""
-        return None if self.within is None else np.asarray(self.within.codes[problem.rows])
+        if self.within is None:
+            return None
+        return np.asarray(self.within.codes[problem.rows])
 
     def ready(self, estimator: Any, rows: AnyArray) -> Any:
         """Return the estimator, its own folds such that they never split a group of these labelled rows."""
@@ -294,18 +311,22 @@ class Design:
         """Return how likely at least as many of the known cells of a column are at labelled rows; (n,), (n,)."""
         from transduce.conformal.presence import tail_of_labels
 
-        cells = np.zeros(len(known), dtype=int) if self.within is None else self.within.codes
-        return tail_of_labels(known, labelled, cells)
+        categories = np.zeros(len(known), dtype=int)
+        if self.within is not None:
+            categories = self.within.codes
+        return tail_of_labels(known, labelled, categories)
 
     def weigh(
         self, problem: Problem, held_out: Mask, given: Mask, *, test: bool, random: Random
     ) -> Weights:
         """Return how much rows weigh, and how they compare if that is tested. Shapes: held_out (l,), given (c,)."""
-        calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
-        compared = (
-            self._compare(problem, random) if test and self.testable and len(unlabelled) else None
-        )
-        verdict = None if compared is None else compared.verdict
+        calibration = problem.rows[held_out]
+        unlabelled = problem.sample.unlabelled
+        compared = None
+        verdict = None
+        if test and self.testable and len(unlabelled):
+            compared = self._compare(problem, random)
+            verdict = compared.verdict
         if len(unlabelled) and self._estimates(compared):
             from transduce.conformal.designs.propensity import weigh_by_estimate
 
@@ -317,7 +338,8 @@ class Design:
 
     def weigh_before_fit(self, problem: Problem, held_out: Mask) -> Weights:
         """Return weights as far as they are known before a fit; those to be estimated count as equal. (l,)."""
-        calibration, unlabelled = problem.rows[held_out], problem.sample.unlabelled
+        calibration = problem.rows[held_out]
+        unlabelled = problem.sample.unlabelled
         if self._estimates(None):
             weights = Weights.equal(len(calibration), len(unlabelled))
         else:
@@ -343,10 +365,14 @@ class Design:
         from transduce.model_selection.fit_and_predict import take
 
         seed = random.randint(2**31 - 1)
-        some, labelled = self._alike(problem, random)
-        codes = None if self.within is None else self.within.codes[some]
-        X = problem.X if len(some) == problem.n_rows else take(problem.X, some)
-        return exchangeability_test(X, labelled, within=codes, random_state=seed)
+        rows, labelled = self._alike(problem, random)
+        categories = None
+        if self.within is not None:
+            categories = self.within.codes[rows]
+        X = problem.X
+        if len(rows) < problem.n_rows:
+            X = take(X, rows)
+        return exchangeability_test(X, labelled, within=categories, random_state=seed)
 
     def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
         """Return the labelled and the unlabelled rows that are alike if the assumption holds. Shapes: missing (n,)."""
@@ -382,8 +408,9 @@ class Design:
     @property
     def assumption(self) -> guarantee.Assumption:
         """What has to be true of the labels."""
-        chance = self.rests_on == guarantee.CHANCE
-        return guarantee.CHANCE_WITHIN if chance and self.within is not None else self.rests_on
+        if self.rests_on == guarantee.CHANCE and self.within is not None:
+            return guarantee.CHANCE_WITHIN
+        return self.rests_on
 
     @property
     def for_column(self) -> bool:

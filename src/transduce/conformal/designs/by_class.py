@@ -85,7 +85,6 @@ class ByClass(Design):
             kind="switch",
             default=False,
             says=True,
-            python="ByClass()",
             help="Labels were chosen by their class: answer for the shares that the classes seem to have "
             "among rows without a label.",
         ),

@@ -49,7 +49,6 @@ class Drawn(Design):
         Flag(
             name="random_labels",
             field="rows",
-            python="Drawn(...)",
             help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
         ),
     )
@@ -91,17 +90,22 @@ class Drawn(Design):
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
-        few = f"{counted(int(self.rows.labelled.sum()), 'label')} of rows drawn at random cannot guarantee"
-        how = "Draw and label more rows with `transduce draw`, or ask for less confidence"
-        return f"{few} {percent(confidence)}: it takes {fewest_calibration(confidence)}. {how}."
+        n_labels_drawn = int(self.rows.labelled.sum())
+        return (
+            f"{counted(n_labels_drawn, 'label')} of rows drawn at random cannot guarantee "
+            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more rows "
+            "with `transduce draw`, or ask for less confidence."
+        )
 
     def hold_out(
         self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
     ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
-            why = "calibration says how many labels to hold out, and Drawn holds out those of the rows drawn"
-            raise ValueError(f"{why}: leave calibration at 'auto'.")
+            raise ValueError(
+                "calibration says how many labels to hold out, and Drawn holds out those of the rows "
+                "drawn: leave calibration at 'auto'."
+            )
         return np.asarray(self.rows.labelled[problem.rows])
 
     def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from transduce.conformal.designs.base import Design
@@ -46,7 +46,6 @@ class Estimated(Design):
             default="auto",
             choices=SHIFTS,
             says="estimate",
-            python="Estimated()",
             help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
         ),
     )
@@ -69,7 +68,7 @@ class Estimated(Design):
     def of_flags(cls, values: Mapping[str, Any]) -> Design:
         """Return the design that some flags of the command line say: `Chance` where nothing is to be estimated."""
         if values.get("shift") == "ignore":
-            return replace(Chance.of_flags(values), reweight=False)
+            return Chance(reweight=False, **Chance.fields_of_flags(values))
         return super().of_flags(values)
 
     def _estimates(self, compared: Exchangeability | None) -> bool:

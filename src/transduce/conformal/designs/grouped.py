@@ -54,7 +54,6 @@ class Grouped(Design):
         Flag(
             name="groups",
             field="groups",
-            python="Grouped(...)",
             help="A column of groups of rows: the guarantee is about rows of new groups.",
         ),
     )
@@ -76,9 +75,9 @@ class Grouped(Design):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.within is not None:
-            why = "groups are held out as a whole, categories calibrate one by one"
             raise ValueError(
-                f"groups and within exclude each other ({why}): leave out one of the two."
+                "groups and within exclude each other (groups are held out as a whole, categories "
+                "calibrate one by one): leave out one of the two."
             )
 
     def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:

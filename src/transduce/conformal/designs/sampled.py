@@ -52,7 +52,6 @@ class Sampled(Design):
         Flag(
             name="sampling_probability",
             field="probability",
-            python="Sampled(...)",
             help="A column with the probability with which each row was chosen to be labelled, if known.",
         ),
     )

@@ -20,7 +20,7 @@ class Flag:
     # What its value is: the name of a column, nothing (a switch), a factor, one of the choices, or a text.
     kind: Literal["column", "switch", "factor", "choice", "text"] = "column"
     field: str = ""  # of the design, which takes the value
-    python: str = ""  # what a message calls it where Python is written, such as "Drawn(...)"
+    python: str = ""  # what a message calls it where Python is written, if not the plain design
     default: Any = None
     choices: tuple[str, ...] = ()
     metavar: str = ""
