@@ -44,7 +44,9 @@ def public_names() -> set[str]:
         elif found := re.match(r"   (\w[\w.]*)$", line):
             names.add(f"{room}.{found[1]}")
     for module in pkgutil.walk_packages(transduce.__path__, "transduce."):
-        if module.ispkg:
+        above = module.name.rpartition(".")[0]
+        is_room = module.ispkg and above in ("transduce", "transduce.app", "transduce.methods")
+        if is_room:
             listed = getattr(importlib.import_module(module.name), "__all__", [])
             names |= {f"{module.name}.{name}" for name in listed}
     names |= {f"transduce.{name}" for name in transduce.__all__ if name != "__version__"}
