@@ -38,6 +38,9 @@ from transduce.model_selection.fit_and_predict import (
 )
 
 
+FEWEST_FOR_WEIGHTS = 30  # labels that a fit saw, whose weights of a blend serve another fit too
+
+
 def _inner_has(name: str) -> Any:
     def check(self: ConformalTransducer) -> bool:
         getattr(
@@ -225,8 +228,11 @@ class ConformalTransducer(Transducer):
                 second = first
             elif self.refit:
                 every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
-                # A blend need not cross-validate again.
-                after = first.fitted if hasattr(first.fitted.estimator, "out_of_fold_") else None
+                # A blend need not cross-validate again, unless the first fit saw so few labels that
+                # its weights say little of the second: it could not even see an exact relation.
+                has_weights = hasattr(first.fitted.estimator, "out_of_fold_")
+                saw_enough = int(np.sum(~held_out)) >= FEWEST_FOR_WEIGHTS
+                after = first.fitted if has_weights and saw_enough else None
                 second = ask(again, problem, every, unlabelled, order=order, after=after)
         pass_on(first.notes, stacklevel=4)
         if second is not None and second is not first:

@@ -34,7 +34,13 @@ class Cells:
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
             raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
-        cells = pd.Series(value if isinstance(value, np.ndarray | pd.Series) else list(value))
+        try:
+            cells = pd.Series(value if isinstance(value, np.ndarray | pd.Series) else list(value))
+            pd.to_numeric(cells, errors="coerce")
+        except OverflowError:
+            raise ValueError(
+                f"Array {name!r} holds a whole number that is too large for double precision."
+            ) from None
         return cls("array", name, cells.reset_index(drop=True))
 
     def row(self, number: int) -> str:

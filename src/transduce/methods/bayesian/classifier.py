@@ -67,7 +67,7 @@ def check_settings(settings: BayesianTransducer) -> None:
         checks.check_not_negative("softness", settings.softness, "'loo', 'cv' or a number from 0")
     checks.check_number("bias", settings.bias)
     checks.check_not_negative("bias", settings.bias, "a number from 0")
-    checks.check_whole("n_balls", settings.n_balls, least=2)
+    checks.check_whole("n_balls", settings.n_balls, least=2, most=100_000)
     checks.check_whole("max_bounces", settings.max_bounces, least=1)
     checks.check_positive("tolerance", settings.tolerance)
     checks.check_positive("max_memory_mb", settings.max_memory_mb)

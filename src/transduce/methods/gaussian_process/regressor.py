@@ -65,6 +65,7 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
     prior = _read_prior(given.prior)
     for name, number in least.items():
         checks.check_whole(name, getattr(given, name), least=number)
+    checks.check_whole("n_restarts", given.n_restarts, least=0, most=10_000)
     checks.check_positive("tol", given.tol)
     checks.check_jobs(given.n_jobs)
     checks.check_choice("solver", given.solver, ("nested", "alternating"))
