@@ -37,7 +37,6 @@ from transduce.model_selection.fit_and_predict import (
     read_problem,
 )
 
-
 FEWEST_FOR_WEIGHTS = 30  # labels that a fit saw, whose weights of a blend serve another fit too
 
 
