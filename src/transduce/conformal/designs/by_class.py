@@ -21,6 +21,7 @@ from transduce.core.words import OptionError, option, quoted
 
 if TYPE_CHECKING:
     from transduce.model_selection.fit_and_predict import Problem
+    from transduce.population.sample import Sample
 
 
 # A name ends where = and a number follow.
@@ -168,6 +169,13 @@ class ByClass(Design):
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate, roughly: classes with enough labels hold out some of theirs."""
         return calibration_number(n_labels, confidence, by_class=True)
+
+    def sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
+        """Refuse: labels that were chosen by their class tell the shares of the classes, and no more."""
+        raise ValueError(
+            "Labels that were chosen by their class tell the share of each class over all rows, and nothing "
+            "else: ask for that, or draw rows at random with `transduce draw` and label them."
+        )
 
     def _apart(self, problem: Problem) -> AnyArray:
         return problem.codes

@@ -124,3 +124,9 @@ class Drawn(Design):
     def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
         """Return the rows drawn that have a label, and those that were not drawn and have none."""
         return np.flatnonzero(self.rows.labelled), np.flatnonzero(missing & ~self.rows.empty)
+
+    def _sampled_rows(self, missing: Mask) -> Mask:
+        return np.asarray(self.rows.labelled, dtype=bool)
+
+    def _lost_rows(self) -> Mask | None:
+        return np.asarray(self.rows.empty, dtype=bool)

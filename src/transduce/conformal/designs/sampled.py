@@ -93,3 +93,6 @@ class Sampled(Design):
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
         return odds_without_label(self.probability[rows])
+
+    def _sampling_odds(self, missing: Mask) -> Array | None:
+        return odds_without_label(self.probability)
