@@ -726,7 +726,7 @@ def of_conformal() -> dict[str, list[Call]]:
     drawn = (np.arange(N) % 2 == 0).astype(float)
 
     def read(design: type, **arguments: Any) -> Any:
-        design(**arguments).read(missing)
+        design(**arguments).bind(missing)
 
     def fit_by(design: type) -> Callable[..., Any]:
         def fit(**arguments: Any) -> Any:

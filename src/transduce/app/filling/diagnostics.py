@@ -193,7 +193,7 @@ class Diagnosis:
     def drawn(self) -> bool:
         """Whether rows were drawn at random to be labelled."""
         design = getattr(self.fit.model, "labels", None)
-        return design is not None and design.draws_calibration
+        return design is not None and design.spec.draws_calibration
 
     @cached_property
     def unmeasured(self) -> str:
@@ -240,7 +240,7 @@ class Diagnosis:
 
     def _compare_shares(self) -> list[str]:
         design = getattr(self.fit.model, "labels", None)
-        other = design is not None and not design.compares_shares
+        other = design is not None and not design.spec.compares_shares
         chosen = self.told is not None or self.fit.shares is not None or other
         if self.fit.target.task == "regression" or chosen:
             return []
@@ -362,7 +362,7 @@ class Diagnosis:
             f"{rough_share(line['covered'], line['judged'])} are in their sets ({line['covered']:,} of "
             f"{counted(int(line['judged']), 'label')} that were hidden)."
         )
-        if design is not None and (design.within is not None or design.together is not None):
+        if design is not None and (design.within is not None or design.groups is not None):
             return [note]
         by_class = option("label_conditional", True)
         return [f"{note} {by_class} makes the guarantee hold within every class."]

@@ -144,7 +144,7 @@ def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> F
     features = _read_features(source, settled)
     order = source.order_by_content(settled)
     if settled.labels is not None:
-        settled = replace(settled, labels=settled.design.at(order))
+        settled = replace(settled, labels=settled.design.take_rows(order))
     fit = _fit_features(source.at(order), features.at(order), settled)
     answer = replace(fit.answer, rows=order[fit.answer.rows])
     answer = answer.at(np.argsort(answer.rows))
@@ -332,7 +332,7 @@ def _planned(
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
     design = design_if_shifted(case.n_labels, options)
     if compared.shifted and design is not None:
-        plan = make_plan(case, options, design, **more)
+        plan = make_plan(case, options, design.bind(target.missing), **more)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 

@@ -78,7 +78,7 @@ class TableFit:
     @property
     def groups(self) -> AnyArray | None:
         """The group of each row, which no fold may split; None if there are none."""
-        return self.model.labels.together if isinstance(self.model, ConformalTransducer) else None
+        return self.model.labels.groups if isinstance(self.model, ConformalTransducer) else None
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones where quality is measured, shape (k,)."""
