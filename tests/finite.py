@@ -523,7 +523,9 @@ def of_estimators() -> dict[str, list[Call]]:
     settings_of_graph = {"n_neighbors": 4, "metric": "euclidean", "n_components": 10}
     return {
         "transduce.TransductiveRidge": estimator_calls(
-            transduce.TransductiveRidge, NUMBERS, **ridge | {"centres": 10, "random_state": 0}
+            transduce.TransductiveRidge,
+            NUMBERS,
+            **ridge | {"centres": 10, "radius": 0.5, "random_state": 0},
         ),
         "transduce.TransductiveRidgeClassifier": estimator_calls(
             transduce.TransductiveRidgeClassifier, CLASSES, **ridge
@@ -1169,7 +1171,7 @@ def of_displays() -> dict[str, list[Call]]:
 def of_functions() -> dict[str, list[Call]]:
     """Return the calls of the functions under the estimators, and about devices."""
     from transduce.device import dispatching, to_device
-    from transduce.methods.ridge import leave_one_out
+    from transduce.methods.ridge import choose_settings, leave_one_out
     from transduce.methods.spectral_graph import (
         NeighborGraph,
         Spectrum,
@@ -1182,6 +1184,10 @@ def of_functions() -> dict[str, list[Call]]:
     def graph(X: Any, **settings: Any) -> Any:
         found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
         return found.A if hasattr(found, "A") else found[0]
+
+    def settings_of(X: Any, y: Any) -> Any:
+        choice = choose_settings(transduce.TransductiveRidge(), [(X, y)])
+        return [choice.width, choice.ridge, choice.error]
 
     def spectrum(A: Any, **settings: Any) -> Any:
         found = graph_spectrum(A, **settings)
@@ -1200,6 +1206,10 @@ def of_functions() -> dict[str, list[Call]]:
     return {
         "transduce.methods.ridge.leave_one_out": [
             Call(leave_one_out, {"K": K, "y": X[:8, 0], "ridge": 0.5})
+        ],
+        "transduce.methods.ridge.choose_settings": [Call(settings_of, {"X": X, "y": NUMBERS})],
+        "transduce.methods.ridge.RidgeChoice": [
+            Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
         ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),

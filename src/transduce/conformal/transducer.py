@@ -185,9 +185,7 @@ class ConformalTransducer(Transducer):
             shares = shares_of_classes(problem, held_out, first, second, given, random)
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
-        self._fit = CalibratedFit(
-            problem, held_out, first.fitted, second, table, design.order, shares
-        )
+        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design, shares)
         self._publish(confidence)
         verdict = table.weights.verdict
         if verdict is not None and verdict.shifted:
@@ -331,12 +329,11 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
         if tolerance is not None:
-            amount = _check_tolerance(tolerance, fit.problem.classes is not None)
-            fit = replace(fit, table=replace(fit.table, tolerance=amount))
-        level = checks.check_share(
-            "confidence", self.confidence if confidence is None else confidence
-        )
-        return fit.guarantee(level, checks.check_share("certainty", certainty))
+            tolerance = _check_tolerance(tolerance, fit.problem.classes is not None)
+        if confidence is None:
+            confidence = self.confidence
+        level = checks.check_share("confidence", confidence)
+        return fit.guarantee_at(level, checks.check_share("certainty", certainty), tolerance)
 
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
@@ -407,9 +404,8 @@ class ConformalTransducer(Transducer):
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
-        lines = [(factor, *self._fit.width(self.confidence, factor)) for factor in sensible]
-        size = "width" if self._fit.problem.classes is None else "size"
-        return pd.DataFrame(lines, columns=["factor", size, "n_unbounded"])
+        fit: CalibratedFit = self._fit
+        return fit.sensitivity_at(self.confidence, sensible)
 
     def select(
         self,

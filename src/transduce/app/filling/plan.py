@@ -59,6 +59,7 @@ class Plan:
     seconds: float  # roughly how long it will take on one core
     notes: list[str]
     values: Any = None  # what the values come from, if not from the model
+    by_row: bool = False  # whether the model is a confidence machine: no label is held out
 
 
 def make_plan(
@@ -73,7 +74,7 @@ def make_plan(
     parts = options.parts
     n_calibration = count_held_out(case, options, design)
     if parts == ["confidence-machine"]:
-        return Plan(_machine(case.task, options, design), {}, 1.0, [])
+        return Plan(_machine(case.task, options, design), {}, 1.0, [], by_row=True)
     blended = len(parts) > 1 or parts[0] in BLENDS
     if blended:
         # One for the values and, from labels that are not held out, one for the intervals.
@@ -90,7 +91,8 @@ def make_plan(
         note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
         note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
         note += "does that, and holds labels out for it."
-        return Plan(_machine(case.task, options, design), left_out, seconds, [note, *notes], inner)
+        machine = _machine(case.task, options, design)
+        return Plan(machine, left_out, seconds, [note, *notes], inner, by_row=True)
     if (
         not n_outside or not n_calibration
     ):  # of a sample, what became of all labels is said as a whole
