@@ -43,6 +43,13 @@ class Audit:
         prediction: ``estimate``, ``lower``, ``upper``.
     certainty : float
         Of every bound and interval, each by itself.
+
+    Examples
+    --------
+    >>> from transduce.population import audit_classes
+    >>> audit = audit_classes(["a", "b", None, None], ["a", "a", "a", "b"])
+    >>> audit.confusion[["predicted", "true", "n_found"]].iloc[0].tolist()
+    ['a', 'a', 1]
     """
 
     wrong: pd.DataFrame
@@ -179,6 +186,13 @@ class NumberAudit:
     relative : bool
         Whether the tolerance is a share of the prediction.
     certainty : float
+
+    Examples
+    --------
+    >>> from transduce.population import audit_numbers
+    >>> audit = audit_numbers([1.0, 2.5] + [float("nan")] * 6, [1.0, 2.0] * 4, tolerance=0.1)
+    >>> int(audit.wrong["n_wrong"].iloc[0]), audit.off_by
+    (1, inf)
     """
 
     wrong: pd.DataFrame
@@ -274,7 +288,7 @@ def read_cells(name: str, values: object) -> AnyArray:
     """Return cells as an array of objects, None where one is missing."""
     if np.ndim(values) != 1 or isinstance(values, str | bytes):  # type: ignore[arg-type]
         raise ValueError(f"{name} must be a column: one value for each row.")
-    cells = pd.Series(values).astype(object)  # type: ignore[call-overload]
+    cells = pd.Series(values).astype(object)
     return cells.where(cells.notna(), None).to_numpy(dtype=object)
 
 
@@ -310,7 +324,7 @@ def wrong_lines(
     rows: CheckedRows, groups: list[tuple[Hashable, Mask]], certainty: float
 ) -> pd.DataFrame:
     """Return how many predictions are wrong, of all rows and of each group."""
-    lines = {ALL_ROWS: wrong_line(rows, certainty)}
+    lines: dict[Hashable, dict[str, float]] = {ALL_ROWS: wrong_line(rows, certainty)}
     for name, mask in groups:
         lines[name] = wrong_line(rows.at(mask), certainty)
     return pd.DataFrame(list(lines.values()), index=pd.Index(list(lines)))
