@@ -728,7 +728,7 @@ def of_conformal() -> dict[str, list[Call]]:
     drawn = (np.arange(N) % 2 == 0).astype(float)
 
     def read(design: type, **arguments: Any) -> Any:
-        design(**arguments).read(missing)
+        design(**arguments).bind(missing)
 
     def fit_by(design: type) -> Callable[..., Any]:
         def fit(**arguments: Any) -> Any:
@@ -1243,6 +1243,7 @@ def of_population() -> dict[str, list[Call]]:
 
     predictions = np.where(np.isnan(NUMBERS), 1.0, NUMBERS) + 0.1
     groups = np.array(["a", "b"] * (N // 2) + ["a"] * (N % 2))
+    checked = np.where(np.isnan(NUMBERS), None, groups)
 
     def estimated(function: Callable[..., pd.DataFrame], **fixed: Any) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
@@ -1260,6 +1261,32 @@ def of_population() -> dict[str, list[Call]]:
                     "estimate"
                 ].to_numpy(),
                 {"rows": ~np.isnan(NUMBERS)},
+            )
+        ],
+        f"{home}.audit_classes": [
+            Call(
+                lambda **given: population.audit_classes(**given).shares[["lower", "upper"]],
+                {"truth": checked, "predictions": groups, "certainty": 0.9},
+            )
+        ],
+        f"{home}.audit_numbers": [
+            Call(
+                lambda **given: population.audit_numbers(**given).wrong["at_most"].to_numpy(),
+                {"truth": NUMBERS, "predictions": predictions, "tolerance": 0.2, "certainty": 0.9},
+            )
+        ],
+        f"{home}.Audit": [
+            Call(
+                lambda more: population.audit_classes(checked, groups).forecast(more)["share"],
+                {"more": [10, 20]},
+            )
+        ],
+        f"{home}.NumberAudit": [
+            Call(
+                lambda relative: population.audit_numbers(
+                    NUMBERS, predictions, tolerance=0.2, relative=relative
+                ).wrong["at_most"],
+                {"relative": True},
             )
         ],
         f"{home}.estimate_mean": [Call(estimated(population.estimate_mean), usual)],

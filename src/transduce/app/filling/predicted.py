@@ -88,7 +88,7 @@ def _predict_frame(result: FillResult) -> PredictedColumn:
     sample = None
     if result.class_shares is None:
         beyond = None if odds is None else odds.odds
-        sample = design.sample(target.missing, beyond)
+        sample = design.describe_sample(target.missing, beyond)
         predictions, sample = drop_unpredicted(predictions, sample, target.missing)
     return make_column(result, predictions, classes, sample, odds)
 
@@ -180,7 +180,8 @@ def _predict_held_out(fit: TableFit, model: ConformalTransducer) -> RowPredictio
     hidden = getattr(first, "out_of_fold_", None)
     if not isinstance(first, TransductiveBlend):
         hidden = None
-    drawn_alone = bool(model.labels.draws_calibration)
+    design = fit.calibrated.design
+    drawn_alone = design is not None and design.spec.draws_calibration
     if hidden is None and not drawn_alone:
         return None
     classes = calibrated.problem.classes

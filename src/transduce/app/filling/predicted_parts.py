@@ -82,7 +82,7 @@ def predict_parts(result: FillResult) -> PredictedColumn:
     sample = None
     known: Array | None = predictions
     if result.class_shares is None:
-        sample = bind_design(design, missing, needed).sample(missing)
+        sample = bind_design(design, missing, needed).describe_sample(missing)
         known, sample = drop_unpredicted(predictions, sample, missing)
     return PredictedColumn(
         target=target,
