@@ -48,8 +48,8 @@ class Audit:
     --------
     >>> from transduce.population import audit_classes
     >>> audit = audit_classes(["a", "b", None, None], ["a", "a", "a", "b"])
-    >>> audit.confusion[["predicted", "true", "n_found"]].iloc[0].tolist()
-    ['a', 'a', 1]
+    >>> audit.confusion["n_found"].tolist()
+    [1, 1, 0, 0]
     """
 
     wrong: pd.DataFrame
