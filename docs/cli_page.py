@@ -63,6 +63,7 @@ def page() -> str:
         ("fill",),
         ("answer",),
         ("draw",),
+        ("estimate",),
         ("open",),
         ("label",),
         ("compare",),
