@@ -521,6 +521,7 @@ def of_estimators() -> dict[str, list[Call]]:
         return transduce.TransductiveBlend(members, **{"cv": 2, "random_state": 0} | settings)
 
     settings_of_graph = {"n_neighbors": 4, "metric": "euclidean", "n_components": 10}
+    settings_of_graph |= {"laplacian": "plain", "spectrum": "eigenvalues", "views": [[0], [1]]}
     return {
         "transduce.TransductiveRidge": estimator_calls(
             transduce.TransductiveRidge, NUMBERS, **ridge | {"centres": 10, "random_state": 0}
@@ -1173,11 +1174,16 @@ def of_functions() -> dict[str, list[Call]]:
     from transduce.methods.spectral_graph import (
         NeighborGraph,
         Spectrum,
+        average_cut,
+        cut_value,
         graph_spectrum,
+        minimum_cut,
         neighbor_graph,
+        neighbor_margins,
     )
 
     K = np.exp(-((X[:8, None, 0] - X[None, :8, 0]) ** 2))
+    whole = np.array(["a", "b"] * 4)
 
     def graph(X: Any, **settings: Any) -> Any:
         found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
@@ -1186,6 +1192,13 @@ def of_functions() -> dict[str, list[Call]]:
     def spectrum(A: Any, **settings: Any) -> Any:
         found = graph_spectrum(A, **settings)
         return [found.values, found.vectors]
+
+    def cut(graph: Any, y: Any) -> Any:
+        return minimum_cut(graph, y).value
+
+    def margins(X: Any, labels: Any, **settings: Any) -> Any:
+        found = neighbor_margins(X, labels, **settings)
+        return [found.margins, found.error_bound, found.leave_one_out_error]
 
     def load(content: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -1216,6 +1229,24 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.spectral_graph.graph_spectrum": [
             Call(spectrum, {"A": K}),
             Call(spectrum, {"A": K, "n_components": 3}, "settings", ("n_components",)),
+        ],
+        "transduce.methods.spectral_graph.cut_value": [
+            Call(cut_value, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.average_cut": [
+            Call(average_cut, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.minimum_cut": [
+            Call(cut, {"graph": K, "y": CLASSES[:8]}),
+        ],
+        "transduce.methods.spectral_graph.MinimumCut": [
+            Call(lambda: cut(K, CLASSES[:8]), {}, "through minimum_cut"),
+        ],
+        "transduce.methods.spectral_graph.neighbor_margins": [
+            Call(margins, {"X": X[:8], "labels": whole, "n_neighbors": 3, "metric": "cosine"}),
+        ],
+        "transduce.methods.spectral_graph.NeighborMargins": [
+            Call(lambda: margins(X[:8], whole), {}, "through neighbor_margins"),
         ],
         "transduce.methods.spectral_graph.Spectrum": [
             Call(load, {"content": "PK"}, "load"),
