@@ -218,6 +218,29 @@ def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
     return found.x, 2 * found.cost
 
 
+def complete_in_ball(K, y_l, unlabelled, start, ridge, radius):
+    """The missing labels that minimise the leave-one-out error of n refits within a ball around the start.
+
+    By a general optimiser with a constraint.
+    """
+    refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
+    fixed = refits[:, ~unlabelled] @ y_l
+    slopes = refits[:, unlabelled]
+    found = minimize(
+        lambda x: np.sum((fixed + slopes @ x) ** 2),
+        start,
+        jac=lambda x: 2.0 * slopes.T @ (fixed + slopes @ x),
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: radius**2 - np.sum((x - start) ** 2),
+            "jac": lambda x: -2.0 * (x - start),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    )
+    return found.x
+
+
 def process_covariance(X, relevance, noise):
     """Covariance of the labels of a Gaussian process, entry by entry."""
     n = len(X)

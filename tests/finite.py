@@ -524,7 +524,9 @@ def of_estimators() -> dict[str, list[Call]]:
     settings_of_graph |= {"laplacian": "plain", "spectrum": "eigenvalues", "views": [[0], [1]]}
     return {
         "transduce.TransductiveRidge": estimator_calls(
-            transduce.TransductiveRidge, NUMBERS, **ridge | {"centres": 10, "random_state": 0}
+            transduce.TransductiveRidge,
+            NUMBERS,
+            **ridge | {"centres": 10, "radius": 0.5, "random_state": 0},
         ),
         "transduce.TransductiveRidgeClassifier": estimator_calls(
             transduce.TransductiveRidgeClassifier, CLASSES, **ridge
@@ -727,7 +729,7 @@ def of_conformal() -> dict[str, list[Call]]:
     drawn = (np.arange(N) % 2 == 0).astype(float)
 
     def read(design: type, **arguments: Any) -> Any:
-        design(**arguments).read(missing)
+        design(**arguments).bind(missing)
 
     def fit_by(design: type) -> Callable[..., Any]:
         def fit(**arguments: Any) -> Any:
@@ -1170,7 +1172,7 @@ def of_displays() -> dict[str, list[Call]]:
 def of_functions() -> dict[str, list[Call]]:
     """Return the calls of the functions under the estimators, and about devices."""
     from transduce.device import dispatching, to_device
-    from transduce.methods.ridge import leave_one_out
+    from transduce.methods.ridge import choose_settings, leave_one_out
     from transduce.methods.spectral_graph import (
         NeighborGraph,
         Spectrum,
@@ -1188,6 +1190,10 @@ def of_functions() -> dict[str, list[Call]]:
     def graph(X: Any, **settings: Any) -> Any:
         found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
         return found.A if hasattr(found, "A") else found[0]
+
+    def settings_of(X: Any, y: Any) -> Any:
+        choice = choose_settings(transduce.TransductiveRidge(), [(X, y)])
+        return [choice.width, choice.ridge, choice.error]
 
     def spectrum(A: Any, **settings: Any) -> Any:
         found = graph_spectrum(A, **settings)
@@ -1213,6 +1219,10 @@ def of_functions() -> dict[str, list[Call]]:
     return {
         "transduce.methods.ridge.leave_one_out": [
             Call(leave_one_out, {"K": K, "y": X[:8, 0], "ridge": 0.5})
+        ],
+        "transduce.methods.ridge.choose_settings": [Call(settings_of, {"X": X, "y": NUMBERS})],
+        "transduce.methods.ridge.RidgeChoice": [
+            Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
         ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),
@@ -1264,6 +1274,7 @@ def of_population() -> dict[str, list[Call]]:
 
     predictions = np.where(np.isnan(NUMBERS), 1.0, NUMBERS) + 0.1
     groups = np.array(["a", "b"] * (N // 2) + ["a"] * (N % 2))
+    checked = np.where(np.isnan(NUMBERS), None, groups)
 
     def estimated(function: Callable[..., pd.DataFrame], **fixed: Any) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
@@ -1281,6 +1292,32 @@ def of_population() -> dict[str, list[Call]]:
                     "estimate"
                 ].to_numpy(),
                 {"rows": ~np.isnan(NUMBERS)},
+            )
+        ],
+        f"{home}.audit_classes": [
+            Call(
+                lambda **given: population.audit_classes(**given).shares[["lower", "upper"]],
+                {"truth": checked, "predictions": groups, "certainty": 0.9},
+            )
+        ],
+        f"{home}.audit_numbers": [
+            Call(
+                lambda **given: population.audit_numbers(**given).wrong["at_most"].to_numpy(),
+                {"truth": NUMBERS, "predictions": predictions, "tolerance": 0.2, "certainty": 0.9},
+            )
+        ],
+        f"{home}.Audit": [
+            Call(
+                lambda more: population.audit_classes(checked, groups).forecast(more)["share"],
+                {"more": [10, 20]},
+            )
+        ],
+        f"{home}.NumberAudit": [
+            Call(
+                lambda relative: population.audit_numbers(
+                    NUMBERS, predictions, tolerance=0.2, relative=relative
+                ).wrong["at_most"],
+                {"relative": True},
             )
         ],
         f"{home}.estimate_mean": [Call(estimated(population.estimate_mean), usual)],

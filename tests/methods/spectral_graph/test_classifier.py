@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given
@@ -17,6 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from tests import brute
+from tests.libraries import polars as pl
 from tests.methods.spectral_graph.test_graph import blobs, ring
 from transduce import SpectralGraphTransducer
 from transduce.core.scaling import fit_temperature
@@ -595,7 +595,7 @@ def test_bad_views(views, match):
 
 
 def test_displays():
-    import matplotlib.pyplot as plt
+    plt = pytest.importorskip("matplotlib.pyplot")
 
     X, y = blobs(60, n_centres=1), labels_for(60, 8, 0, names="ab")
     model = SpectralGraphTransducer(n_neighbors=6, random_state=0).fit(X, y)
