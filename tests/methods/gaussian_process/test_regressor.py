@@ -232,6 +232,7 @@ def test_without_matching_it_is_the_posterior_maximum():
     np.testing.assert_array_equal(model.answer_.values, model.answer_.inductive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))]
 )
@@ -467,6 +468,7 @@ def test_irrelevant_features_are_found_out():
     )
 
 
+@pytest.mark.slow
 def test_standard_errors_are_right_for_a_gaussian_process():
     """Labels drawn from the model itself: two thirds within one, 95 % within two, to sampling error."""
     rng = np.random.default_rng(0)
