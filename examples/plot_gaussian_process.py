@@ -16,6 +16,7 @@ from sklearn.datasets import load_diabetes
 
 from transduce import TransductiveGPRegressor
 from transduce.display import BandDisplay, RelevanceDisplay
+from transduce.methods.spectral_graph import neighbor_graph
 
 rng = np.random.default_rng(4)
 x = np.sort(rng.uniform(0, 10, size=100))
@@ -60,8 +61,6 @@ plt.show()
 # %%
 # A kernel may know the unlabelled rows itself, such as that of a graph of neighbours, and moments are matched on top of
 # it. On a spiral, where the label is the way along it, 15 of 300 labels are enough.
-
-from transduce.methods.spectral_graph import neighbor_graph
 
 rng = np.random.default_rng(0)
 way = np.sqrt(rng.uniform(3, 14**2, 300))
