@@ -290,6 +290,38 @@ def match_primal(mean_p, covariance_p, target, slack):
     return *unpack(x), objective(x)
 
 
+def match_within(mean_p, covariance_p, target, epsilon):
+    """The least divergence from p of a normal q whose moments are within epsilon of the target.
+
+    Over mean and Cholesky factor, by a general optimiser with a constraint.
+    """
+    m = len(mean_p)
+    lower = np.tril_indices(m)
+
+    def unpack(x):
+        factor = np.zeros((m, m))
+        factor[lower] = x[m:]
+        return x[:m], factor @ factor.T
+
+    def lowest(x):
+        mean, covariance = unpack(x)
+        if np.linalg.slogdet(covariance)[1] < -50:
+            return 1e10
+        return divergence(mean, covariance, mean_p, covariance_p)
+
+    def within(x):
+        mean, covariance = unpack(x)
+        moments = np.array([mean.mean(), -0.5 * np.mean(mean**2 + np.diag(covariance))])
+        return moments - target
+
+    ball = {"type": "ineq", "fun": lambda x: epsilon**2 - np.sum(within(x) ** 2)}
+    if epsilon == 0.0:
+        ball = {"type": "eq", "fun": within}
+    x = np.concatenate([mean_p, np.linalg.cholesky(covariance_p)[lower]])
+    tight = {"ftol": 1e-12, "maxiter": 500}
+    return minimize(lowest, x, constraints=ball, method="SLSQP", options=tight).fun
+
+
 def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covariance, slack):
     """Negative log posterior plus the weighted distance to q, from densities and the definition."""
     known = len(y_l)

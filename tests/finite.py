@@ -495,7 +495,7 @@ def of_estimators() -> dict[str, list[Call]]:
     """Return the calls of the estimators."""
     ridge = {"ridge": 0.1, "width": 2.0, "kernel": "rbf", "missing_label": "?"}
     machine = {"confidence": 0.8, "kernel": "rbf", "ridge": 1.0, "width": 2.0}
-    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01}
+    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01, "kernel": "rbf"}
 
     def gaussian(**settings: Any) -> Any:
         return transduce.TransductiveGPRegressor(**{"n_restarts": 1, "random_state": 0} | settings)
