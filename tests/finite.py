@@ -495,7 +495,7 @@ def of_estimators() -> dict[str, list[Call]]:
     """Return the calls of the estimators."""
     ridge = {"ridge": 0.1, "width": 2.0, "kernel": "rbf", "missing_label": "?"}
     machine = {"confidence": 0.8, "kernel": "rbf", "ridge": 1.0, "width": 2.0}
-    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01}
+    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01, "kernel": "rbf"}
 
     def gaussian(**settings: Any) -> Any:
         return transduce.TransductiveGPRegressor(**{"n_restarts": 1, "random_state": 0} | settings)
@@ -521,6 +521,7 @@ def of_estimators() -> dict[str, list[Call]]:
         return transduce.TransductiveBlend(members, **{"cv": 2, "random_state": 0} | settings)
 
     settings_of_graph = {"n_neighbors": 4, "metric": "euclidean", "n_components": 10}
+    settings_of_graph |= {"laplacian": "plain", "spectrum": "eigenvalues", "views": [[0], [1]]}
     return {
         "transduce.TransductiveRidge": estimator_calls(
             transduce.TransductiveRidge,
@@ -1175,11 +1176,16 @@ def of_functions() -> dict[str, list[Call]]:
     from transduce.methods.spectral_graph import (
         NeighborGraph,
         Spectrum,
+        average_cut,
+        cut_value,
         graph_spectrum,
+        minimum_cut,
         neighbor_graph,
+        neighbor_margins,
     )
 
     K = np.exp(-((X[:8, None, 0] - X[None, :8, 0]) ** 2))
+    whole = np.array(["a", "b"] * 4)
 
     def graph(X: Any, **settings: Any) -> Any:
         found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
@@ -1192,6 +1198,21 @@ def of_functions() -> dict[str, list[Call]]:
     def spectrum(A: Any, **settings: Any) -> Any:
         found = graph_spectrum(A, **settings)
         return [found.values, found.vectors]
+
+    @cache
+    def billiard() -> Any:
+        two = np.where(CLASSES == "c", "a", CLASSES)
+        return transduce.BayesianTransducer(tolerance=0.2, random_state=0).fit(X, two)
+
+    def joint_labelling(X: Any, labels: Any) -> Any:
+        return billiard().labelling_probability(X, labels)
+
+    def cut(graph: Any, y: Any) -> Any:
+        return minimum_cut(graph, y).value
+
+    def margins(X: Any, labels: Any, **settings: Any) -> Any:
+        found = neighbor_margins(X, labels, **settings)
+        return [found.margins, found.error_bound, found.leave_one_out_error]
 
     def load(content: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -1211,6 +1232,9 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.ridge.RidgeChoice": [
             Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
         ],
+        "transduce.methods.bayesian.LabellingProbability": [
+            Call(joint_labelling, {"X": X[:3], "labels": np.array(["a", "b", "a"])}),
+        ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),
             Call(
@@ -1226,6 +1250,24 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.spectral_graph.graph_spectrum": [
             Call(spectrum, {"A": K}),
             Call(spectrum, {"A": K, "n_components": 3}, "settings", ("n_components",)),
+        ],
+        "transduce.methods.spectral_graph.cut_value": [
+            Call(cut_value, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.average_cut": [
+            Call(average_cut, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.minimum_cut": [
+            Call(cut, {"graph": K, "y": CLASSES[:8]}),
+        ],
+        "transduce.methods.spectral_graph.MinimumCut": [
+            Call(lambda: cut(K, CLASSES[:8]), {}, "through minimum_cut"),
+        ],
+        "transduce.methods.spectral_graph.neighbor_margins": [
+            Call(margins, {"X": X[:8], "labels": whole, "n_neighbors": 3, "metric": "cosine"}),
+        ],
+        "transduce.methods.spectral_graph.NeighborMargins": [
+            Call(lambda: margins(X[:8], whole), {}, "through neighbor_margins"),
         ],
         "transduce.methods.spectral_graph.Spectrum": [
             Call(load, {"content": "PK"}, "load"),

@@ -131,11 +131,20 @@ class TestLimits:
     def test_rows_checked_on_purpose_are_known_and_say_nothing_of_others(self):
         truth = np.array(["a"] * 20 + [None] * 80, dtype=object)
         predictions = np.array(["b"] * 10 + ["a"] * 90, dtype=object)
-        drawn = np.arange(100) >= 10
+        drawn = (np.arange(100) >= 10) & (np.arange(100) < 20)
         line = audit_classes(truth, predictions, drawn=drawn).wrong.iloc[0]
         assert line["n_wrong"] == 10
         alone = audit_classes(truth[10:], predictions[10:]).wrong.iloc[0]
         assert line["at_most"] == alone["at_most"]
+
+    def test_a_drawn_row_that_nobody_could_answer_counts_against_every_statement(self):
+        truth = np.array(["a"] * 19 + [None] * 81, dtype=object)
+        drawn = np.arange(100) < 20
+        audit = audit_classes(truth, ["a"] * 100, drawn=drawn)
+        as_wrong = audit_classes([*truth[:19], "b", *[None] * 80], ["a"] * 100)
+        assert audit.wrong["at_most"].iloc[0] == as_wrong.wrong["at_most"].iloc[0] + 1
+        assert audit.shares.loc["a", "lower"] == as_wrong.shares.loc["a", "lower"]
+        assert audit.shares.loc["a", "upper"] == 1.0
 
     def test_a_missing_prediction_is_wrong(self):
         audit = audit_classes(["a", "a", None, None], ["a", None, "a", None])

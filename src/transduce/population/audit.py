@@ -11,10 +11,9 @@ import pandas as pd
 
 from transduce.core.checks import check_flag, check_list, check_number, check_share, check_whole
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.population.checks import CheckedRows, MarkedRows, marked_class
+from transduce.population.checks import CheckedRows, class_interval, strata_for_class
 from transduce.population.estimates import EXACT, read_groups
 from transduce.population.sample import check_length, read_numbers
-from transduce.population.urns import urn_interval
 
 ALL_ROWS = "all rows"
 NO_PREDICTION = "(no prediction)"
@@ -89,7 +88,7 @@ class Audit:
             raise ValueError("more must name at least one number of further checks, such as 100.")
         for number in numbers:
             check_whole("more", number, least=0)
-        now = self.rows.count_strata(self.rows.wrong)
+        now = self.rows.count_strata(self.rows.wrong, doubtful=True)
         lines = []
         for number in numbers:
             then = now.after_more_checks(int(number))
@@ -124,8 +123,9 @@ def audit_classes(
     strata : array-like of shape (n,), optional
         The stratum of every row, if rows were drawn by strata, such as by predicted class.
     drawn : boolean array-like of shape (n,), optional
-        Which checked rows were drawn at random; all of them by default. Others are known, and say
-        nothing of rows that nobody checked: examples that the predictor has seen, say.
+        Which rows were drawn at random to be checked; all checked ones by default. Others are
+        known, and say nothing of rows that nobody checked: examples that the predictor has seen,
+        say. A drawn row without a label counts as wrong.
     certainty : float, default=0.95
         Of every bound and interval, each by itself.
 
@@ -306,8 +306,8 @@ def make_checked_rows(codes: AnyArray, drawn: object, strata: object) -> Checked
         marks = np.asarray(drawn)
         if marks.dtype != bool or marks.shape != (n_rows,):
             raise ValueError(f"drawn must be True or False for each of the {n_rows} rows.")
-        is_drawn = checked & marks
-        if not is_drawn.any():
+        is_drawn = marks
+        if not (is_drawn & checked).any():
             raise ValueError("None of the checked rows was drawn at random.")
     stratum_codes = np.zeros(n_rows, dtype=np.int64)
     if strata is not None:
@@ -332,7 +332,7 @@ def wrong_lines(
 
 def wrong_line(rows: CheckedRows, certainty: float) -> dict[str, float]:
     """Return how many predictions of some rows are wrong."""
-    marked = rows.count_strata(rows.wrong)
+    marked = rows.count_strata(rows.wrong, doubtful=True)
     return {
         "n_rows": len(rows.true),
         "n_checked": int(np.sum(rows.checked)),
@@ -369,8 +369,9 @@ def class_shares(
 def share_of_class(rows: CheckedRows, code: int, certainty: float) -> dict[str, object]:
     """Return the share of one class among some rows, with an exact interval."""
     n_rows = len(rows.true)
-    marked = marked_class(rows, code)
-    fewest, most = marked.total_interval(certainty)
+    is_class = rows.checked & (rows.true == code)
+    marked = strata_for_class(rows, code).count_strata(is_class, doubtful=False)
+    fewest, most = class_interval(rows, code, certainty)
     estimate = marked.estimated_total
     if np.isnan(estimate):
         estimate = (fewest + most) / 2.0
@@ -390,13 +391,10 @@ def share_of_class(rows: CheckedRows, code: int, certainty: float) -> dict[str, 
 
 def interval_of_labels_alone(rows: CheckedRows, code: int, certainty: float) -> tuple[float, float]:
     """Return the interval for the share of a class that labels give without predictions."""
-    plain: MarkedRows = rows.count_strata(rows.checked & (rows.true == code))
-    (stratum,) = plain.strata
-    fewest, most = 0, stratum.n_left
-    if stratum.n_drawn:
-        fewest, most = urn_interval(stratum.n_marked, stratum.n_drawn, stratum.n_left, certainty)
-    n_rows = len(rows.true)
-    return (plain.n_seen + fewest) / n_rows, (plain.n_seen + most) / n_rows
+    is_class = rows.checked & (rows.true == code)
+    fewest, _ = rows.count_strata(is_class, doubtful=False).total_interval(certainty)
+    _, most = rows.count_strata(is_class, doubtful=True).total_interval(certainty)
+    return fewest / len(rows.true), most / len(rows.true)
 
 
 def confusion_lines(
@@ -411,8 +409,10 @@ def confusion_lines(
         for true in order:
             if classes[true] == NO_PREDICTION:
                 continue
-            marked = part.count_strata(part.checked & (part.true == true))
-            fewest, most = marked.total_interval(certainty)
+            is_class = part.checked & (part.true == true)
+            marked = part.count_strata(is_class, doubtful=False)
+            fewest, _ = marked.total_interval(certainty)
+            _, most = part.count_strata(is_class, doubtful=True).total_interval(certainty)
             lines.append(
                 {
                     "predicted": classes[predicted],

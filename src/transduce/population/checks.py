@@ -37,7 +37,9 @@ class CheckedRows:
     predicted, true : int array of shape (n,)
         Codes of the predicted and of the true class; -1 where the truth is not known.
     drawn : boolean array of shape (n,)
-        Checked rows that were drawn at random, and speak for the others of their stratum.
+        Rows that were drawn at random to be checked, and speak for the others of their stratum.
+        One that nobody could answer counts against every statement: it may have been hard because
+        it is wrong.
     strata : int array of shape (n,)
         Number of the stratum of each row; 0 everywhere for a simple random sample.
     """
@@ -47,14 +49,15 @@ class CheckedRows:
     drawn: Mask
     strata: AnyArray
 
-    def __post_init__(self) -> None:
-        if (self.drawn & (self.true < 0)).any():
-            raise ValueError("A drawn row has no label: mark only rows that were checked.")
-
     @property
     def checked(self) -> Mask:
         """Rows whose truth is known, drawn or not, shape (n,)."""
         return self.true >= 0
+
+    @property
+    def unanswered(self) -> Mask:
+        """Rows that were drawn and got no label, shape (n,)."""
+        return self.drawn & ~self.checked
 
     @property
     def wrong(self) -> Mask:
@@ -80,23 +83,27 @@ class CheckedRows:
         joint = pd.factorize(self.strata * (int(codes.max(initial=0)) + 1) + codes)[0]
         return replace(self, strata=joint)
 
-    def count_strata(self, marked: Mask) -> MarkedRows:
-        """Return how many rows are marked, stratum by stratum, known only where checked."""
+    def count_strata(self, marked: Mask, *, doubtful: bool) -> MarkedRows:
+        """Return how many rows are marked, stratum by stratum, known only where checked.
+
+        Drawn rows without an answer are marked too if they are `doubtful`.
+        """
         n_strata = int(self.strata.max(initial=0)) + 1
         # Rows that were checked on purpose are known: they are no part of any stratum.
         open_rows = self.drawn | ~self.checked
-        sizes = np.bincount(self.strata[open_rows], minlength=n_strata)
-        drawn = np.bincount(self.strata[self.drawn], minlength=n_strata)
-        hits = np.bincount(self.strata[self.drawn & marked], minlength=n_strata)
-        n_known = int(np.sum(marked & self.checked & ~self.drawn))
+        counted = self.drawn & marked & self.checked
+        n_doubtful = 0
+        if doubtful:
+            counted = counted | self.unanswered
+            n_doubtful = int(np.sum(self.unanswered))
+        sizes = np.bincount(self.strata[open_rows], minlength=n_strata).tolist()
+        drawn = np.bincount(self.strata[self.drawn], minlength=n_strata).tolist()
+        hits = np.bincount(self.strata[counted], minlength=n_strata).tolist()
         strata = tuple(
-            Stratum(size, n_drawn, n_hits)
-            for size, n_drawn, n_hits in zip(
-                sizes.tolist(), drawn.tolist(), hits.tolist(), strict=True
-            )
-            if size
+            Stratum(sizes[h], drawn[h], hits[h]) for h in range(n_strata) if sizes[h] > 0
         )
-        return MarkedRows(strata, n_known)
+        n_known = int(np.sum(marked & self.checked & ~self.drawn))
+        return MarkedRows(strata, n_known, n_doubtful, int(np.sum(self.unanswered)))
 
 
 @dataclass(frozen=True)
@@ -105,21 +112,27 @@ class MarkedRows:
 
     strata: tuple[Stratum, ...]
     n_known: int  # marked rows that were checked on purpose
+    n_doubtful: int = 0  # drawn rows without an answer that count as marked
+    n_unanswered: int = 0  # all drawn rows without an answer
 
     @property
     def n_drawn(self) -> int:
         """Rows that were drawn and checked."""
-        return sum(stratum.n_drawn for stratum in self.strata)
+        return sum(stratum.n_drawn for stratum in self.strata) - self.n_unanswered
 
     @property
     def n_unchecked(self) -> int:
-        """Rows that nobody checked."""
-        return sum(stratum.n_left for stratum in self.strata)
+        """Rows whose truth nobody knows."""
+        return sum(stratum.n_left for stratum in self.strata) + self.n_unanswered
 
     @property
     def n_seen(self) -> int:
         """Marked rows among those that were checked."""
-        return self.n_known + sum(stratum.n_marked for stratum in self.strata)
+        return self.n_known + self._n_drawn_marked
+
+    @property
+    def _n_drawn_marked(self) -> int:
+        return sum(stratum.n_marked for stratum in self.strata) - self.n_doubtful
 
     @cached_property
     def estimated_unchecked(self) -> float:
@@ -139,7 +152,7 @@ class MarkedRows:
             if stratum.n_drawn:
                 share = stratum.n_marked / stratum.n_drawn
             estimate += share * stratum.n_left
-        return estimate
+        return estimate + self.n_doubtful
 
     @property
     def estimated_total(self) -> float:
@@ -148,8 +161,7 @@ class MarkedRows:
 
     def at_most_unchecked(self, certainty: float) -> int:
         """Return how many of the unchecked rows are marked at most, with a certainty."""
-        n_drawn_marked = self.n_seen - self.n_known
-        return most_marked(self.strata, 1.0 - certainty) - n_drawn_marked
+        return most_marked(self.strata, 1.0 - certainty) - self._n_drawn_marked
 
     def total_interval(self, confidence: float) -> tuple[int, int]:
         """Return between which numbers of all rows are marked, with a confidence."""
@@ -158,7 +170,7 @@ class MarkedRows:
 
     def after_more_checks(self, n_more: int) -> MarkedRows:
         """Return what is expected after more checks of the same kind, at the present rates."""
-        n_left = self.n_unchecked
+        n_left = sum(stratum.n_left for stratum in self.strata)
         strata = []
         for stratum in self.strata:
             added = min(stratum.n_left, round(n_more * stratum.n_left / max(n_left, 1)))
@@ -168,13 +180,16 @@ class MarkedRows:
             n_drawn = stratum.n_drawn + added
             n_marked = min(n_drawn, stratum.n_marked + round(share * added))
             strata.append(Stratum(stratum.n_rows, n_drawn, n_marked))
-        return MarkedRows(tuple(strata), self.n_known)
+        return replace(self, strata=tuple(strata))
 
 
-def marked_class(rows: CheckedRows, code: int) -> MarkedRows:
-    """Return how many rows are of a class, stratified by whether that class was predicted."""
-    marked = rows.checked & (rows.true == code)
-    return strata_for_class(rows, code).count_strata(marked)
+def class_interval(rows: CheckedRows, code: int, confidence: float) -> tuple[int, int]:
+    """Return between which numbers of the rows are of a class, with a confidence."""
+    strata = strata_for_class(rows, code)
+    is_class = rows.checked & (rows.true == code)
+    fewest, _ = strata.count_strata(is_class, doubtful=False).total_interval(confidence)
+    _, most = strata.count_strata(is_class, doubtful=True).total_interval(confidence)
+    return fewest, most
 
 
 def strata_for_class(rows: CheckedRows, code: int) -> CheckedRows:
