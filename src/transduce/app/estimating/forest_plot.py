@@ -80,9 +80,12 @@ def _numbers(column: pd.Series, factor: float) -> Array:
     """Return numbers to draw; dates as days of matplotlib."""
     if pd.api.types.is_numeric_dtype(column):
         return factor * column.to_numpy(dtype=float)
-    from matplotlib.dates import date2num
-
-    return np.array([np.nan if pd.isna(cell) else date2num(pd.Timestamp(cell)) for cell in column])
+    # Matplotlib counts days from 1970 on, as these do.
+    moments = pd.to_datetime(column)
+    if moments.dt.tz is not None:
+        moments = moments.dt.tz_convert(None)
+    days = (moments - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return days.to_numpy(dtype=float)
 
 
 def _paint_bars(

@@ -71,9 +71,10 @@ def lines_to_read(column: PredictedColumn, answered: Sequence[Answered]) -> list
 def _writer(line: pd.Series, is_share: bool) -> Any:
     """Return what writes the numbers of a line: two digits of the interval's width are enough."""
     width = line["upper"] - line["lower"]
-    if not isinstance(line["estimate"], float | int | np.floating):
+    estimate = line["estimate"]
+    if not isinstance(estimate, float | int):
         return lambda value: "–" if pd.isna(value) else f"{value:%Y-%m-%d}"
-    size = width if np.isfinite(width) and width > 0 else abs(line["estimate"]) / 100.0
+    size = width if np.isfinite(width) and width > 0 else abs(estimate) / 100.0
     factor = 100.0 if is_share else 1.0
     decimals = 2
     if np.isfinite(size) and size > 0:
