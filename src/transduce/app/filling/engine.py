@@ -469,7 +469,8 @@ def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
     id, outside = fitted.options.id, (len(others) - lost, lost)
     index = source.frame.index if id is None else pd.Index(source.frame[id])
     answer = replace(answer, index=index[answer.rows])
-    about: dict[str, Any] = {"source": source, "labels": source.labels, "totals": None}
+    whole = replace(source, roles=roles)
+    about: dict[str, Any] = {"source": whole, "labels": source.labels, "totals": None}
     return replace(sample, unasked=answer, rows=rows, outside=outside, **about)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn, estimate_of
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.diagnostics import Diagnosis, NextLabels, RightChance, Told
 from transduce.app.filling.forecast import (
@@ -23,6 +24,7 @@ from transduce.app.filling.forecast import (
 from transduce.app.filling.machine_fit import MachineFit
 from transduce.app.filling.options import FIT, OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.app.filling.plan import Plan
+from transduce.app.filling.predicted import predict_column
 from transduce.app.filling.sources import FrameSource, Source
 from transduce.app.report import render_html, render_json, summarize
 from transduce.app.tables.columns import Target, check_names, notes_on_numbers
@@ -689,6 +691,55 @@ class FillResult:
         first = pd.concat([self.shown.iloc[rows], self.new.iloc[rows]], axis=1)
         head, _, said = repr(self).partition("\n")
         return f"<p><strong>{escape(head)}</strong></p><p>{escape(said)}</p>{first.to_html(max_cols=12)}"
+
+    @cached_property
+    def predicted_column(self) -> PredictedColumn:
+        """The column with predictions that did not see the labels of their rows: what `estimate` rests on."""
+        return predict_column(self)
+
+    def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
+        """Estimate a number of the whole column: a mean, a share, a slope, with an interval that holds.
+
+        Filled values vary less than true ones, and nothing that is computed from them as if they were
+        measured holds its level. Here predictions narrow an interval that the labels make valid, however
+        wrong the predictions are.
+
+        Parameters
+        ----------
+        what : str or list of str, default="mean"
+            ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between 2 and 5),
+            ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
+        of : object, optional
+            The same apart: the class of a share, the quantile, the two groups of a difference, the columns
+            of a regression.
+        above, below : float, optional
+            Limits of a share.
+        by : str, optional
+            A column: one estimate for each of its groups. Numbers with many values are cut at their quartiles.
+        outcome : str, optional
+            A column that is regressed on the filled column (and those that `of` names).
+        level : float, default=0.95
+            Of each interval by itself.
+        joint : bool, default=False
+            Whether all intervals are to hold together at the level.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind`` (exact,
+            approximate or none), ``n_labels`` behind it, ``labels_alone`` with its interval, ``worth`` (as how
+            many labels labels and predictions count together), and ``note``.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge")
+        >>> line = result.estimate("mean").iloc[0]
+        >>> line["kind"], bool(line["worth"] > 1.5 * line["n_labels"])
+        ('approximate', True)
+        """
+        return estimate_of(self.predicted_column, what, **question)
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transduce.conformal.designs.base import Design
     from transduce.conformal.exchangeability import Exchangeability
     from transduce.model_selection.fit_and_predict import Problem
+    from transduce.population.sample import Sample
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -218,3 +219,52 @@ class BoundDesign:
     def measure(self, rows: AnyArray) -> Array:
         """Return how much labelled rows (l,) stand for the unlabelled ones where quality is measured."""
         return np.ones(len(rows))
+
+    # ---- questions about the whole column
+
+    def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
+        """Return how labelled rows stand for the others in questions about the whole column.
+
+        Parameters
+        ----------
+        missing : boolean array of shape (n,)
+            Rows without a label.
+        estimated : array of shape (n,), optional
+            Odds that a row has no label, up to a factor, where they were estimated.
+        """
+        from transduce.population.sample import Sample
+
+        if self.order is not None:
+            raise ValueError(
+                "Labels that stop along an order say nothing certain of the rows beyond them: draw "
+                "rows at random with `transduce draw`, label them, and fill with "
+                f"{option('random_labels')}."
+            )
+        rows = self._sampled_rows(missing)
+        odds = self._sampling_odds()
+        if estimated is not None:
+            odds = estimated * float(np.sum(missing)) / float(np.sum(estimated[rows]))
+        strata = None
+        if self.within is not None:
+            strata = self.within.codes
+        return Sample(
+            rows,
+            strata=strata,
+            groups=self.groups,
+            odds=odds,
+            known_odds=estimated is None,
+            sensitivity=float(self.spec.sensitivity),
+            lost=self._lost_rows(),
+        )
+
+    def _sampled_rows(self, missing: Mask) -> Mask:
+        """Return the labelled rows that stand for the others."""
+        return ~missing
+
+    def _lost_rows(self) -> Mask | None:
+        """Return the rows that were drawn to be labelled and have no label, if rows were drawn."""
+        return None
+
+    def _sampling_odds(self) -> Array | None:
+        """Return the known odds that each row has no label; None if all are equal."""
+        return None

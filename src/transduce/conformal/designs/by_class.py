@@ -23,6 +23,7 @@ from transduce.core.words import OptionError, option, quoted
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
     from transduce.model_selection.fit_and_predict import Problem
+    from transduce.population.sample import Sample
 
 
 # A name ends where = and a number follow.
@@ -187,6 +188,13 @@ class BoundByClass(BoundDesign):
         shares = self.spec.given_shares(problem.classes)
         n_unlabelled = len(problem.sample.unlabelled)
         return Weights.equal(len(calibration), n_unlabelled, kind=CLASSES, shares=shares)
+
+    def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
+        """Refuse: labels that were chosen by their class tell the shares of the classes alone."""
+        raise ValueError(
+            "Labels that were chosen by their class tell the share of each class over all rows, and "
+            "nothing else: ask for that, or draw rows at random with `transduce draw` and label them."
+        )
 
 
 def read_shares(shares: Any) -> dict[Any, float]:

@@ -141,3 +141,9 @@ class BoundDrawn(BoundDesign):
         """Return the rows drawn that have a label, and those not drawn that have none."""
         not_drawn = missing & ~self.drawn.unlabelled
         return np.flatnonzero(self.drawn.labelled), np.flatnonzero(not_drawn)
+
+    def _sampled_rows(self, missing: Mask) -> Mask:
+        return np.asarray(self.drawn.labelled, dtype=bool)
+
+    def _lost_rows(self) -> Mask | None:
+        return np.asarray(self.drawn.unlabelled, dtype=bool)

@@ -102,3 +102,6 @@ class BoundSampled(BoundDesign):
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for unlabelled ones: by its odds of no label."""
         return odds_without_label(self.probability[rows])
+
+    def _sampling_odds(self) -> Array | None:
+        return odds_without_label(self.probability)
