@@ -52,7 +52,6 @@ COMMON_FLAGS = (
         name="within",
         field="within",
         kind="columns",
-        default=[],
         read=_one_or_several,
         write=_as_list,
         help=(
