@@ -398,6 +398,31 @@ def sampled_share(normals, rows, n_draws, rng):
     return (w @ rows.T > 0).mean(axis=0), len(w)
 
 
+def sampled_cells(normals, rows, n_draws, rng):
+    """Share of random directions inside version space by their signs at several rows, and their mean.
+
+    By rejection: a dict of shares by tuples of 0 and 1, the mean unit vector, and how many.
+    """
+    w = rng.normal(size=(n_draws, normals.shape[1]))
+    w = w[np.all(w @ normals.T > 0, axis=1)]
+    patterns, counts = np.unique((w @ rows.T > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): count / len(w) for p, count in zip(patterns, counts, strict=True)}
+    unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return shares, unit.mean(axis=0), len(w)
+
+
+def soft_cells(K, K_la, K_aa, signs, softness, n_draws, rng):
+    """Shares of the joint labels with slack of several rows, by rejection from the joint normal."""
+    joint = np.block([[K, K_la], [K_la.T, K_aa]])
+    joint = joint + softness * np.eye(len(joint))
+    draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
+    n_labelled = len(K)
+    kept = draws[np.all(draws[:, :n_labelled] * signs > 0, axis=1)][:, n_labelled:]
+    patterns, counts = np.unique((kept > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): c / len(kept) for p, c in zip(patterns, counts, strict=True)}
+    return shares, len(kept)
+
+
 def plain_billiard(normals, w, v, n_bounces):
     """The billiard with explicit vectors: great circles, reflected at the nearest wall. Yields each flight."""
     for _ in range(n_bounces):
