@@ -611,6 +611,7 @@ OF_GUARANTEE = ("certainty", "tolerance")
 # The flags of the command line, which make a design.
 _KINDS = {
     "column": COLUMN,
+    "columns": SOME_COLUMNS,
     "switch": FLAG,
     "factor": FACTOR,
 }
