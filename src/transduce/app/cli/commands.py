@@ -423,7 +423,7 @@ def audit_file(
 
     force = given["force"]
     _check_paths(table, given["report"], given["json"], force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     named: Any = predictions[0] if len(predictions) == 1 else predictions
     result = audit(
         source,
