@@ -22,7 +22,9 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
+from transduce.app.estimating import PredictedColumn
 from transduce.app.tables.columns import Target
+from transduce.population import Sample
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
@@ -76,6 +78,15 @@ class Filled:
         cells = self.frame[self.target]
         values = pd.to_numeric(cells) if self.task == "regression" else cells.astype(object)
         return Target(self.target, values.to_numpy(), cells.isna().to_numpy(), self.task)
+
+    @property
+    def predicted_column(self):
+        """Labels alone, of rows that were labelled at random."""
+        labels = self.labels
+        assumption = "rows were labelled at random"
+        names = pd.RangeIndex(1, len(self.frame) + 1)
+        sample = Sample(~labels.missing)
+        return PredictedColumn(labels, None, None, sample, self.frame, assumption, names)
 
 
 def _hide(frame, target, n_unlabelled, seed):

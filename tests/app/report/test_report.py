@@ -326,8 +326,9 @@ def test_colours_have_contrast(pages):
 
 def test_figures_say_in_words_what_they_show(pages):
     names = {name: set(re.findall(r'<h3 id="(\w+)-title">', page)) for name, page in pages.items()}
-    assert names["numbers"] == {"answers", "law", "quality", "relevance", "map", "overlap"}
+    assert names["numbers"] == {"whole", "answers", "law", "quality", "relevance", "map", "overlap"}
     assert names["two_classes"] == {
+        "whole",
         "answers",
         "law",
         "quality",
@@ -336,8 +337,8 @@ def test_figures_say_in_words_what_they_show(pages):
         "map",
         "overlap",
     }
-    assert names["machine"] == {"answers", "quality", "relevance", "map"}
-    assert names["unbounded"] == {"answers", "quality", "relevance", "map", "overlap"}
+    assert names["machine"] == {"whole", "answers", "quality", "relevance", "map"}
+    assert names["unbounded"] == {"whole", "answers", "quality", "relevance", "map", "overlap"}
     assert names["nothing_unlabelled"] == {"quality", "relevance"}
     for page in pages.values():
         for text in re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", page):
@@ -465,7 +466,7 @@ def test_bare_records():
     assert (summary["quality"], summary["law"], summary["map"], summary["relevance"]) == (None,) * 4
     assert summary["answers"]["n_one"] is None
     assert Page(render_html(summary)).open == []
-    assert list(figures(summary)) == ["answers"]
+    assert list(figures(summary)) == ["whole", "answers"]
     hollow = replace(
         bare,
         relevance=pd.Series(dtype=float),
@@ -576,7 +577,7 @@ def test_constant_values_can_be_mapped_and_drawn():
     )
     pairs = pd.DataFrame({"true": [7.0, 7.0], "answered": [7.0, 7.0]})
     summary = summarize(replace(filled, frame=frame, answer=answer, out_of_fold=pairs))
-    assert set(figures(summary)) == {"answers", "quality", "relevance", "map"}
+    assert set(figures(summary)) == {"whole", "answers", "quality", "relevance", "map"}
     status = np.where(np.arange(len(answer)) < 3, "unreached", "answered")
     assert "map" in figures(summarize(replace(filled, answer=replace(answer, status=status))))
 

@@ -26,6 +26,7 @@ from transduce.app.report.rows import (
     values_of,
     why_not_known,
 )
+from transduce.app.report.whole_column import summarize_whole
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError
@@ -114,6 +115,7 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "exchangeability": tested,
         "guarantee": _guarantee(filled.guarantee) | {"column": column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
+        "whole": summarize_whole(filled),
         "class_shares": _class_shares(filled),
         "class_coverage": _class_coverage(filled),
         "quality": None if facts.quality is None else facts.quality.numbers,
@@ -362,8 +364,9 @@ _LOST = {  # of one row, of several, and how it goes on
 }
 NO_DATA = {  # used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %
     "regression": "Filled values vary less than true ones: do not average, count or regress on them as if they were "
-    "measured.",
-    "classification": "Filled classes are predictions: do not count or regress on them as if they were observed.",
+    "measured. Ask instead: `transduce estimate` answers for the whole column.",
+    "classification": "Filled classes are predictions: do not count or regress on them as if they were observed. "
+    "Ask instead: `transduce estimate` answers for the whole column.",
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 
