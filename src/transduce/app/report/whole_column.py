@@ -9,6 +9,7 @@ import pandas as pd
 
 from transduce.app.estimating import PredictedColumn, answer_questions, propose_groups
 from transduce.app.estimating.answers import Answered
+from transduce.app.estimating.groups import ordered_groups, read_groups
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.estimating.words import (
     first_sentence,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 MOST_CLASSES = 12  # whose shares are told
+MOST_COLUMNS = 20  # to choose from on a page
+MOST_GROUPS = 12  # of such a column
 NUMBERS = (
     *("estimate", "lower", "upper", "kind", "n_labels", "labels_alone"),
     *("labels_alone_lower", "labels_alone_upper", "worth", "labels_for_half", "note"),
@@ -61,6 +64,29 @@ def summarize_whole(filled: FillResult, by: ColumnName | None = None) -> dict[st
         ),
         "next": clean(plan_sentence(column, answered)),
     }
+
+
+def tables_by_column(filled: FillResult) -> list[dict[str, Any]]:
+    """Return the mean, or the share of a class, by every column with few groups, of some columns.
+
+    Those of a page on which a person chooses a column. There are none where nothing can be asked.
+    """
+    whole = summarize_whole(filled)
+    if whole is None or whole["why"] or filled.class_shares is not None:
+        return []
+    column = filled.predicted_column
+    tables: list[dict[str, Any]] = []
+    for name in list(column.frame.columns):
+        if name == column.name or len(tables) == MOST_COLUMNS:
+            continue
+        try:
+            groups = read_groups(column.frame, name)
+        except (ValueError, TypeError):  # too many groups, or cells that cannot be hashed
+            continue
+        if 2 <= len(ordered_groups(groups)) <= MOST_GROUPS:
+            asked = _ask_tables(column, name)
+            tables.append(_plain_table(column, asked[1]))
+    return tables
 
 
 def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str, Any]]:
