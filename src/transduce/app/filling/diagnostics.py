@@ -361,7 +361,7 @@ class Diagnosis:
             f"{rough_share(line['covered'], line['judged'])} are in their sets ({line['covered']:,} of "
             f"{counted(int(line['judged']), 'label')} that were hidden)."
         )
-        if design is not None and (design.within is not None or design.groups is not None):
+        if design is not None and (design.spec.within is not None or design.groups is not None):
             return [note]
         by_class = option("label_conditional", True)
         return [f"{note} {by_class} makes the guarantee hold within every class."]

@@ -311,6 +311,22 @@ def _fit_features(
     return replace(fit, notes=[*noted, *plan.notes, *said])
 
 
+def _places_of_views(
+    views: list[list[Any]], origins: list[Any]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the features of each view, by their positions; None if there are no views."""
+    if not views:
+        return None
+    places = []
+    for columns in views:
+        of_view = tuple(place for place, origin in enumerate(origins) if origin in columns)
+        if not of_view:
+            names = ", ".join(map(repr, columns))
+            raise ValueError(f"The view {names} has no features: leave it out, or add a column.")
+        places.append(of_view)
+    return tuple(places)
+
+
 def _planned(
     rows: FrameSource,
     features: Features,
@@ -323,6 +339,7 @@ def _planned(
     n_classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
     computing: dict[str, Any] = {"random_state": options.random_state, "device": options.device}
+    computing["views"] = _places_of_views(options.views, features.origins)
     case = Case(target.task, *sizes, standardize=False, **computing)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     plan = make_plan(case, options, bind_design(options.design, target.missing, rows.frame), **more)

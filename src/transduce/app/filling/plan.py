@@ -281,7 +281,7 @@ def _blend(
     }
     for part in options.own:
         more[unused_name(called(part), more)] = _one(part, case, options)[0]
-    changed = bool(slow or more)
+    changed = bool(slow or more or case.views)
     if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
         changed = True
