@@ -102,7 +102,7 @@ class Grouped(Design):
 
     def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
-        order = random.permutation(problem.n_rows)
+        order = random.permutation(problem.by_content(np.arange(problem.n_rows)))
         some = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
         return some, np.isin(self.groups[some], self.groups[problem.rows])
 
