@@ -218,6 +218,29 @@ def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
     return found.x, 2 * found.cost
 
 
+def complete_in_ball(K, y_l, unlabelled, start, ridge, radius):
+    """The missing labels that minimise the leave-one-out error of n refits within a ball around the start.
+
+    By a general optimiser with a constraint.
+    """
+    refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
+    fixed = refits[:, ~unlabelled] @ y_l
+    slopes = refits[:, unlabelled]
+    found = minimize(
+        lambda x: np.sum((fixed + slopes @ x) ** 2),
+        start,
+        jac=lambda x: 2.0 * slopes.T @ (fixed + slopes @ x),
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: radius**2 - np.sum((x - start) ** 2),
+            "jac": lambda x: -2.0 * (x - start),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    )
+    return found.x
+
+
 def process_covariance(X, relevance, noise):
     """Covariance of the labels of a Gaussian process, entry by entry."""
     n = len(X)
@@ -265,6 +288,38 @@ def match_primal(mean_p, covariance_p, target, slack):
     for _ in range(4):
         x = minimize(objective, x, method="BFGS", options={"gtol": 1e-9}).x
     return *unpack(x), objective(x)
+
+
+def match_within(mean_p, covariance_p, target, epsilon):
+    """The least divergence from p of a normal q whose moments are within epsilon of the target.
+
+    Over mean and Cholesky factor, by a general optimiser with a constraint.
+    """
+    m = len(mean_p)
+    lower = np.tril_indices(m)
+
+    def unpack(x):
+        factor = np.zeros((m, m))
+        factor[lower] = x[m:]
+        return x[:m], factor @ factor.T
+
+    def lowest(x):
+        mean, covariance = unpack(x)
+        if np.linalg.slogdet(covariance)[1] < -50:
+            return 1e10
+        return divergence(mean, covariance, mean_p, covariance_p)
+
+    def within(x):
+        mean, covariance = unpack(x)
+        moments = np.array([mean.mean(), -0.5 * np.mean(mean**2 + np.diag(covariance))])
+        return moments - target
+
+    ball = {"type": "ineq", "fun": lambda x: epsilon**2 - np.sum(within(x) ** 2)}
+    if epsilon == 0.0:
+        ball = {"type": "eq", "fun": within}
+    x = np.concatenate([mean_p, np.linalg.cholesky(covariance_p)[lower]])
+    tight = {"ftol": 1e-12, "maxiter": 500}
+    return minimize(lowest, x, constraints=ball, method="SLSQP", options=tight).fun
 
 
 def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covariance, slack):
@@ -343,6 +398,31 @@ def sampled_share(normals, rows, n_draws, rng):
     return (w @ rows.T > 0).mean(axis=0), len(w)
 
 
+def sampled_cells(normals, rows, n_draws, rng):
+    """Share of random directions inside version space by their signs at several rows, and their mean.
+
+    By rejection: a dict of shares by tuples of 0 and 1, the mean unit vector, and how many.
+    """
+    w = rng.normal(size=(n_draws, normals.shape[1]))
+    w = w[np.all(w @ normals.T > 0, axis=1)]
+    patterns, counts = np.unique((w @ rows.T > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): count / len(w) for p, count in zip(patterns, counts, strict=True)}
+    unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return shares, unit.mean(axis=0), len(w)
+
+
+def soft_cells(K, K_la, K_aa, signs, softness, n_draws, rng):
+    """Shares of the joint labels with slack of several rows, by rejection from the joint normal."""
+    joint = np.block([[K, K_la], [K_la.T, K_aa]])
+    joint = joint + softness * np.eye(len(joint))
+    draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
+    n_labelled = len(K)
+    kept = draws[np.all(draws[:, :n_labelled] * signs > 0, axis=1)][:, n_labelled:]
+    patterns, counts = np.unique((kept > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): c / len(kept) for p, c in zip(patterns, counts, strict=True)}
+    return shares, len(kept)
+
+
 def plain_billiard(normals, w, v, n_bounces):
     """The billiard with explicit vectors: great circles, reflected at the nearest wall. Yields each flight."""
     for _ in range(n_bounces):
@@ -392,28 +472,35 @@ def refit_softness_loss(K, codes, softness):
 
 def cosine_graph(X, k):
     """The paper's graph by its definition: row by row, sorted similarities, no row without any."""
-    n = len(X)
-    directed = np.zeros((n, n))
-    for i in range(n):
-        sims = np.array([X[i] @ X[j] / np.sqrt((X[i] @ X[i]) * (X[j] @ X[j])) for j in range(n)])
-        sims[i] = -np.inf
-        nearest = np.argsort(-sims, kind="stable")[:k]
-        weights = np.maximum(sims[nearest], 0.0)
-        directed[i, nearest] = weights / weights.sum()
+    directed = directed_cosine_graph(X, k)
     return directed + directed.T
 
 
-def graph_eigenvectors(A, d):
-    """Eigenvectors 2 to d + 1 of the normalised Laplacian of a connected graph, by a dense solver."""
+def graph_eigenpairs(A, d, laplacian="normalized"):
+    """Eigenvalues and -vectors 2 to d + 1 of a connected graph's Laplacian, by a dense solver."""
     B = A.sum(axis=1)
-    L = np.eye(len(A)) - A / np.sqrt(np.outer(B, B))
-    return np.linalg.eigh(L)[1][:, 1 : d + 1]
+    L = np.diag(B) - A
+    if laplacian == "normalized":
+        L = L / np.sqrt(np.outer(B, B))
+    values, vectors = np.linalg.eigh(L)
+    return values[1 : d + 1], vectors[:, 1 : d + 1]
 
 
-def spectral_scores(A, labelled, positive, label_weight, d):
-    """Scores of the spectral graph transducer by the 2d x 2d eigenproblem; the graph must be connected."""
-    n, V = len(A), graph_eigenvectors(A, d)
+def graph_eigenvectors(A, d):
+    """Eigenvectors 2 to d + 1 of the normalised Laplacian of a connected graph."""
+    return graph_eigenpairs(A, d)[1]
+
+
+def spectral_scores(A, labelled, positive, label_weight, d, laplacian="normalized", penalties=None):
+    """Scores of the spectral graph transducer by the 2d x 2d eigenproblem; the graph must be connected.
+
+    Penalties (d,) stand for the eigenvalues; by default the squares of their ranks.
+    """
+    n = len(A)
+    V = graph_eigenpairs(A, d, laplacian)[1]
     d = V.shape[1]
+    if penalties is None:
+        penalties = np.arange(1.0, d + 1) ** 2
     n_positive, count = positive.sum(), len(positive)
     n_negative = count - n_positive
     goal, cost = np.zeros(n), np.zeros(n)
@@ -421,7 +508,7 @@ def spectral_scores(A, labelled, positive, label_weight, d):
         positive, np.sqrt(n_negative / n_positive), -np.sqrt(n_positive / n_negative)
     )
     cost[labelled] = np.where(positive, count / (2 * n_positive), count / (2 * n_negative))
-    G = np.diag(np.arange(1.0, d + 1) ** 2) + label_weight * V.T @ (cost[:, None] * V)
+    G = np.diag(penalties) + label_weight * V.T @ (cost[:, None] * V)
     b = label_weight * V.T @ (cost * goal)
     M = np.block([[G, -np.eye(d)], [-np.outer(b, b) / n, G]])
     eigenvalues = np.linalg.eigvals(M)
@@ -438,6 +525,52 @@ def spectral_scores(A, labelled, positive, label_weight, d):
         smallest, w = better, new
     objective = w @ G @ w - 2 * b @ w + label_weight * goal @ (cost * goal)
     return V @ w, objective
+
+
+def directed_cosine_graph(X, k):
+    """The paper's A': the similarities of each row with its nearest others over their sum."""
+    n = len(X)
+    directed = np.zeros((n, n))
+    for i in range(n):
+        sims = np.array([X[i] @ X[j] / np.sqrt((X[i] @ X[i]) * (X[j] @ X[j])) for j in range(n)])
+        sims[i] = -np.inf
+        nearest = np.argsort(-sims, kind="stable")[:k]
+        weights = np.maximum(sims[nearest], 0.0)
+        directed[i, nearest] = weights / weights.sum()
+    return directed
+
+
+def knn_margins(X, k, signs):
+    """The paper's delta_i: own sign times the weighted mean sign of the neighbours, row by row."""
+    directed = directed_cosine_graph(X, k)
+    n = len(X)
+    margins = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            margins[i] += signs[i] * signs[j] * directed[i, j]
+    return margins
+
+
+def cut_of(A, signs):
+    """The sum of the weights between the two sides, pair by pair."""
+    total = 0.0
+    for i in range(len(A)):
+        for j in range(i):
+            if signs[i] != signs[j]:
+                total += A[i, j]
+    return total
+
+
+def least_cuts(A, signs):
+    """All labellings (signs, 0 where it is open) whose cut is smallest, by trying every one."""
+    unlabelled = np.flatnonzero(signs == 0)
+    cuts = []
+    for choice in itertools.product((-1, 1), repeat=len(unlabelled)):
+        labelling = signs.copy()
+        labelling[unlabelled] = choice
+        cuts.append((cut_of(A, labelling), labelling))
+    least = min(value for value, _ in cuts)
+    return least, np.array([labelling for value, labelling in cuts if value < least + 1e-9])
 
 
 def minimum_on_sphere(G, b, n, n_starts=20, seed=0):
@@ -1009,3 +1142,31 @@ def bayesian_ridge(X, y, asked):
         predictions.append(y.mean() + (asked - X.mean(axis=0)) @ slopes)
     shares = np.exp(np.array(logs) - max(logs))
     return shares / shares.sum() @ np.array(predictions)
+
+
+# ------------------------------------------------------------------- categories of several columns
+
+
+def is_inside_within_columns(score, scores, features, row, confidence):
+    """Return whether a test row's score is inside, by quantile regression on the completed sample.
+
+    `features` (c, d) and `row` (d,) are indicators of categories. The row is inside if its score is
+    at most its fitted quantile in every solution: the least of them is a linear program of its own.
+    """
+    from scipy.optimize import linprog
+
+    A = np.vstack([features, row])
+    n, d = A.shape
+    # Variables: coefficients, and how far each score is above and below its quantile.
+    loss = np.concatenate([np.zeros(d), np.full(n, confidence), np.full(n, 1.0 - confidence)])
+    problem = {
+        "A_eq": np.hstack([A, np.eye(n), -np.eye(n)]),
+        "b_eq": np.append(scores, score),
+        "bounds": [(None, None)] * d + [(0.0, None)] * (2 * n),
+    }
+    best = linprog(loss, **problem).fun
+    quantile = np.concatenate([row, np.zeros(2 * n)])
+    least = linprog(quantile, A_ub=loss[None], b_ub=[best + 1e-9], **problem)
+    if least.status == 3:  # quantiles as low as one likes are as good
+        return False
+    return bool(score <= least.fun + 1e-6)

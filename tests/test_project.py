@@ -37,6 +37,7 @@ ROOMS = [
     "metrics",
     "model_selection",
     "population",
+    "app.auditing",
     "app.filling",
     "app.labelling",
 ]
@@ -135,11 +136,13 @@ SCIENCE["conformal"] = SCIENCE["model_selection"] | {"model_selection", "populat
 # Which rooms of the application each of its rooms may open, besides the science.
 APPLICATION: dict[str, set[str]] = {
     "tables": set(),
-    "report": {"tables"},
-    "filling": {"tables", "report"},
-    "labelling": {"tables", "report", "filling"},
-    "page": {"tables", "report", "filling", "labelling"},
-    "cli": {"tables", "report", "filling", "labelling", "page"},
+    "estimating": {"tables"},
+    "report": {"tables", "estimating"},
+    "filling": {"tables", "estimating", "report"},
+    "labelling": {"tables", "estimating", "report", "filling"},
+    "auditing": {"tables", "report"},
+    "page": {"tables", "estimating", "report", "filling", "labelling", "auditing"},
+    "cli": {"tables", "estimating", "report", "filling", "labelling", "auditing", "page"},
 }
 
 

@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import BayesianTransducer
 from transduce.core.ranks import rank_folds
 from transduce.device.kernels import Kernel
@@ -460,7 +460,7 @@ def test_rejection_marks_the_least_sure():
         ({"softness": -1.0}, "softness must be 'loo', 'cv' or a number from 0"),
         ({"softness": "auto"}, "softness .* must be a number"),
         ({"bias": -0.5}, "bias must be a number from 0"),
-        ({"n_balls": 1}, "n_balls must be a whole number from 2"),
+        ({"n_balls": 0}, "n_balls must be a whole number from 1"),
         ({"tolerance": 0}, "tolerance must be a positive number"),
         ({"max_bounces": 0}, "max_bounces must be a whole number from 1"),
         ({"max_memory_mb": 0}, "max_memory_mb must be a positive number"),

@@ -14,7 +14,15 @@ import pandas as pd
 import typer
 
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
-from transduce.app.cli.terminal import called, say, show_choice, show_result, show_table, tell
+from transduce.app.cli.terminal import (
+    called,
+    say,
+    show_audit,
+    show_choice,
+    show_result,
+    show_table,
+    tell,
+)
 from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
@@ -82,7 +90,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
-    if _in_parts(table, given):
+    if is_in_parts(table, given):
         return _fill_parts(table, targets, options, given)
     if given["out"] is None:
         out = default_out(table)
@@ -97,7 +105,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         reports = [_reports(given, name) for name in targets]
     report_paths = [path for of_target in reports for path in of_target]
     _check_paths(table, *report_paths, given["save"], out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
@@ -125,7 +133,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     return show
 
 
-def _in_parts(table: str, given: dict[str, Any]) -> bool:
+def is_in_parts(table: str, given: dict[str, Any]) -> bool:
     """Return whether a table is to be filled part by part.
 
     It is several files, or a large one, or goes to a folder.
@@ -231,7 +239,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     else:
         out = given["out"]
     _check_paths(table, to_json, out, force=force)
-    source = _read(table, force)
+    source = read_table(table, force)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
@@ -318,7 +326,8 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(tables.named_after(table, word))
 
 
-def _read(table: str, force: bool, sheet: str | None = None) -> Table:
+def read_table(table: str, force: bool, sheet: str | None = None) -> Table:
+    """Return a table in a file, or from standard input."""
     with stage("reading"):
         return tables.read(table, sheet=sheet, force=force)
 
@@ -359,7 +368,7 @@ def draw_rows_of(
     else:
         out = given["out"]
     _check_paths(table, out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
@@ -393,6 +402,58 @@ def draw_rows_of(
         if lacking and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
+
+    return show
+
+
+NOT_SHOWN = 3  # exit code where a claim was to be shown, and was not
+
+
+def audit_file(
+    table: str,
+    target: str,
+    predictions: list[str],
+    question: dict[str, Any],
+    limit: float | None,
+    given: dict[str, Any],
+) -> Show:
+    """Say how wrong predictions of a table in a file are."""
+    from transduce.app.auditing import audit
+    from transduce.app.auditing.page import render_audit
+
+    force = given["force"]
+    _check_paths(table, given["report"], given["json"], force=force)
+    source = read_table(table, force, given["sheet"])
+    named: Any = predictions[0] if len(predictions) == 1 else predictions
+    result = audit(
+        source,
+        target,
+        named,
+        certainty=given["certainty"],
+        missing=given["missing"] or [],
+        case_sensitive=given["case_sensitive"],
+        **question,
+    )
+    written = []
+    with stage("writing"), together():
+        if given["report"] is not None:
+            write_text(given["report"], render_audit(result), force=force, like=source.files)
+            written.append(str(given["report"]))
+        if given["json"] is not None:
+            result.write_json(given["json"], force=force, like=source.files)
+            written.append(str(given["json"]))
+
+    def show() -> None:
+        show_audit(result, quiet=given["quiet"])
+        if written:
+            tell(f"Written: {', '.join(written)}")
+        if limit is None:
+            return
+        shown = result.share_wrong_at_most <= limit
+        verdict = "is shown" if shown else "is not shown"
+        tell(f"That at most {percent(limit)} of the unchecked predictions are wrong {verdict}.")
+        if not shown:
+            raise typer.Exit(NOT_SHOWN)
 
     return show
 
@@ -442,7 +503,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -538,7 +599,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source = _read(str(path), force=True)
+    source = read_table(str(path), force=True)
     if truth.dtype.kind == "f":
         task = "regression"
     else:

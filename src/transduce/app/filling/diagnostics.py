@@ -19,7 +19,6 @@ from transduce.app.report.rows import ALONE, share_alone
 from transduce.app.tables.columns import Target, answered_probability
 from transduce.app.tables.features import Features
 from transduce.conformal.shares import compare_shares
-from transduce.conformal.transducer import ConformalTransducer
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
@@ -192,8 +191,8 @@ class Diagnosis:
     @property
     def drawn(self) -> bool:
         """Whether rows were drawn at random to be labelled."""
-        design = getattr(self.fit.model, "labels", None)
-        return design is not None and design.draws_calibration
+        design = self.fit.calibrated.design
+        return design is not None and design.spec.draws_calibration
 
     @cached_property
     def unmeasured(self) -> str:
@@ -239,8 +238,8 @@ class Diagnosis:
         return self._try("Whether labels were chosen by class", self._compare_shares, [])
 
     def _compare_shares(self) -> list[str]:
-        design = getattr(self.fit.model, "labels", None)
-        other = design is not None and not design.compares_shares
+        design = self.fit.calibrated.design
+        other = design is not None and not design.spec.compares_shares
         chosen = self.told is not None or self.fit.shares is not None or other
         if self.fit.target.task == "regression" or chosen:
             return []
@@ -273,8 +272,8 @@ class Diagnosis:
         fit = self.fit
         if fit.target.n_labels < FEWEST_COMPARED or not len(fit.answer):
             return None
-        if isinstance(fit.model, ConformalTransducer):
-            table = fit.model.calibrated.table
+        table = fit.calibrated.table
+        if table is not None:
             held, unlabelled = table.calibration, table.unlabelled
             problem, held_out = fit.model.calibrated.problem, fit.model.calibrated.held_out
         else:
@@ -316,8 +315,8 @@ class Diagnosis:
         fit, answer = self.fit, self.fit.answer
         assert answer.classes is not None
         assert answer.label_sets is not None
-        if isinstance(fit.model, ConformalTransducer):
-            table = fit.model.calibrated.table
+        table = fit.calibrated.table
+        if table is not None:
             judged, covered = table.covered_by_class(float(self.options.confidence))
             known = table.classes
         else:
@@ -342,7 +341,7 @@ class Diagnosis:
         coverage = self.class_coverage
         if coverage is None or (self.fit.shares is not None and not self.fit.shares.given):
             return []
-        design = getattr(self.fit.model, "labels", None)
+        design = self.fit.calibrated.design
         level = float(self.options.confidence)
         if self.options.by_class or self.fit.model.guarantee_.within == "class":
             return []
@@ -362,7 +361,7 @@ class Diagnosis:
             f"{rough_share(line['covered'], line['judged'])} are in their sets ({line['covered']:,} of "
             f"{counted(int(line['judged']), 'label')} that were hidden)."
         )
-        if design is not None and (design.within is not None or design.together is not None):
+        if design is not None and (design.spec.within is not None or design.groups is not None):
             return [note]
         by_class = option("label_conditional", True)
         return [f"{note} {by_class} makes the guarantee hold within every class."]

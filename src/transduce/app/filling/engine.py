@@ -36,7 +36,7 @@ from transduce.app.filling.sources import DaskSource, FrameSource, Source, draw,
 from transduce.app.tables.columns import Target, check_columns, limits_in
 from transduce.app.tables.features import Features, vectorize
 from transduce.app.tables.numbers import without
-from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
+from transduce.conformal import Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
@@ -144,7 +144,7 @@ def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> F
     features = _read_features(source, settled)
     order = source.order_by_content(settled)
     if settled.labels is not None:
-        settled = replace(settled, labels=settled.design.at(order))
+        settled = replace(settled, labels=settled.design.take_rows(order))
     fit = _fit_features(source.at(order), features.at(order), settled)
     answer = replace(fit.answer, rows=order[fit.answer.rows])
     answer = answer.at(np.argsort(answer.rows))
@@ -311,6 +311,22 @@ def _fit_features(
     return replace(fit, notes=[*noted, *plan.notes, *said])
 
 
+def _places_of_views(
+    views: list[list[Any]], origins: list[Any]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the features of each view, by their positions; None if there are no views."""
+    if not views:
+        return None
+    places = []
+    for columns in views:
+        of_view = tuple(place for place, origin in enumerate(origins) if origin in columns)
+        if not of_view:
+            names = ", ".join(map(repr, columns))
+            raise ValueError(f"The view {names} has no features: leave it out, or add a column.")
+        places.append(of_view)
+    return tuple(places)
+
+
 def _planned(
     rows: FrameSource,
     features: Features,
@@ -323,16 +339,17 @@ def _planned(
     n_classes = len(set(target.known.tolist())) if target.task == "classification" else 0
     sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
     computing: dict[str, Any] = {"random_state": options.random_state, "device": options.device}
+    computing["views"] = _places_of_views(options.views, features.origins)
     case = Case(target.task, *sizes, standardize=False, **computing)
     more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
     plan = make_plan(case, options, bind_design(options.design, target.missing, rows.frame), **more)
-    if isinstance(plan.model, ConformalTransducer) or not options.design.testable:
+    if not plan.by_row or not options.design.testable:
         return plan, None
     with stage("exchangeability"):
         compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
     design = design_if_shifted(case.n_labels, options)
     if compared.shifted and design is not None:
-        plan = make_plan(case, options, design, **more)
+        plan = make_plan(case, options, design.bind(target.missing), **more)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
@@ -353,7 +370,7 @@ def _fit(
     announce_forecast(max(plan.seconds, 1.0))
     with stage("answers"):
         model = plan.model.fit(X, y)
-    if isinstance(model, ConformalTransducer):
+    if not plan.by_row:
         compared = model.exchangeability_
     if compared is not None:
         running = running_columns(frame, target.missing) if compared.shifted else ()
@@ -367,7 +384,7 @@ def _values(
     model: Any, plan: Plan, features: Features, target: Target, options: Options
 ) -> tuple[Answer, Any, AnyArray, ClassShares | None]:
     """Return the answer with values from a fit to all labels, that estimator, its rows, and shares of classes."""
-    if isinstance(model, ConformalTransducer):
+    if not plan.by_row:
         return model.answer_, model.refitted_, model.fitted_rows_, model.class_shares_
     every = np.arange(len(target.labels))
     if plan.values is None:
@@ -469,7 +486,8 @@ def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
     id, outside = fitted.options.id, (len(others) - lost, lost)
     index = source.frame.index if id is None else pd.Index(source.frame[id])
     answer = replace(answer, index=index[answer.rows])
-    about: dict[str, Any] = {"source": source, "labels": source.labels, "totals": None}
+    whole = replace(source, roles=roles)
+    about: dict[str, Any] = {"source": whole, "labels": source.labels, "totals": None}
     return replace(sample, unasked=answer, rows=rows, outside=outside, **about)
 
 

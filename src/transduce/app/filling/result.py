@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn, estimate_of
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.diagnostics import Diagnosis, NextLabels, RightChance, Told
 from transduce.app.filling.forecast import (
@@ -20,8 +21,10 @@ from transduce.app.filling.forecast import (
     join_guarantees,
     settle,
 )
+from transduce.app.filling.machine_fit import MachineFit
 from transduce.app.filling.options import FIT, OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.app.filling.plan import Plan
+from transduce.app.filling.predicted import predict_column
 from transduce.app.filling.sources import FrameSource, Source
 from transduce.app.report import render_html, render_json, summarize
 from transduce.app.tables.columns import Target, check_names, notes_on_numbers
@@ -31,7 +34,6 @@ from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import (
     ClassShares,
-    ConformalTransducer,
     Exchangeability,
     exchangeability_test,
 )
@@ -42,6 +44,7 @@ from transduce.conformal.calibrated import (
     calibrate_outside,
 )
 from transduce.conformal.miscoverage import Law
+from transduce.conformal.protocol import Calibrated
 from transduce.core.answer import Answer
 from transduce.core.checks import check_type
 from transduce.core.computing import stage
@@ -78,24 +81,29 @@ class TableFit:
     @property
     def groups(self) -> AnyArray | None:
         """The group of each row, which no fold may split; None if there are none."""
-        return self.model.labels.together if isinstance(self.model, ConformalTransducer) else None
+        return self.calibrated.groups
+
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """What the model answers about its intervals or sets."""
+        if not self.plan.by_row:
+            calibrated: Calibrated = self.model.calibrated
+            return calibrated
+        guarantee = as_interval(self.model.guarantee_)
+        if self.shares is not None:
+            guarantee = chosen_by_class(guarantee)
+        return MachineFit(guarantee)
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones where quality is measured, shape (k,)."""
         if self.shares is not None:
             return self.shares.weights(self.target.labels[rows])
-        if not isinstance(self.model, ConformalTransducer):
-            return np.ones(len(rows))
-        estimated = self.model.estimated_odds_
-        return self.model.labels.measure(rows) if estimated is None else estimated.odds[rows]
+        return self.calibrated.measure(rows)
 
     def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
         """Return what is guaranteed of the answers."""
-        guarantee = as_interval(self.model.guarantee_)
-        if isinstance(self.model, ConformalTransducer):
-            guarantee = self.model.guarantee_at(certainty=certainty, tolerance=tolerance)
-        elif self.shares is not None:
-            guarantee = chosen_by_class(guarantee)
+        level = float(self.model.confidence)
+        guarantee = self.calibrated.guarantee_at(level, certainty, tolerance)
         if self.compared is not None:
             guarantee = guarantee.doubted(self.compared.verdict)
         return settle(guarantee, self.target)
@@ -384,12 +392,12 @@ class FillResult:
         certainty, tolerance = float(self.options.certainty), self.options.tolerance
         if self.told is not None:
             return self.told.guarantee
-        n_inside, model, (n_others, n_lost) = len(self.fit.answer), self.fit.model, self.outside
+        n_inside, (n_others, n_lost) = len(self.fit.answer), self.outside
         if self.fitted is not None:
             n_others -= self.fitted.outside.table.n_empty  # drawn, and not covered
         if self.fitted is None or n_others + n_lost <= 0:
             return self.fit.guarantee(certainty, tolerance)
-        if n_inside == 0 or not isinstance(model, ConformalTransducer):
+        if n_inside == 0 or self.fit.plan.by_row:
             others = self.fitted.guarantee_of_others(n_others, n_lost)
             return replace(others, outside=None, wrong=None) if n_inside else others
         others = self.fitted.guarantee_of_others(n_others, n_lost)
@@ -512,21 +520,19 @@ class FillResult:
     @property
     def miscoverage(self) -> Law | None:
         """The distribution of the number of rows outside; None if there is none, or several."""
-        whole = self.fitted is None and isinstance(self.fit.model, ConformalTransducer)
-        return self.fit.model.miscoverage_ if whole else None
+        if self.fitted is not None:
+            return None
+        return self.fit.calibrated.law_at(float(self.fit.model.confidence))
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if the odds of a label depend on the value by factors; None if no label calibrates."""
-        model, certainty = self.fit.model, self.certainty
         other = (
             self.told is not None or self.class_shares is not None
         )  # within a class the label is the same
-        if other or not isinstance(model, ConformalTransducer):
+        if other or self.fit.guarantee(self.certainty, self.options.tolerance).kind == "none":
             return None
-        if self.fit.guarantee(certainty, self.options.tolerance).kind == "none":
-            return None
-        return model.widths_at(sorted({1.0, 1.5, 2.0, float(model.labels.sensitivity)}))
+        return self.fit.calibrated.sensitivity_at(float(self.fit.model.confidence))
 
     @property
     def class_shares(self) -> ClassShares | None:
@@ -685,6 +691,55 @@ class FillResult:
         first = pd.concat([self.shown.iloc[rows], self.new.iloc[rows]], axis=1)
         head, _, said = repr(self).partition("\n")
         return f"<p><strong>{escape(head)}</strong></p><p>{escape(said)}</p>{first.to_html(max_cols=12)}"
+
+    @cached_property
+    def predicted_column(self) -> PredictedColumn:
+        """The column with predictions that did not see the labels of their rows: what `estimate` rests on."""
+        return predict_column(self)
+
+    def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
+        """Estimate a number of the whole column: a mean, a share, a slope, with an interval that holds.
+
+        Filled values vary less than true ones, and nothing that is computed from them as if they were
+        measured holds its level. Here predictions narrow an interval that the labels make valid, however
+        wrong the predictions are.
+
+        Parameters
+        ----------
+        what : str or list of str, default="mean"
+            ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between 2 and 5),
+            ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
+        of : object, optional
+            The same apart: the class of a share, the quantile, the two groups of a difference, the columns
+            of a regression.
+        above, below : float, optional
+            Limits of a share.
+        by : str, optional
+            A column: one estimate for each of its groups. Numbers with many values are cut at their quartiles.
+        outcome : str, optional
+            A column that is regressed on the filled column (and those that `of` names).
+        level : float, default=0.95
+            Of each interval by itself.
+        joint : bool, default=False
+            Whether all intervals are to hold together at the level.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind`` (exact,
+            approximate or none), ``n_labels`` behind it, ``labels_alone`` with its interval, ``worth`` (as how
+            many labels labels and predictions count together), and ``note``.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge")
+        >>> line = result.estimate("mean").iloc[0]
+        >>> line["kind"], bool(line["worth"] > 1.5 * line["n_labels"])
+        ('approximate', True)
+        """
+        return estimate_of(self.predicted_column, what, **question)
 
     def summary(self) -> dict[str, Any]:
         """Return every number and sentence of the report, as one plain dictionary."""

@@ -34,7 +34,7 @@ from transduce.app.tables import files
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import without
-from transduce.conformal import ConformalTransducer, Drawn
+from transduce.conformal import Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
 from transduce.core.computing import (
@@ -462,12 +462,11 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     """
     # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the
     # answers are those of the fit that saw no calibration label.
-    model = result.fit.model
     if result.fitted is not None:
         return {}, {
             "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
         }
-    if not isinstance(model, ConformalTransducer):
+    if result.fit.plan.by_row:
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
         why = "No known value was kept aside, by which this could be told."
         return {}, {"why_not": why, "can_hold_out": can}
@@ -477,6 +476,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
             "draws are not learnt from: which rows got one was no chance."
         }
     numbers = result.task == "regression"
+    model = result.fit.model
     if numbers:
         picked = model.select(tolerance=1.0, false_discovery=0.5)
     else:
