@@ -11,7 +11,7 @@ import pytest
 import transduce
 from transduce.app.filling import plan
 from transduce.app.filling.options import DEFAULTS
-from transduce.app.report.rows import CLEARLY_BETTER, FEWEST_TICKED
+from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Chance, Miscoverage
 from transduce.conformal.exchangeability import SIGNIFICANCE
 from transduce.core.guarantee import SUSPECTED
