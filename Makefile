@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 VENV := .venv
 MINIMUM := .venv-minimum
+SCIENCE := .venv-science
 # The lowest versions have wheels for Python 3.11; the newest Python is too new for some of them.
 MINIMUM_PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo $(PYTHON))
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -24,14 +25,18 @@ WORKERS := -n $(PROCESSES) --dist worksteal --durations=10
 UNLIMITED := --timeout 0 -o faulthandler_timeout=0
 # The help that docs/cli.md holds is laid out by the locked version of typer.
 MINIMUM_TESTS := -W ignore::DeprecationWarning -k "not the_page_is_what_help_prints"
-COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-header --no-annotate --quiet
+# Tests of the science, and its doctests; what draws needs matplotlib, which the science does without.
+SCIENCE_TESTS := $(addprefix tests/,core device methods model_selection ensemble conformal population test_contract.py) \
+	src/transduce --ignore=src/transduce/app --ignore=src/transduce/display.py
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-header --no-annotate --quiet
+COMPILE := $(LOCK) pyproject.toml
 
 # Files are UTF-8 on every system, and what Python compiled once is found by the processes that tests start.
 export PYTHONUTF8 := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage minimum slow mutants check format papers bench docs lock clean
+.PHONY: help demo test coverage minimum science slow mutants check format papers bench docs lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -48,6 +53,9 @@ coverage: $(VENV)/dev.stamp  ## the same tests one after another, and which line
 minimum: $(MINIMUM)/stamp  ## the same tests with the lowest versions that pyproject.toml promises
 	$(MINIMUM)/$(SCRIPTS)/python requirements/check_minimum.py
 	$(ONE_THREAD) $(MINIMUM)/$(SCRIPTS)/python -m pytest $(WORKERS) $(MINIMUM_TESTS)
+
+science: $(SCIENCE)/stamp  ## the science's tests with its seven libraries alone
+	$(ONE_THREAD) $(SCIENCE)/$(SCRIPTS)/python -m pytest $(WORKERS) $(SCIENCE_TESTS)
 
 slow: $(VENV)/dev.stamp  ## coverage statistically, the contract in all variants, laws with 300 examples (an hour)
 	$(ONE_THREAD) $(BIN)/python -m pytest $(WORKERS) $(UNLIMITED) tests/slow
@@ -84,10 +92,11 @@ bench: $(VENV)/dev.stamp  ## speed against the peers, as ratios in one run, and 
 lock:  ## renew requirements/*.txt (needs uv)
 	$(COMPILE) --extra dev --upgrade --output-file requirements/dev.txt
 	$(COMPILE) requirements/build.in --constraint requirements/dev.txt --output-file requirements/run.txt
+	$(LOCK) requirements/science.in --constraint requirements/dev.txt --output-file requirements/science.txt
 	$(COMPILE) requirements/build.in --extra test --resolution lowest-direct --upgrade --output-file requirements/minimum.txt
 
 clean:  ## remove the environment and everything that was made
-	rm -rf $(VENV) $(MINIMUM) demo-output papers/output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(MINIMUM) $(SCIENCE) demo-output papers/output benchmarks/output docs/_build docs/auto_examples docs/api/generated .coverage .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "transduce needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3"; exit 1; }
@@ -111,4 +120,11 @@ $(MINIMUM)/stamp: requirements/minimum.txt pyproject.toml
 	$(MINIMUM_PYTHON) -m venv --clear $(MINIMUM)
 	$(MINIMUM)/$(SCRIPTS)/python $(INSTALL) requirements/minimum.txt
 	$(MINIMUM)/$(SCRIPTS)/python $(EDITABLE)
+	@touch $@
+
+$(SCIENCE)/stamp: requirements/science.txt pyproject.toml
+	@echo "installing the science's libraries into $(SCIENCE) (once, about a minute) ..."
+	$(PYTHON) -m venv --clear $(SCIENCE)
+	$(SCIENCE)/$(SCRIPTS)/python $(INSTALL) requirements/science.txt
+	$(SCIENCE)/$(SCRIPTS)/python $(EDITABLE)
 	@touch $@

@@ -218,6 +218,29 @@ def complete_by_optimiser(K, y_l, unlabelled, start, ridge, tether):
     return found.x, 2 * found.cost
 
 
+def complete_in_ball(K, y_l, unlabelled, start, ridge, radius):
+    """The missing labels that minimise the leave-one-out error of n refits within a ball around the start.
+
+    By a general optimiser with a constraint.
+    """
+    refits = np.array([refit_leave_one_out(K, unit, ridge) for unit in np.eye(len(K))]).T
+    fixed = refits[:, ~unlabelled] @ y_l
+    slopes = refits[:, unlabelled]
+    found = minimize(
+        lambda x: np.sum((fixed + slopes @ x) ** 2),
+        start,
+        jac=lambda x: 2.0 * slopes.T @ (fixed + slopes @ x),
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: radius**2 - np.sum((x - start) ** 2),
+            "jac": lambda x: -2.0 * (x - start),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 1000},
+    )
+    return found.x
+
+
 def process_covariance(X, relevance, noise):
     """Covariance of the labels of a Gaussian process, entry by entry."""
     n = len(X)
@@ -392,28 +415,35 @@ def refit_softness_loss(K, codes, softness):
 
 def cosine_graph(X, k):
     """The paper's graph by its definition: row by row, sorted similarities, no row without any."""
-    n = len(X)
-    directed = np.zeros((n, n))
-    for i in range(n):
-        sims = np.array([X[i] @ X[j] / np.sqrt((X[i] @ X[i]) * (X[j] @ X[j])) for j in range(n)])
-        sims[i] = -np.inf
-        nearest = np.argsort(-sims, kind="stable")[:k]
-        weights = np.maximum(sims[nearest], 0.0)
-        directed[i, nearest] = weights / weights.sum()
+    directed = directed_cosine_graph(X, k)
     return directed + directed.T
 
 
-def graph_eigenvectors(A, d):
-    """Eigenvectors 2 to d + 1 of the normalised Laplacian of a connected graph, by a dense solver."""
+def graph_eigenpairs(A, d, laplacian="normalized"):
+    """Eigenvalues and -vectors 2 to d + 1 of a connected graph's Laplacian, by a dense solver."""
     B = A.sum(axis=1)
-    L = np.eye(len(A)) - A / np.sqrt(np.outer(B, B))
-    return np.linalg.eigh(L)[1][:, 1 : d + 1]
+    L = np.diag(B) - A
+    if laplacian == "normalized":
+        L = L / np.sqrt(np.outer(B, B))
+    values, vectors = np.linalg.eigh(L)
+    return values[1 : d + 1], vectors[:, 1 : d + 1]
 
 
-def spectral_scores(A, labelled, positive, label_weight, d):
-    """Scores of the spectral graph transducer by the 2d x 2d eigenproblem; the graph must be connected."""
-    n, V = len(A), graph_eigenvectors(A, d)
+def graph_eigenvectors(A, d):
+    """Eigenvectors 2 to d + 1 of the normalised Laplacian of a connected graph."""
+    return graph_eigenpairs(A, d)[1]
+
+
+def spectral_scores(A, labelled, positive, label_weight, d, laplacian="normalized", penalties=None):
+    """Scores of the spectral graph transducer by the 2d x 2d eigenproblem; the graph must be connected.
+
+    Penalties (d,) stand for the eigenvalues; by default the squares of their ranks.
+    """
+    n = len(A)
+    V = graph_eigenpairs(A, d, laplacian)[1]
     d = V.shape[1]
+    if penalties is None:
+        penalties = np.arange(1.0, d + 1) ** 2
     n_positive, count = positive.sum(), len(positive)
     n_negative = count - n_positive
     goal, cost = np.zeros(n), np.zeros(n)
@@ -421,7 +451,7 @@ def spectral_scores(A, labelled, positive, label_weight, d):
         positive, np.sqrt(n_negative / n_positive), -np.sqrt(n_positive / n_negative)
     )
     cost[labelled] = np.where(positive, count / (2 * n_positive), count / (2 * n_negative))
-    G = np.diag(np.arange(1.0, d + 1) ** 2) + label_weight * V.T @ (cost[:, None] * V)
+    G = np.diag(penalties) + label_weight * V.T @ (cost[:, None] * V)
     b = label_weight * V.T @ (cost * goal)
     M = np.block([[G, -np.eye(d)], [-np.outer(b, b) / n, G]])
     eigenvalues = np.linalg.eigvals(M)
@@ -438,6 +468,52 @@ def spectral_scores(A, labelled, positive, label_weight, d):
         smallest, w = better, new
     objective = w @ G @ w - 2 * b @ w + label_weight * goal @ (cost * goal)
     return V @ w, objective
+
+
+def directed_cosine_graph(X, k):
+    """The paper's A': the similarities of each row with its nearest others over their sum."""
+    n = len(X)
+    directed = np.zeros((n, n))
+    for i in range(n):
+        sims = np.array([X[i] @ X[j] / np.sqrt((X[i] @ X[i]) * (X[j] @ X[j])) for j in range(n)])
+        sims[i] = -np.inf
+        nearest = np.argsort(-sims, kind="stable")[:k]
+        weights = np.maximum(sims[nearest], 0.0)
+        directed[i, nearest] = weights / weights.sum()
+    return directed
+
+
+def knn_margins(X, k, signs):
+    """The paper's delta_i: own sign times the weighted mean sign of the neighbours, row by row."""
+    directed = directed_cosine_graph(X, k)
+    n = len(X)
+    margins = np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            margins[i] += signs[i] * signs[j] * directed[i, j]
+    return margins
+
+
+def cut_of(A, signs):
+    """The sum of the weights between the two sides, pair by pair."""
+    total = 0.0
+    for i in range(len(A)):
+        for j in range(i):
+            if signs[i] != signs[j]:
+                total += A[i, j]
+    return total
+
+
+def least_cuts(A, signs):
+    """All labellings (signs, 0 where it is open) whose cut is smallest, by trying every one."""
+    unlabelled = np.flatnonzero(signs == 0)
+    cuts = []
+    for choice in itertools.product((-1, 1), repeat=len(unlabelled)):
+        labelling = signs.copy()
+        labelling[unlabelled] = choice
+        cuts.append((cut_of(A, labelling), labelling))
+    least = min(value for value, _ in cuts)
+    return least, np.array([labelling for value, labelling in cuts if value < least + 1e-9])
 
 
 def minimum_on_sphere(G, b, n, n_starts=20, seed=0):

@@ -4,14 +4,13 @@ import gc
 import os
 from pathlib import Path
 
-import matplotlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.conformal import exchangeability_test
 
-matplotlib.use("Agg")
+os.environ.setdefault("MPLBACKEND", "Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
 for name, examples in {"fast": 25, "slow": 300}.items():
     settings.register_profile(
@@ -114,8 +113,28 @@ def no_figures(monkeypatch):
     monkeypatch.setattr("transduce.app.report.render.draw", lambda *_: "<svg></svg>")
 
 
+class FewOfMany:
+    """Marks as slow all but a few cases of a test with many, if it is marked ``few(number)``.
+
+    Those that stay are spread over all parameters: where two lists are multiplied, each gives some.
+    """
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items):
+        cases = {}
+        for item in items:
+            if item.get_closest_marker("few"):
+                cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        for same_test in cases.values():
+            number = same_test[0].get_closest_marker("few").args[0]
+            places = sorted(range(len(same_test)), key=lambda place: place * 0.618 % 1)
+            for place in places[number:]:
+                same_test[place].add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config):
     """Compile again what is older than a compiled source: numba looks at a function's own file alone."""
+    config.pluginmanager.register(FewOfMany())
     if hasattr(config, "workerinput"):
         return
     indexes = list(SOURCE.rglob("*.nbi"))

@@ -521,9 +521,12 @@ def of_estimators() -> dict[str, list[Call]]:
         return transduce.TransductiveBlend(members, **{"cv": 2, "random_state": 0} | settings)
 
     settings_of_graph = {"n_neighbors": 4, "metric": "euclidean", "n_components": 10}
+    settings_of_graph |= {"laplacian": "plain", "spectrum": "eigenvalues", "views": [[0], [1]]}
     return {
         "transduce.TransductiveRidge": estimator_calls(
-            transduce.TransductiveRidge, NUMBERS, **ridge | {"centres": 10, "random_state": 0}
+            transduce.TransductiveRidge,
+            NUMBERS,
+            **ridge | {"centres": 10, "radius": 0.5, "random_state": 0},
         ),
         "transduce.TransductiveRidgeClassifier": estimator_calls(
             transduce.TransductiveRidgeClassifier, CLASSES, **ridge
@@ -728,7 +731,7 @@ def of_conformal() -> dict[str, list[Call]]:
     drawn = (np.arange(N) % 2 == 0).astype(float)
 
     def read(design: type, **arguments: Any) -> Any:
-        design(**arguments).read(missing)
+        design(**arguments).bind(missing)
 
     def fit_by(design: type) -> Callable[..., Any]:
         def fit(**arguments: Any) -> Any:
@@ -1171,23 +1174,39 @@ def of_displays() -> dict[str, list[Call]]:
 def of_functions() -> dict[str, list[Call]]:
     """Return the calls of the functions under the estimators, and about devices."""
     from transduce.device import dispatching, to_device
-    from transduce.methods.ridge import leave_one_out
+    from transduce.methods.ridge import choose_settings, leave_one_out
     from transduce.methods.spectral_graph import (
         NeighborGraph,
         Spectrum,
+        average_cut,
+        cut_value,
         graph_spectrum,
+        minimum_cut,
         neighbor_graph,
+        neighbor_margins,
     )
 
     K = np.exp(-((X[:8, None, 0] - X[None, :8, 0]) ** 2))
+    whole = np.array(["a", "b"] * 4)
 
     def graph(X: Any, **settings: Any) -> Any:
         found = neighbor_graph(X, **{"n_neighbors": 4} | settings)
         return found.A if hasattr(found, "A") else found[0]
 
+    def settings_of(X: Any, y: Any) -> Any:
+        choice = choose_settings(transduce.TransductiveRidge(), [(X, y)])
+        return [choice.width, choice.ridge, choice.error]
+
     def spectrum(A: Any, **settings: Any) -> Any:
         found = graph_spectrum(A, **settings)
         return [found.values, found.vectors]
+
+    def cut(graph: Any, y: Any) -> Any:
+        return minimum_cut(graph, y).value
+
+    def margins(X: Any, labels: Any, **settings: Any) -> Any:
+        found = neighbor_margins(X, labels, **settings)
+        return [found.margins, found.error_bound, found.leave_one_out_error]
 
     def load(content: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -1202,6 +1221,10 @@ def of_functions() -> dict[str, list[Call]]:
     return {
         "transduce.methods.ridge.leave_one_out": [
             Call(leave_one_out, {"K": K, "y": X[:8, 0], "ridge": 0.5})
+        ],
+        "transduce.methods.ridge.choose_settings": [Call(settings_of, {"X": X, "y": NUMBERS})],
+        "transduce.methods.ridge.RidgeChoice": [
+            Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
         ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),
@@ -1219,6 +1242,24 @@ def of_functions() -> dict[str, list[Call]]:
             Call(spectrum, {"A": K}),
             Call(spectrum, {"A": K, "n_components": 3}, "settings", ("n_components",)),
         ],
+        "transduce.methods.spectral_graph.cut_value": [
+            Call(cut_value, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.average_cut": [
+            Call(average_cut, {"graph": K, "labels": whole}),
+        ],
+        "transduce.methods.spectral_graph.minimum_cut": [
+            Call(cut, {"graph": K, "y": CLASSES[:8]}),
+        ],
+        "transduce.methods.spectral_graph.MinimumCut": [
+            Call(lambda: cut(K, CLASSES[:8]), {}, "through minimum_cut"),
+        ],
+        "transduce.methods.spectral_graph.neighbor_margins": [
+            Call(margins, {"X": X[:8], "labels": whole, "n_neighbors": 3, "metric": "cosine"}),
+        ],
+        "transduce.methods.spectral_graph.NeighborMargins": [
+            Call(lambda: margins(X[:8], whole), {}, "through neighbor_margins"),
+        ],
         "transduce.methods.spectral_graph.Spectrum": [
             Call(load, {"content": "PK"}, "load"),
         ],
@@ -1235,6 +1276,7 @@ def of_population() -> dict[str, list[Call]]:
 
     predictions = np.where(np.isnan(NUMBERS), 1.0, NUMBERS) + 0.1
     groups = np.array(["a", "b"] * (N // 2) + ["a"] * (N % 2))
+    checked = np.where(np.isnan(NUMBERS), None, groups)
 
     def estimated(function: Callable[..., pd.DataFrame], **fixed: Any) -> Callable[..., Any]:
         def call(**arguments: Any) -> Any:
@@ -1252,6 +1294,32 @@ def of_population() -> dict[str, list[Call]]:
                     "estimate"
                 ].to_numpy(),
                 {"rows": ~np.isnan(NUMBERS)},
+            )
+        ],
+        f"{home}.audit_classes": [
+            Call(
+                lambda **given: population.audit_classes(**given).shares[["lower", "upper"]],
+                {"truth": checked, "predictions": groups, "certainty": 0.9},
+            )
+        ],
+        f"{home}.audit_numbers": [
+            Call(
+                lambda **given: population.audit_numbers(**given).wrong["at_most"].to_numpy(),
+                {"truth": NUMBERS, "predictions": predictions, "tolerance": 0.2, "certainty": 0.9},
+            )
+        ],
+        f"{home}.Audit": [
+            Call(
+                lambda more: population.audit_classes(checked, groups).forecast(more)["share"],
+                {"more": [10, 20]},
+            )
+        ],
+        f"{home}.NumberAudit": [
+            Call(
+                lambda relative: population.audit_numbers(
+                    NUMBERS, predictions, tolerance=0.2, relative=relative
+                ).wrong["at_most"],
+                {"relative": True},
             )
         ],
         f"{home}.estimate_mean": [Call(estimated(population.estimate_mean), usual)],

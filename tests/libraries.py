@@ -1,15 +1,35 @@
-"""Arrays of other libraries, to hold the numerics against numpy: array-api-strict, torch on the processor or CUDA."""
+"""Libraries that the science does without: polars and, to hold numerics against numpy, array-api-strict and torch."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
 
 from transduce.core import arrays
+
+
+class Missing:
+    """Stand for a library that is not installed: a test that calls something of it is skipped."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, attribute):
+        return partial(self._skip, attribute)
+
+    def _skip(self, *_, **__):
+        pytest.skip(f"{self._name} is not installed")
+
+
+try:
+    import polars
+except ImportError:
+    polars = Missing("polars")
 
 
 def _reason(name):

@@ -135,11 +135,12 @@ SCIENCE["conformal"] = SCIENCE["model_selection"] | {"model_selection", "populat
 # Which rooms of the application each of its rooms may open, besides the science.
 APPLICATION: dict[str, set[str]] = {
     "tables": set(),
-    "report": {"tables"},
-    "filling": {"tables", "report"},
-    "labelling": {"tables", "report", "filling"},
-    "page": {"tables", "report", "filling", "labelling"},
-    "cli": {"tables", "report", "filling", "labelling", "page"},
+    "estimating": {"tables"},
+    "report": {"tables", "estimating"},
+    "filling": {"tables", "estimating", "report"},
+    "labelling": {"tables", "estimating", "report", "filling"},
+    "page": {"tables", "estimating", "report", "filling", "labelling"},
+    "cli": {"tables", "estimating", "report", "filling", "labelling", "page"},
 }
 
 

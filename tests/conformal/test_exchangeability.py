@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binom, ks_2samp, kstest
@@ -13,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests import brute
 from tests.libraries import ON_PROCESSOR, dispatch, give
+from tests.libraries import polars as pl
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import (
     RESIDUAL_RIDGE,

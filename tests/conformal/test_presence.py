@@ -40,7 +40,7 @@ def test_within_categories():
         for first in range(3)
     )
     assert tail_of_labels(known, labelled, cells) == pytest.approx(float(expected))
-    by_design = Chance(within=cells).read(~labelled).chance_of_presence(known, labelled)
+    by_design = Chance(within=cells).bind(~labelled).chance_of_presence(known, labelled)
     assert by_design == pytest.approx(float(expected))
 
 
@@ -53,7 +53,7 @@ def test_a_bound_where_probabilities_are_known():
     assert bound == pytest.approx(0.3**12)
     uneven = np.linspace(0.1, 0.5, 12)
     assert bound_of_labels(known, known, uneven) >= np.prod(uneven)
-    design = Sampled(uneven).read(np.arange(12) > 8)
+    design = Sampled(uneven).bind(np.arange(12) > 8)
     assert design.chance_of_presence(known, known) == pytest.approx(0.3**12)
     assert bound_of_labels(~known, known, uneven) == 1.0
 
@@ -62,6 +62,6 @@ def test_of_groups_each_counts_once():
     groups = np.repeat(np.arange(10), 50)
     labelled = groups < 5
     known = groups < 2  # 100 cells, but of two groups only
-    design = Grouped(groups).read(~labelled)
+    design = Grouped(groups).bind(~labelled)
     expected = brute.chance_of_labels(10, 5, range(2), 2)
     assert design.chance_of_presence(known, labelled) == pytest.approx(float(expected))

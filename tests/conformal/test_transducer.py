@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binom
@@ -28,6 +27,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, SVR
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import (
     BayesianTransducer,
     ConformalTransducer,

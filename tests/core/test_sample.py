@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
+from tests.libraries import polars as pl
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 
 X = np.arange(6.0).reshape(3, 2)
@@ -22,12 +22,9 @@ X = np.arange(6.0).reshape(3, 2)
         np.array([1.0, None, 3.0], dtype=object),
         pd.Series([1.0, None, 3.0]),
         pd.Series([1, None, 3], dtype="Int64"),
-        pl.Series("y", [1, None, 3]),
-        pl.Series("y", [1.0, None, 3.0]),
         ["a", None, "b"],
         ["a", np.nan, "b"],
         pd.Series(["a", None, "b"], dtype="category"),
-        pl.Series("y", ["a", None, "b"]),
         pd.Series(pd.to_datetime(["2020-01-01", None, "2020-01-02"])),
     ],
 )
@@ -65,6 +62,12 @@ def test_series_come_back_as_they_were():
         PartlyLabelled.from_arrays(X, frame).complete([2.0]),
         pd.DataFrame({"price": [1.0, 2.0, 3.0]}, index=index),
     )
+
+
+@pytest.mark.parametrize("labels", [[1, None, 3], [1.0, None, 3.0], ["a", None, "b"]])
+def test_missing_labels_of_polars_are_seen(labels):
+    y = pl.Series("y", labels)
+    np.testing.assert_array_equal(PartlyLabelled.from_arrays(X, y).unlabelled, [1])
 
 
 def test_polars_series_come_back_as_they_were():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +15,8 @@ from transduce.display import (
     RejectionCurveDisplay,
     RelevanceDisplay,
 )
+
+plt = pytest.importorskip("matplotlib.pyplot")
 
 PROMISE = Guarantee("exact", about="interval", confidence=0.9)
 

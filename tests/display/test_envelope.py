@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from transduce.display import EnvelopeDisplay
+
+plt = pytest.importorskip("matplotlib.pyplot")
 
 CURVES = np.array([[0.0, 1.0, 0.0, 2.0], [0.0, 2.0, 0.0, 1.0], [9.0, 5.0, 0.0, 3.0]])
 STARTS, OWNERS = np.array([-np.inf, -1.0, 1.0]), np.array([1, 0, 1])

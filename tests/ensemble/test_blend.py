@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -21,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from tests import brute
+from tests.libraries import polars as pl
 from tests.model_selection.test_model_selection import (
     Breaks,
     Foreign,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from transduce import TransductiveBlend, fill
+from transduce import TransductiveBlend
 from transduce.ensemble.blend_fit import shrunk_weights
 from transduce.model_selection.linear import LinearRegressor, find_relation
 from transduce.model_selection.methods import Case, default_members
@@ -151,28 +150,3 @@ def test_few_labels_of_a_line(n_labels):
         ours.append(np.sqrt(np.mean((model.transduction_ - truth)[missing] ** 2)))
         theirs.append(np.sqrt(np.mean((ridge.predict(X[missing]) - truth[missing]) ** 2)))
     assert np.mean(ours) <= 1.35 * np.mean(theirs) + 0.03
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_labels", "options"),
-    [
-        (60, 10, {}),
-        (120, 60, {"guarantee": "column"}),
-        (320, 80, {"sample": 100, "guarantee": "column"}),
-    ],
-)
-@pytest.mark.parametrize("name", ["a total", "a conversion"])
-def test_fill_finds_a_relation_to_rounding(name, n_rows, n_labels, options):
-    """With few labels, with labels held out, and in a sample of the rows; beside a column of categories."""
-    X, per_unit = draw(n_rows, 5, 0)
-    truth = RELATIONS[name](X, per_unit)
-    rng = np.random.default_rng(5)
-    shown = rng.permutation(n_rows)[:n_labels]
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    frame["kind"] = rng.choice(["red", "green", "blue"], size=n_rows)
-    frame["target"] = np.nan
-    frame.loc[shown, "target"] = truth[shown]
-    result = fill(frame, "target", random_state=0, **options)
-    errors = np.abs(result.answer.values - truth[result.answer.rows])
-    assert len(errors) == n_rows - n_labels
-    assert errors.max() <= 1e-8 * truth.std()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -29,6 +28,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import (
     BayesianTransducer,
     RidgeConfidenceClassifier,

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import beta, hypergeom
 
 from transduce.population.strata import SplitSearch, Stratum, most_marked, total_interval
 
@@ -56,13 +56,38 @@ class TestExact:
     def test_the_probability_of_a_split_is_that_of_its_outcomes(self):
         strata = (Stratum(9, 3, 1), Stratum(20, 5, 2), Stratum(7, 2, 0))
         search = SplitSearch.of(strata, 0.1)
-        split = (4, 7, 3)
+        sizes = tuple(stratum.n_rows for stratum in search.strata)
+        drawn = tuple(stratum.n_drawn for stratum in search.strata)
+        split = (7, 4, 3)
         expected = sum(
             probability
-            for found, probability in outcomes((9, 20, 7), (3, 5, 2), split)
-            if search.weights @ np.array(found) <= search.observed
+            for found, probability in outcomes(sizes, drawn, split)
+            if search.weights @ np.array(found[1:]) <= search.reached[found[0]]
         )
         assert search.probability(split) == pytest.approx(expected)
+
+    def test_samples_are_ordered_by_an_approximate_limit(self):
+        """What is reached are the samples whose limit, written out, is no larger."""
+        strata = (Stratum(40, 6, 2), Stratum(300, 9, 1))
+        search = SplitSearch.of(strata, 0.05)
+        first, other = search.strata
+
+        def limit(x_first, x_other):
+            total, squares = 0.0, 0.0
+            for stratum, x in ((first, x_first), (other, x_other)):
+                share = x / stratum.n_drawn
+                upper = 1.0
+                if x < stratum.n_drawn:
+                    upper = beta.ppf(1.0 - search.level, x + 1, stratum.n_drawn - x)
+                shrunk = np.sqrt(1.0 - stratum.n_drawn / stratum.n_rows)
+                total += stratum.n_rows * share
+                squares += (stratum.n_rows * (upper - share) * shrunk) ** 2
+            return total + np.sqrt(squares)
+
+        observed = limit(first.n_marked, other.n_marked)
+        for x_first in range(first.n_drawn + 1):
+            below = [limit(x_first, x) <= observed + 1e-9 for x in range(other.n_drawn + 1)]
+            assert search.reached[x_first] == sum(below) - 1
 
     def test_the_search_finds_what_trying_all_splits_finds(self):
         strata = (Stratum(12, 4, 1), Stratum(15, 6, 2))

@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 
 from transduce.conformal import miscoverage
-from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights, labels_needed
+from transduce.conformal.designs import (
+    CLASSES,
+    ESTIMATED,
+    GROUPS,
+    KNOWN,
+    BoundDesign,
+    Weights,
+    labels_needed,
+)
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.scores import (
@@ -35,6 +43,7 @@ from transduce.model_selection.fit_and_predict import PARTS, FittedEstimator, Pr
 from transduce.population.draws import draw_rows
 from transduce.population.urns import Urn, two_urns_bound, urn_interval
 
+USUAL_FACTORS = (1.0, 1.5, 2.0)  # by which odds of a label may be off, as reports show them
 N_TO_LABEL = 20  # as many as `transduce draw` draws, or more if the level takes more
 
 # -------------------------------------------------------------------------------------- the calibrated table
@@ -695,7 +704,7 @@ class CalibratedFit:
     first: FittedEstimator  # fitted to the other labels
     second: Reply | None  # answers of a fit to all labels, at the unlabelled rows
     table: CalibratedTable
-    order: Array | None  # (n,) place of each row along an order
+    design: BoundDesign  # how the labels came about
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
 
     @property
@@ -730,8 +739,9 @@ class CalibratedFit:
         """Return what is guaranteed at a level."""
         table, second = self.table, self.second
         found = table.guarantee(confidence, certainty, second)
-        if self.order is not None:
-            found = found.along(self._drift(self.order))
+        order = self.design.order
+        if order is not None:
+            found = found.along(self._drift(order))
         if found.kind == "none":
             return replace(found, remedy=self._rows_to_label(confidence))
         if table.classes is None or found.wrong is None:
@@ -754,6 +764,43 @@ class CalibratedFit:
             errors.append((table.labels - table.calibration.values)[known].astype(float))
         at = order[self.problem.rows[self.held_out]][known]
         return drift_along(order, self.problem.sample.labelled, at, errors)
+
+    # ---- what `Calibrated` asks besides
+
+    @property
+    def groups(self) -> AnyArray | None:
+        """The group of each row (n,), which no fold may split; None if there are none."""
+        return self.design.groups
+
+    def guarantee_at(
+        self, confidence: float, certainty: float, tolerance: float | None
+    ) -> Guarantee:
+        """Return what is guaranteed at a level, and at a tolerance if one is given."""
+        fit = self
+        if tolerance is not None:
+            fit = replace(self, table=replace(self.table, tolerance=tolerance))
+        return fit.guarantee(confidence, certainty)
+
+    def law_at(self, confidence: float) -> Law | None:
+        """Return the distribution of the number of rows outside; None if there is none."""
+        return self.table.law(confidence)
+
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much labelled rows (k,) stand for the unlabelled ones where quality is measured."""
+        estimated = self.table.weights.estimated
+        if estimated is None:
+            return self.design.measure(rows)
+        return estimated.odds[rows]
+
+    def sensitivity_at(
+        self, confidence: float, factors: Sequence[float] | None = None
+    ) -> pd.DataFrame:
+        """Return how wide intervals get if the odds of a label depend on the label, by factors."""
+        if factors is None:
+            factors = sorted({*USUAL_FACTORS, float(self.design.spec.sensitivity)})
+        lines = [(factor, *self.width(confidence, factor)) for factor in factors]
+        size = "width" if self.problem.classes is None else "size"
+        return pd.DataFrame(lines, columns=["factor", size, "n_unbounded"])
 
     def width(self, confidence: float, factor: float) -> tuple[float, int]:
         """Return the median width, or mean size of sets, and at how many all is possible, with odds off by a factor."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transduce.conformal.calibrated import CalibratedTable, table_outside
-from transduce.conformal.designs import Design, Weights, read_design
+from transduce.conformal.designs import BoundDesign, Design, Weights
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import Law
 from transduce.conformal.scores import Scoring
@@ -100,7 +100,7 @@ def in_order(contingencies: Collection[Contingency]) -> tuple[Contingency, ...]:
 
 def forecast_calibrated(
     problem: Problem,
-    design: Design,
+    design: BoundDesign,
     *,
     confidence: float,
     certainty: float,
@@ -109,9 +109,6 @@ def forecast_calibrated(
 ) -> GuaranteeForecast:
     """Return what `ConformalTransducer` will guarantee; it will hold out the very labels that are counted here."""
     random = check_random_state(random_state)
-    design = read_design(
-        design, ~problem.sample.labelled
-    )  # as `fit` does, which numbers groups anew
     held_out = design.hold_out(problem, "auto", confidence, by_class, random)
     weights = design.weigh_before_fit(problem, held_out)
     table = table_before_fit(problem, held_out, weights, by_class=by_class)
@@ -120,9 +117,9 @@ def forecast_calibrated(
     if design.order is not None:
         guarantee = _along(guarantee, design.order, problem.sample.labelled)
         contingencies.append(Contingency(DRIFTING, roughly(guarantee)))
-    if guarantee.kind != "none" and design.testable:
-        contingencies.append(Contingency(SHIFTED, if_shifted(guarantee, design)))
-    if guarantee.kind != "none" and design.may_estimate:
+    if guarantee.kind != "none" and design.spec.testable:
+        contingencies.append(Contingency(SHIFTED, if_shifted(guarantee, design.spec)))
+    if guarantee.kind != "none" and design.spec.may_estimate:
         contingencies.append(Contingency(UNEVEN, if_uneven(guarantee)))
     law = table.law(confidence)
     return GuaranteeForecast(guarantee, contingencies=in_order(contingencies), law=law)

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.conformal.calibrated import CalibratedFit, CalibratedTable
-from transduce.conformal.designs import Chance, Design, read_design
+from transduce.conformal.designs import BoundDesign, Chance, bind_labels
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
 from transduce.conformal.selection import Selection, read_goal, select_rows
@@ -169,25 +169,23 @@ class ConformalTransducer(Transducer):
         )
         rows, random = problem.rows, check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
-        design = read_design(self.labels, ~problem.sample.labelled)
-        by_class = bool(self.label_conditional) or design.by_class
-        design.check(problem.classes, by_class)
+        design = bind_labels(self.labels, ~problem.sample.labelled)
+        by_class = bool(self.label_conditional) or design.spec.by_class
+        design.spec.check(problem.classes, by_class)
         if not problem.sample.labelled.all():
             held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
         inner, again = (
-            design.ready(self.estimator, rows[~held_out]),
-            design.ready(self.estimator, rows),
+            design.prepare_estimator(self.estimator, rows[~held_out]),
+            design.prepare_estimator(self.estimator, rows),
         )
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         shares = None
-        if design.chosen_by_class:
-            given = design.given_shares(problem.classes)
+        if design.spec.chosen_by_class:
+            given = design.spec.given_shares(problem.classes)
             shares = shares_of_classes(problem, held_out, first, second, given, random)
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
-        self._fit = CalibratedFit(
-            problem, held_out, first.fitted, second, table, design.order, shares
-        )
+        self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design, shares)
         self._publish(confidence)
         verdict = table.weights.verdict
         if verdict is not None and verdict.shifted:
@@ -241,7 +239,7 @@ class ConformalTransducer(Transducer):
     def _calibrate(
         self,
         problem: Problem,
-        design: Design,
+        design: BoundDesign,
         held_out: Mask,
         reply: Reply,
         random: np.random.RandomState,
@@ -256,7 +254,7 @@ class ConformalTransducer(Transducer):
             labels=problem.numbers[held_out],
             classes=problem.classes,
             sizes=sizes or (len(problem.labels),),
-            by_class=bool(self.label_conditional) or design.by_class,
+            by_class=bool(self.label_conditional) or design.spec.by_class,
             tolerance=self.tolerance,
             scoring=Scoring.of(reply, problem.numbers[~held_out], len(sizes), self.nonconformity),
             ties=(ties[:c], ties[c:]),
@@ -331,12 +329,11 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
         if tolerance is not None:
-            amount = _check_tolerance(tolerance, fit.problem.classes is not None)
-            fit = replace(fit, table=replace(fit.table, tolerance=amount))
-        level = checks.check_share(
-            "confidence", self.confidence if confidence is None else confidence
-        )
-        return fit.guarantee(level, checks.check_share("certainty", certainty))
+            tolerance = _check_tolerance(tolerance, fit.problem.classes is not None)
+        if confidence is None:
+            confidence = self.confidence
+        level = checks.check_share("confidence", confidence)
+        return fit.guarantee_at(level, checks.check_share("certainty", certainty), tolerance)
 
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
@@ -407,9 +404,8 @@ class ConformalTransducer(Transducer):
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
-        lines = [(factor, *self._fit.width(self.confidence, factor)) for factor in sensible]
-        size = "width" if self._fit.problem.classes is None else "size"
-        return pd.DataFrame(lines, columns=["factor", size, "n_unbounded"])
+        fit: CalibratedFit = self._fit
+        return fit.sensitivity_at(self.confidence, sensible)
 
     def select(
         self,

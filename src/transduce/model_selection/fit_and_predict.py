@@ -352,7 +352,12 @@ class FittedEstimator:
                     )
                 return self.reply(self.estimator.predict(X))
             own, probabilities, scores = self.estimator.classes_, None, None
-            if hasattr(self.estimator, "predict_proba"):
+            # New rows are answered as the rows of the fit are: by scores, where those have no more.
+            answer = getattr(last_step(self.estimator), "answer_", None)
+            by_scores = False
+            if isinstance(answer, Answer):
+                by_scores = answer.scores is not None and answer.probabilities is None
+            if hasattr(self.estimator, "predict_proba") and not by_scores:
                 probabilities = self.estimator.predict_proba(X)
             elif hasattr(self.estimator, "decision_function"):
                 scores = self.estimator.decision_function(X)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.core.checks import check_flag, check_number, check_share
-from transduce.core.types import Array, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.population import equations
 from transduce.population.betting import BoundedDraws, order_at_random
 from transduce.population.linear import LinearEstimate, estimate_linear, hinge_rows
@@ -375,6 +375,27 @@ def estimate_regression(
     return make_frame(equation_lines(column, equation, names, confidence))
 
 
+def hinges_of_regression(y: Any, X: Any, sample: Sample | None = None) -> dict[Any, AnyArray]:
+    """Return the unlabelled rows on which each coefficient of a linear regression hinges.
+
+    Parameters
+    ----------
+    y, sample
+        As those of `estimate_mean`.
+    X : DataFrame or array-like of shape (n, d)
+        Columns known at every row; a constant is added.
+
+    Returns
+    -------
+    dict
+        For each coefficient positions of rows, largest influence first; none as a rule.
+    """
+    column = read_column(y, None, sample)
+    design, names = read_design_matrix(X, len(column.values))
+    coefficients = np.linalg.pinv(design)
+    return {name: hinge_rows(column, row) for name, row in zip(names, coefficients, strict=True)}
+
+
 # ------------------------------------------------------------------------------------- lines
 
 
@@ -389,7 +410,9 @@ def linear_line(column: PartlyKnown, coefficients: Array, confidence: float) -> 
     alone = estimate_linear(column.without_predictions(), coefficients)
     kind = kind_of(found)
     lower, upper = found.interval(confidence)
-    if len(hinge_rows(column, coefficients)):
+    # A row that was drawn and got no label may have any value, and no sample tells which.
+    n_lost = column.sample.n_lost(coefficients != 0.0)
+    if n_lost or len(hinge_rows(column, coefficients)):
         kind = NONE
         lower, upper = -np.inf, np.inf
     return line_of(found, alone, (lower, upper), alone.interval(confidence), kind)
@@ -493,15 +516,14 @@ def share_line(
 def takes_exact(column: PartlyKnown, rows: Mask, exact: bool | Literal["auto"]) -> bool:
     """Return whether the exact interval of a share is wanted, and can be had."""
     sample = column.sample
-    simple = sample.groups is None and sample.odds is None and sample.sensitivity == 1.0
-    if exact is True and not (simple and sample.strata is None):
+    if exact is True and not sample.is_simple:
         raise ValueError(
             "An exact interval for a share needs a simple random sample: leave exact at 'auto'."
         )
-    if exact is True:
-        return True
-    if not simple or sample.strata is not None:
+    if not sample.is_simple:
         return False
+    if exact is True or sample.n_lost(rows):
+        return True
     labels = column.values[sample.rows & rows]
     n_ones = int(np.sum(labels))
     n_fewest = min(n_ones, len(labels) - n_ones)
@@ -518,7 +540,8 @@ def exact_share(column: PartlyKnown, rows: Mask, confidence: float) -> tuple[flo
         fewest, most = 0, n_unknown
     else:
         ones = int(np.sum(column.values[sampled]))
-        fewest, most = urn_interval(ones, int(np.sum(sampled)), n_unknown, confidence)
+        n_lost = column.sample.n_lost(rows)
+        fewest, most = urn_interval(ones, int(np.sum(sampled)), n_unknown, confidence, n_lost)
     n_rows = int(np.sum(rows))
     return (known_ones + fewest) / n_rows, (known_ones + most) / n_rows
 
@@ -536,8 +559,7 @@ def exact_mean(
     over the rows that had no label before the sample is bet on, and the sum of f is known.
     """
     sample = column.sample
-    plain = sample.strata is None and sample.groups is None and sample.odds is None
-    if not plain or sample.sensitivity != 1.0:
+    if not sample.is_simple or sample.n_lost(rows):
         raise ValueError("An exact interval for a mean needs a simple random sample.")
     low, high = bounds
     known = column.values[~column.unknown]
@@ -661,8 +683,7 @@ def equation_lines(
     column: PartlyKnown, equation: equations.Equation, names: Sequence[Any], confidence: float
 ) -> dict[Any, Estimate]:
     """Return a line for each coefficient of an estimating equation."""
-    simple = column.sample.strata is None and column.sample.groups is None
-    if not simple or column.sample.odds is not None or column.sample.sensitivity != 1.0:
+    if not column.sample.is_simple:
         raise ValueError(
             "This regression is estimated from rows that were labelled at random; strata, groups, "
             "probabilities and a sensitivity are not supported."

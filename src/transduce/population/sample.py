@@ -33,6 +33,9 @@ class Sample:
         Whether the odds are known, and not estimated.
     sensitivity : float, default=1.0
         Factor by which the odds may depend on the label besides, either way.
+    lost : boolean array of shape (n,), optional
+        Rows that were drawn at random like those of the sample, and got no label: their values may
+        be the reason, so that any value of theirs is possible.
 
     Examples
     --------
@@ -48,6 +51,19 @@ class Sample:
     odds: Array | None = None
     known_odds: bool = True
     sensitivity: float = 1.0
+    lost: Mask | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether rows were drawn one by one, all with the same probability, and nothing is in doubt."""
+        one_by_one = self.groups is None and self.strata is None
+        return one_by_one and self.odds is None and self.sensitivity == 1.0
+
+    def n_lost(self, rows: Mask) -> int:
+        """Return how many of some rows (n,) were drawn and got no label."""
+        if self.lost is None:
+            return 0
+        return int(np.sum(self.lost & rows))
 
     @property
     def n_labels(self) -> int:
@@ -134,11 +150,15 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
         raise ValueError(f"The rows of a sample are {len(labelled)} values, each True or False.")
     if not (rows & labelled).any():
         raise ValueError("No row of the sample has a label.")
-    for name in ("strata", "groups", "odds"):
+    for name in ("strata", "groups", "odds", "lost"):
         values = getattr(sample, name)
         if values is not None:
             check_length(f"{name} of a sample", np.asarray(values), len(labelled))
-    return replace(sample, rows=rows & labelled)
+    if sample.lost is None:
+        return replace(sample, rows=rows & labelled)
+    return replace(
+        sample, rows=rows & labelled, lost=np.asarray(sample.lost, dtype=bool) & ~labelled
+    )
 
 
 def read_numbers(name: str, values: Any) -> Array:

@@ -266,7 +266,7 @@ def test_compare(houses):
 
 def test_methods_and_version():
     result = run("methods")
-    for name in ("ridge", "gaussian-process", "spectral-graph", "bayesian", "confidence-machine"):
+    for name in ("ridge", "moment-matched", "spectral-graph", "bayesian", "confidence-machine"):
         assert name in result.stdout
     assert "Joachims" in result.stdout
     assert run("--version").stdout.startswith("transduce 0.")

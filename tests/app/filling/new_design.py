@@ -9,15 +9,16 @@ import contextlib
 import io
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs import Design, Sampled
+from transduce.conformal.designs import BoundDesign, Design, Sampled
 from transduce.conformal.designs.registry import register
+from transduce.conformal.designs.rows import NUMBERS_OF_ROWS
 from transduce.conformal.designs.weights import KNOWN, Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core.guarantee import Assumption
@@ -27,7 +28,7 @@ from transduce.core.guarantee import Assumption
 class Weighted(Design):
     """The odds that a row has no label are known, up to a common factor."""
 
-    odds: Any
+    odds: Any = field(metadata=NUMBERS_OF_ROWS)
 
     flags: ClassVar[tuple[Flag, ...]] = (
         Flag(name="label_odds", field="odds", help="A column with the odds of no label."),
@@ -43,20 +44,21 @@ class Weighted(Design):
             kinds=("number",),
         ),
     )
-    row_fields: ClassVar[tuple[str, ...]] = ("odds", "within", "order")
-    number_fields: ClassVar[tuple[str, ...]] = ("odds", "order")
     rests_on: ClassVar[Assumption] = Assumption(
         "the given odds of a label are right", condition="if the given odds are right"
     )
     testable: ClassVar[bool] = False
-    of_column: ClassVar[bool] = False
+    can_bound_column: ClassVar[bool] = False
 
-    def _read_field(self, name: str, cells: Any, missing: Any) -> Any:
-        if name == "odds":
-            return cells.cells.to_numpy(dtype=float)
-        return super()._read_field(name, cells, missing)
+    def bind_rows(self, rows: Any) -> BoundDesign:
+        return BoundWeighted(odds=rows.cells("odds").to_floats(), **rows.common())
 
-    def _weights(self, problem: Any, calibration: Any, given: Any) -> Weights:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundWeighted(BoundDesign):
+    odds: np.ndarray
+
+    def _weigh_rows(self, problem: Any, calibration: Any, answered: Any) -> Weights:
         return Weights.of(self.odds, calibration, problem.sample.unlabelled, KNOWN)
 
 

@@ -90,7 +90,8 @@ def test_where_it_cannot_be(frame, method):
     labels = frame["y"].map(lambda value: value if np.isnan(value) else value > 0)
     table = frame.assign(y=labels) if method == "bayesian" else frame
     with pytest.raises(
-        ValueError, match="is for the methods auto, ridge, gaussian-process, spectral-graph, blend"
+        ValueError,
+        match="is for the methods auto, ridge, gaussian-process, moment-matched, spectral-graph",
     ):
         fill(table, "y", device="cpu", method=method)
 

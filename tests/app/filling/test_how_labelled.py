@@ -92,7 +92,7 @@ def test_known_probabilities():
     assert result.guarantee.headline == "exact if the given probabilities are right"
     assert result.columns.set_index("name")["kind"]["p"] == "ignored"
     assert result.exchangeability is None
-    assert isinstance(result.model.labels, Sampled)
+    assert isinstance(result.model.labels.spec, Sampled)
     constant = filled(frame.assign(p=0.4), sampling_probability="p", guarantee="column")
     usual = filled(frame, guarantee="column", shift="ignore")
     pd.testing.assert_frame_equal(constant.new, usual.new)

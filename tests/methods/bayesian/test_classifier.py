@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import BayesianTransducer
 from transduce.core.ranks import rank_folds
 from transduce.device.kernels import Kernel

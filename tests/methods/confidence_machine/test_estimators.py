@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
 from transduce.device.kernels import Kernel, median_width
 from transduce.methods.confidence_machine.machine import announce_memory
@@ -542,7 +542,6 @@ def test_bad_settings_get_their_sentence(make, settings, message):
             "column 'day' holds dates",
         ),
         (pd.date_range("2020", periods=40).to_numpy()[:, None], GOOD_Y, "column 0 holds dates"),
-        (pl.DataFrame({"a": GOOD_X[:, 0]}).lazy(), GOOD_Y, "lazy frame"),
         (np.empty((0, 3)), np.empty(0), "0 sample"),
         (np.empty((40, 0)), GOOD_Y, "0 feature"),
         (GOOD_X[:, 0], GOOD_Y, "2D array"),
@@ -554,6 +553,12 @@ def test_bad_data_get_their_sentence(make, X, y, message):
         y = [None if np.isnan(label) else bool(label > 0) for label in y]
     with pytest.raises(ValueError, match=message):
         run(make(), X, y)
+
+
+def test_a_lazy_frame_gets_its_sentence():
+    lazy = pl.DataFrame({"a": GOOD_X[:, 0]}).lazy()
+    with pytest.raises(ValueError, match="lazy frame"):
+        RidgeConfidenceMachine().fit(lazy, GOOD_Y)
 
 
 def test_bad_labels_get_their_sentence():

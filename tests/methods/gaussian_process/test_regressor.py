@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import TransductiveGPRegressor
 from transduce.core.computing import few_threads
 from transduce.methods.gaussian_process.process import (

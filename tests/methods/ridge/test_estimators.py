@@ -6,7 +6,6 @@ import logging
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 
 from tests import brute
+from tests.libraries import polars as pl
 from transduce import TransductiveRidge, TransductiveRidgeClassifier
 from transduce.device.kernels import Kernel
 from transduce.methods.ridge import leave_one_out

@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given
@@ -17,10 +16,12 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from tests import brute
+from tests.libraries import polars as pl
 from tests.methods.spectral_graph.test_graph import blobs, ring
 from transduce import SpectralGraphTransducer
+from transduce.core.scaling import fit_temperature
 from transduce.display import GraphMapDisplay
-from transduce.methods.spectral_graph import Spectrum, neighbor_graph
+from transduce.methods.spectral_graph import Spectrum, graph_spectrum, neighbor_graph
 from transduce.methods.spectral_graph.cut import (
     default_label_weight,
     first_ranks,
@@ -65,6 +66,99 @@ def test_scores_solve_the_paper_s_eigenproblem(seed, n_labelled, d, label_weight
     np.testing.assert_allclose(model.scores_, scores, atol=2e-6)
     assert model.objective_ == pytest.approx(objective, rel=1e-6)
     assert model.scores_ @ model.scores_ == pytest.approx(30.0)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 25),
+    st.sampled_from(["normalized", "plain"]),
+    st.sampled_from(["squares", "eigenvalues", "ranks", "values"]),
+)
+def test_other_laplacians_and_spectra(seed, d, laplacian, kind):
+    A = 3.0 * random_graph(30, seed)
+    y = labels_for(30, 6, seed)
+    penalties = {
+        "squares": np.arange(1.0, d + 1) ** 2,
+        "eigenvalues": brute.graph_eigenpairs(A, d, laplacian)[0],
+        "ranks": np.sqrt(np.arange(1.0, d + 1)),
+        "values": np.linspace(0.5, 7.0, 25)[:d],
+    }
+    spectrum = {"ranks": np.sqrt, "values": np.linspace(0.5, 7.0, 25)}.get(kind, kind)
+    settings = {"n_components": d, "laplacian": laplacian, "spectrum": spectrum}
+    model = on_graph(label_weight=5.0, **settings).fit(A, y)
+    labelled = np.flatnonzero(y != None)  # noqa: E711
+    scores, objective = brute.spectral_scores(
+        A, labelled, y[labelled] == 1, 5.0, d, laplacian, penalties[kind]
+    )
+    np.testing.assert_allclose(model.scores_, scores, atol=2e-6)
+    assert model.objective_ == pytest.approx(objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [900, 3500])  # by ARPACK, and by filtering in single precision
+def test_a_large_plain_spectrum(n):
+    graph = neighbor_graph(np.random.default_rng(0).normal(size=(n, 5)), metric="euclidean")
+    L = sp.diags_array(graph.sum(axis=0)) - graph
+    spectrum = graph_spectrum(graph, n_components=6, laplacian="plain", random_state=0)
+    V = spectrum.vectors.astype(float)
+    np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-4)
+    np.testing.assert_allclose(V.sum(axis=0), 0.0, atol=1e-3)
+    residuals = np.linalg.norm(L @ V - V * spectrum.values, axis=0)
+    assert residuals.max() < 1e-3
+    np.testing.assert_allclose(residuals, spectrum.residuals, atol=1e-5)
+    lowest = np.linalg.eigvalsh(L.toarray())[1:7]
+    np.testing.assert_allclose(spectrum.values, lowest, rtol=1e-4)
+
+
+def test_plain_parts_have_constant_null_vectors(tmp_path):
+    """Two parts, a label of each class in both: the answer is that of one of them alone, twice."""
+    part = random_graph(12, 1)
+    A = sp.block_diag([part, part]).toarray()
+    y = labels_for(12, 4, 1)
+    both = on_graph(laplacian="plain").fit(A, np.concatenate([y, y]))
+    np.testing.assert_allclose(both.scores_[:12], both.scores_[12:], atol=1e-8)
+    path = tmp_path / "spectrum.npz"
+    both.spectrum_.save(path)
+    again = on_graph(laplacian="plain").fit(Spectrum.load(path), np.concatenate([y, y]))
+    np.testing.assert_array_equal(again.scores_, both.scores_)
+    with pytest.raises(ValueError, match="another Laplacian: set laplacian='plain'"):
+        on_graph().fit(Spectrum.load(path), np.concatenate([y, y]))
+
+
+def test_probabilities_fit_hidden_labels():
+    """Up to ten labels are hidden one by one; the prior is given, which hiding them would change."""
+    A = random_graph(40, 3)
+    settings = {"class_costs": None, "class_prior": {0: 0.4, 1: 0.6}}
+    y = labels_for(40, 8, 3)
+    model = on_graph(**settings).fit(A, y)
+    shares = model.predict_proba(A)
+    margins = []
+    codes = []
+    for row in np.flatnonzero(y != None):  # noqa: E711
+        hidden = y.copy()
+        hidden[row] = None
+        again = on_graph(**settings).fit(A, hidden)
+        margins.append(again.scores_[row] - again.thresholds_)
+        codes.append(y[row])
+    factor = fit_temperature(np.column_stack([np.negative(margins), margins]), np.array(codes))
+    second = 1.0 / (1.0 + np.exp(-2.0 * factor * model.decision_function(A)))
+    np.testing.assert_allclose(shares, np.column_stack([1.0 - second, second]), atol=1e-6)
+
+
+def test_probabilities_of_digits():
+    X, truth = load_digits(return_X_y=True)
+    y = np.where(np.arange(400) < 80, truth[:400], np.nan)
+    model = SpectralGraphTransducer(random_state=0).fit(X[:400], y)
+    new = slice(400, 600)
+    shares = model.predict_proba(X[new])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X[new]))
+    assert -np.mean(np.log(shares[np.arange(200), truth[new]])) < 0.7
+    order = np.random.default_rng(0).permutation(400)
+    other = SpectralGraphTransducer(random_state=0).fit(X[order], y[order])
+    np.testing.assert_allclose(other.predict_proba(X[new]), shares, atol=1e-6)
+    few = SpectralGraphTransducer().fit(X[:30], labels_for(30, 2, 0))  # no label can be hidden
+    second = 1.0 / (1.0 + np.exp(-2.0 * few.decision_function(X[30:40])))
+    np.testing.assert_allclose(few.predict_proba(X[30:40])[:, 1], second)
 
 
 def test_several_classes_are_held_against_the_rest():
@@ -449,19 +543,59 @@ def test_a_spectrum_from_a_file_is_enough(tmp_path):
         SpectralGraphTransducer().fit(model.spectrum_, y)
 
 
-def test_co_training_is_a_sum_of_graphs():
-    X, Z, y = blobs(50), blobs(50, seed=1), labels_for(50, 8, 0)
+def test_views_are_a_sum_of_graphs():
+    X = blobs(50)
+    Z = blobs(50, seed=1)
+    y = labels_for(50, 8, 0)
     both = neighbor_graph(X, n_neighbors=5) + neighbor_graph(Z, n_neighbors=5)
-    model = on_graph().fit(both, y)
-    assert model.graph_.nnz == both.nnz
-    assert model.scores_ @ model.scores_ == pytest.approx(50.0)
+    given = on_graph().fit(both, y)
+    columns = [*(f"x{j}" for j in range(X.shape[1])), *(f"ü{j}" for j in range(Z.shape[1]))]
+    frame = pd.DataFrame(np.column_stack([X, Z]), columns=columns)
+    frame["not used"] = np.arange(50.0)
+    views = [columns[: X.shape[1]], columns[X.shape[1] :]]
+    model = SpectralGraphTransducer(n_neighbors=5, views=views, random_state=0).fit(frame, y)
+    np.testing.assert_allclose(model.graph_.toarray(), both.toarray())
+    np.testing.assert_allclose(model.scores_, given.scores_, atol=1e-8)
+    by_place = [range(X.shape[1]), np.arange(X.shape[1], X.shape[1] + Z.shape[1])]
+    again = SpectralGraphTransducer(n_neighbors=5, views=by_place, random_state=0)
+    again.fit(sp.csr_array(frame.to_numpy()), y)
+    np.testing.assert_allclose(again.scores_, model.scores_, atol=1e-8)
+    # New rows get the mean of what either view says.
+    new = frame.iloc[:7] + 0.01
+    said = []
+    for view, rows in zip(views, (X, Z), strict=True):
+        one = SpectralGraphTransducer(n_neighbors=5, random_state=0).fit(rows, y)
+        graph = one._fitted
+        by_view = type(graph)(graph.base, model._fitted.cut, graph.known, "squares")
+        said.append(by_view.extend(new[view].to_numpy())[:, 0])
+    margins = model.decision_function(new)
+    np.testing.assert_allclose(margins, np.mean(said, axis=0) - model.thresholds_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("views", "match"),
+    [
+        ("text", "views must be a list of views"),
+        ([], "views must be a list of views"),
+        ([[0], []], "A view has no columns"),
+        (["x"], "A view is a list of columns"),
+        ([[0], [99]], "a column that X does not have: 99"),
+        ([[0], ["ü"]], "a column that X does not have: 'ü'"),
+        ([[True]], "a column that X does not have: True"),
+    ],
+)
+def test_bad_views(views, match):
+    with pytest.raises(ValueError, match=match):
+        SpectralGraphTransducer(views=views).fit(blobs(20), labels_for(20, 4, 0))
+    with pytest.raises(ValueError, match="metric='precomputed' takes a graph"):
+        on_graph(views=[[0]]).fit(random_graph(20, 0), labels_for(20, 4, 0))
 
 
 # --------------------------------------------------------------------------------------------------- displays
 
 
 def test_displays():
-    import matplotlib.pyplot as plt
+    plt = pytest.importorskip("matplotlib.pyplot")
 
     X, y = blobs(60, n_centres=1), labels_for(60, 8, 0, names="ab")
     model = SpectralGraphTransducer(n_neighbors=6, random_state=0).fit(X, y)
@@ -495,6 +629,11 @@ def test_displays():
         ({"label_weight": "much"}, "label_weight .* must be a positive number"),
         ({"label_weight": 1e16}, "label_weight .* must lie between"),
         ({"method": "magic"}, "method must be one of"),
+        ({"laplacian": "signless"}, "laplacian must be one of 'normalized', 'plain'"),
+        ({"spectrum": "cubes"}, "spectrum must be one of 'squares', 'eigenvalues'"),
+        ({"spectrum": [1.0, 2.0]}, "spectrum has 2 numbers, and 19 eigenvectors are used"),
+        ({"spectrum": np.negative}, "finite numbers from 0 that do not fall"),
+        ({"spectrum": lambda ranks: 1.0}, "finite numbers from 0 that do not fall"),
         ({"metric": "magic"}, "metric must be"),
         ({"class_prior": {0: 0.5}}, "class_prior must be a dict with one number for each class"),
         ({"class_prior": {0: 0.5, 1: 0.6}}, "sum to 1"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pandas as pd
 
 from transduce.app.tables.numbers import all_numbers
-from transduce.conformal.designs import AnyDesign
+from transduce.conformal.designs import BoundDesign, Design
 from transduce.core.types import Mask
 
 
-def bind_design(design: AnyDesign, missing: Mask, frame: pd.DataFrame) -> AnyDesign:
-    """Return a design with an array, checked, in place of each column that it names. Shapes: missing (n,)."""
+def bind_design(design: Design, missing: Mask, frame: pd.DataFrame) -> BoundDesign:
+    """Return a design with an array, checked, for each column that it names. Shapes: missing (n,)."""
     # Numbers are read as all numbers of a table are: those with decimal commas may look like dates.
     for name in design.columns_of_numbers:
         amounts = all_numbers(frame[name])
         if amounts is not None:
             frame = frame.copy(deep=False)
             frame[name] = amounts
-    return design.read(missing, frame)
+    return design.bind(missing, frame)

@@ -116,8 +116,8 @@ class Diagnosis:
     @property
     def drawn(self) -> bool:
         """Whether rows were drawn at random to be labelled."""
-        design = self.fit.model.design
-        return design is not None and design.draws_calibration
+        design = self.fit.model.calibrated.design
+        return design is not None and design.spec.draws_calibration
 
     @property
     def measured_at(self) -> str:
@@ -171,8 +171,8 @@ class Diagnosis:
 
     def _compare_shares(self) -> list[str]:
         """Return a note on the class whose share differs most between labels and other rows."""
-        design = self.fit.model.design
-        other_design = design is not None and not design.compares_shares
+        design = self.fit.model.calibrated.design
+        other_design = design is not None and not design.spec.compares_shares
         if self.fit.target.task == "regression" or self.fit.shares is not None or other_design:
             return []
         if self.fit.target.n_labels < FEWEST_COMPARED or not len(self.fit.answer):
@@ -265,8 +265,8 @@ class Diagnosis:
         if not missed:
             return []
         note = _about_missed(min(missed, key=lambda name: missed[name]), coverage, n_rows)
-        design = self.fit.model.design
-        if design is not None and (design.within is not None or design.together is not None):
+        design = self.fit.model.calibrated.design
+        if design is not None and (design.within is not None or design.groups is not None):
             return [note]
         by_class = option("label_conditional", True)
         return [f"{note} {by_class} makes the guarantee hold within every class."]

@@ -177,7 +177,7 @@ def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> F
     features = _read_features(source, settled)
     order = source.order_by_content(settled)
     if settled.labels is not None:
-        settled = replace(settled, labels=settled.design.at(order))
+        settled = replace(settled, labels=settled.design.take_rows(order))
     fit = _fit_features(source.at(order), features.at(order), settled)
     answer = replace(fit.answer, rows=order[fit.answer.rows])
     answer = answer.at(np.argsort(answer.rows))
@@ -341,7 +341,8 @@ def _plan_fit(
         )
     reweighed = design_if_shifted(case.n_labels, options)
     if compared.shifted and reweighed is not None:
-        plan = make_plan(case, options, reweighed, n_outside=n_outside, classes=classes)
+        bound = reweighed.bind(target.missing)
+        plan = make_plan(case, options, bound, n_outside=n_outside, classes=classes)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
@@ -430,7 +431,7 @@ def _read_machine(
     all_rows = np.arange(len(target.labels))
     if plan.values is None:
         answer = holding_values(machine.answer_)
-        return _Fitted(MachineModel(machine, None), answer, machine, all_rows, None, None)
+        return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
     with stage("values"):
         problem = read_problem(features.matrix, target.labels, task=target.task)
         labels = np.arange(len(problem.labels))
@@ -454,7 +455,7 @@ def _read_machine(
     answer = with_values(
         answer, values.values, values.status, values.standard_errors, values.probabilities
     )
-    model = MachineModel(machine, shares)
+    model = MachineModel.of(machine, shares)
     return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)
 
 
@@ -569,7 +570,7 @@ def _fill_sampled_rows(source: FrameSource, target: ColumnName, options: Options
     answer = replace(answer, index=index[answer.rows])
     n_unreached = int(sum((part.status == "unreached").sum() for part in answers))
     others = OtherRows(sample.later, len(rows) - n_unreached, n_unreached)
-    seen = SampledRows(source, order, others)
+    seen = SampledRows(source, order, roles, others)
     return FillResult(sample.fit, seen, options, source.labels, answer, sample.diagnosis)
 
 

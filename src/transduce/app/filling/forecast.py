@@ -21,7 +21,7 @@ from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.columns import Target
 from transduce.app.tables.row_draws import RowDraw
 from transduce.conformal.calibrated import CalibratedTable, beside_rows, bound_together
-from transduce.conformal.designs import Design, Drawn, DrawnRows
+from transduce.conformal.designs import BoundDesign, BoundDrawn
 from transduce.conformal.forecast import (
     ROUNDED,
     SHIFTED,
@@ -84,7 +84,7 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
             forecast = _forecast_sampled(source, options)
         else:
             order = source.order_by_content(settled)  # in which `fill` holds labels out
-            design = settled.design.read(labels.missing, source.frame).at(order)
+            design = settled.design.bind(labels.missing, source.frame).take_rows(order)
             forecast = forecast_rows(labels.at(order), settled, design)
     except ValueError as error:
         return refused(ABOUT[labels.task], float(options.confidence), str(error))
@@ -92,7 +92,7 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
 
 
 def forecast_rows(
-    labels: Target, options: Options, design: Design, *, known: tuple[Any, ...] = ()
+    labels: Target, options: Options, design: BoundDesign, *, known: tuple[Any, ...] = ()
 ) -> GuaranteeForecast:
     """Return what a fit to all rows will guarantee, or raise a ValueError as that fit will."""
     problem = read_labels(labels, known)
@@ -142,9 +142,9 @@ def forecast_draw(labels: Target, rows: AnyArray, options: Options) -> Guarantee
     values = labels.labels.copy()
     values[drawn] = labels.known[0]  # any label: none of them changes what is guaranteed
     filled_in = replace(labels, labels=values, missing=labels.missing & ~drawn)
-    design = Drawn(DrawnRows(drawn, np.zeros(len(drawn), dtype=bool)))
+    design = BoundDrawn.of_rows(drawn)
     try:
-        return forecast_rows(filled_in, replace(options, labels=design), design)
+        return forecast_rows(filled_in, replace(options, labels=design.spec), design)
     except ValueError as error:
         return refused(ABOUT[labels.task], float(options.confidence), str(error))
 
@@ -152,16 +152,16 @@ def forecast_draw(labels: Target, rows: AnyArray, options: Options) -> Guarantee
 # ------------------------------------------------------------------------------------------ a fit to all rows
 
 
-def _forecast_machine(problem: Problem, options: Options, design: Design) -> GuaranteeForecast:
+def _forecast_machine(problem: Problem, options: Options, design: BoundDesign) -> GuaranteeForecast:
     """Return what the confidence machine will guarantee, with no label held out."""
     guarantee = machine_guarantee(problem, options, design)
     contingencies = [Contingency(ROUNDED, roughly(guarantee))]
-    if design.testable:
+    if design.spec.testable:
         contingencies += _if_rows_differ(problem, options, guarantee)
     return GuaranteeForecast(guarantee, contingencies=in_order(contingencies))
 
 
-def machine_guarantee(problem: Problem, options: Options, design: Design) -> Guarantee:
+def machine_guarantee(problem: Problem, options: Options, design: BoundDesign) -> Guarantee:
     """Return what the confidence machine guarantees of these labels if nothing goes wrong."""
     from transduce.methods.confidence_machine.confidence_machines import (
         promise_intervals,
@@ -175,7 +175,7 @@ def machine_guarantee(problem: Problem, options: Options, design: Design) -> Gua
         by_class = machine_by_class(options, design)
         guarantee = promise_sets(level, problem.codes, by_class=by_class)
     guarantee = replace(guarantee, n_labelled=len(problem.labels))
-    if design.chosen_by_class:
+    if design.spec.chosen_by_class:
         return chosen_by_class(guarantee)
     return as_interval(guarantee)
 
@@ -199,19 +199,22 @@ def _if_rows_differ(problem: Problem, options: Options, guarantee: Guarantee) ->
     design = design_if_shifted(len(problem.labels), options)
     if design is None:
         return [Contingency(SHIFTED, roughly(guarantee))]
-    reweighed = _forecast_held_out(problem, options, design)
+    bound = design.bind(~problem.sample.labelled)
+    reweighed = _forecast_held_out(problem, options, bound)
     uneven = [one for one in reweighed.contingencies if one.event == UNEVEN]
     return [Contingency(SHIFTED, reweighed.guarantee), *uneven]
 
 
-def _forecast_held_out(problem: Problem, options: Options, design: Design) -> GuaranteeForecast:
+def _forecast_held_out(
+    problem: Problem, options: Options, design: BoundDesign
+) -> GuaranteeForecast:
     """Return what labels that are held out will guarantee."""
     return forecast_calibrated(
         problem,
         design,
         confidence=float(options.confidence),
         certainty=float(options.certainty),
-        by_class=options.label_conditional or design.by_class,
+        by_class=options.label_conditional or design.spec.by_class,
         random_state=options.random_state,
     )
 
@@ -226,7 +229,7 @@ def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecas
     inside, held = source.take(roles, target, options)
     settled = options.for_labels(inside.labels, held.labels)
     own = options_of_sample(inside.labels, settled)
-    design = own.design.read(inside.labels.missing, inside.frame)
+    design = own.design.bind(inside.labels.missing, inside.frame)
     known = classes_of_sample(inside.labels, held.labels, options)
     rows = forecast_rows(inside.labels, own, design, known=known)
     others = _table_of_others(inside.labels, held.labels, options, roles)

@@ -144,6 +144,6 @@ def hide_labels(method: Any, fit: TableFit, folds: int, seed: int) -> tuple[AnyA
     labels = fit.target.labels
     with warnings.catch_warnings(action="ignore"):
         hidden = cross_val_transduce(
-            method, fit.X, labels, cv=folds, groups=fit.model.groups, random_state=seed
+            method, fit.X, labels, cv=folds, groups=fit.model.calibrated.groups, random_state=seed
         )
     return labels[hidden.answers.rows], hidden.answers

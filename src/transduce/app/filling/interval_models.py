@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
 from transduce.app.filling.forecast import as_interval, chosen_by_class, join_guarantees
+from transduce.app.filling.machine_fit import MachineFit
 from transduce.app.filling.plan import FOLDS
 from transduce.conformal import ClassShares, ConformalTransducer
-from transduce.conformal.calibrated import CalibratedTable, bound_together
-from transduce.conformal.designs import Design
-from transduce.conformal.miscoverage import Law
+from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, bound_together
+from transduce.conformal.designs.propensity import EstimatedOdds
+from transduce.conformal.protocol import Calibrated
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
@@ -50,26 +50,20 @@ class IntervalModel(Protocol):
         """The fitted estimator, which saw the rows in an order of its own."""
 
     @property
+    def calibrated(self) -> Calibrated:
+        """What it answers about its intervals or sets."""
+
+    @property
     def holds_out(self) -> bool:
         """Whether labels were held out, which calibrate."""
 
     @property
-    def design(self) -> Design | None:
-        """How the labels came about, as far as the estimator makes use of it."""
+    def held_out_fit(self) -> CalibratedFit | None:
+        """The fit that labels were held out from; None if none was."""
 
     @property
-    def groups(self) -> AnyArray | None:
-        """The group of each row, which no fold may split; None if there are none."""
-
-    @property
-    def miscoverage(self) -> Law | None:
-        """The distribution of the number of rows outside; None if there is none."""
-
-    def weigh_labels(self, rows: AnyArray) -> Array:
-        """Return how much each labelled row stands for the unlabelled ones, shape (k,)."""
-
-    def guarantee_at(self, certainty: float, tolerance: float | None) -> Guarantee:
-        """Return what is guaranteed of the rows of the fit."""
+    def estimated_odds(self) -> EstimatedOdds | None:
+        """The odds that rows have no label, where labels are weighed by them."""
 
     def guarantee_with_others(
         self,
@@ -79,9 +73,6 @@ class IntervalModel(Protocol):
         tolerance: float | None,
     ) -> Guarantee:
         """Return what is guaranteed of the rows of the fit and of other rows together."""
-
-    def widths_at_factors(self) -> pd.DataFrame | None:
-        """Return how wide intervals get if labels depend on the value; None if that is unknown."""
 
     def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden."""
@@ -101,30 +92,21 @@ class HeldOutModel:
     holds_out: bool = True
 
     @property
-    def design(self) -> Design | None:
-        """How the labels came about."""
-        return self.estimator.labels
+    def calibrated(self) -> CalibratedFit:
+        """What it answers about its intervals or sets."""
+        return self.estimator.calibrated
 
     @property
-    def groups(self) -> AnyArray | None:
-        """The group of each row, which no fold may split; None if there are none."""
-        return self.estimator.labels.together
+    def held_out_fit(self) -> CalibratedFit | None:
+        """The fit that labels were held out from; None if they were too few."""
+        if self.calibrated.held_out.any():
+            return self.calibrated
+        return None
 
     @property
-    def miscoverage(self) -> Law | None:
-        """The distribution of the number of rows outside; None if there is none."""
-        return self.estimator.miscoverage_
-
-    def weigh_labels(self, rows: AnyArray) -> Array:
-        """Return how much each labelled row stands for the unlabelled ones, shape (k,)."""
-        estimated = self.estimator.estimated_odds_
-        if estimated is None:
-            return self.estimator.labels.measure(rows)
-        return estimated.odds[rows]
-
-    def guarantee_at(self, certainty: float, tolerance: float | None) -> Guarantee:
-        """Return what is guaranteed of the rows of the fit."""
-        return self.estimator.guarantee_at(certainty=certainty, tolerance=tolerance)
+    def estimated_odds(self) -> EstimatedOdds | None:
+        """The odds that rows have no label, where labels are weighed by them."""
+        return self.estimator.estimated_odds_
 
     def guarantee_with_others(
         self,
@@ -134,14 +116,14 @@ class HeldOutModel:
         tolerance: float | None,
     ) -> Guarantee:
         """Return what is guaranteed of the rows of the fit and of other rows together."""
-        inside = self.guarantee_at(certainty, tolerance)
+        inside = self.calibrated.guarantee_at(self.confidence, certainty, tolerance)
         outside = self._bound_outside(calibration_of_others, certainty)
         wrong = self._bound_wrong(calibration_of_others, certainty, tolerance)
         return join_guarantees(inside, others, outside, wrong)
 
     def _bound_outside(self, others: CalibratedTable, certainty: float) -> CountBound | None:
         """Return a bound on the rows outside among the rows of the fit and the others together."""
-        law = self.estimator.calibrated.table.law(self.confidence)
+        law = self.calibrated.law_at(self.confidence)
         law_of_others = others.law(self.confidence)
         if law is None or law_of_others is None:
             return None
@@ -151,17 +133,12 @@ class HeldOutModel:
         self, others: CalibratedTable, certainty: float, tolerance: float | None
     ) -> CountBound | None:
         """Return a bound on the wrong answers among the rows of the fit and the others together."""
-        calibrated = self.estimator.calibrated
+        calibrated = self.calibrated
         if calibrated.table.classes is None and tolerance is None:
             return None
         table = replace(calibrated.table, tolerance=tolerance)
         wrong = table.wrong_answers(calibrated.second)
         return wrong.bound_with(others.wrong_answers(None), certainty)
-
-    def widths_at_factors(self) -> pd.DataFrame | None:
-        """Return how wide intervals get if labels depend on the value by factors."""
-        own = float(self.estimator.labels.sensitivity)
-        return self.estimator.widths_at(sorted({1.0, 1.5, 2.0, own}))
 
     def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at the calibration labels."""
@@ -194,22 +171,18 @@ class MachineModel:
     """Intervals or sets of the confidence machine, for which no label was held out."""
 
     estimator: Any
-    shares: ClassShares | None  # of the classes, where labels were chosen by their class
+    calibrated: Calibrated
     holds_out: bool = False
-    design: Design | None = None
-    groups: AnyArray | None = None
-    miscoverage: Law | None = None
+    held_out_fit: CalibratedFit | None = None
+    estimated_odds: EstimatedOdds | None = None
 
-    def weigh_labels(self, rows: AnyArray) -> Array:
-        """Return that every labelled row counts the same, shape (k,)."""
-        return np.ones(len(rows))
-
-    def guarantee_at(self, certainty: float, tolerance: float | None) -> Guarantee:
-        """Return what is guaranteed of the rows of the fit, each by itself."""
-        guarantee = as_interval(self.estimator.guarantee_)
-        if self.shares is None:
-            return guarantee
-        return chosen_by_class(guarantee)
+    @classmethod
+    def of(cls, machine: Any, shares: ClassShares | None) -> MachineModel:
+        """Return a fitted machine; shares of classes if labels were chosen by their class."""
+        guarantee = as_interval(machine.guarantee_)
+        if shares is not None:
+            guarantee = chosen_by_class(guarantee)
+        return cls(machine, MachineFit(guarantee))
 
     def guarantee_with_others(
         self,
@@ -220,10 +193,6 @@ class MachineModel:
     ) -> Guarantee:
         """Return what is guaranteed of all rows, each by itself: their number is not bounded."""
         return replace(others, outside=None, wrong=None)
-
-    def widths_at_factors(self) -> pd.DataFrame | None:
-        """Return None: no label calibrates."""
-        return None
 
     def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden in turn."""

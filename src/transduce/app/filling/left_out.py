@@ -17,7 +17,7 @@ from transduce.app.tables.columns import STATUSES, own_columns
 from transduce.app.tables.features import as_floats, as_texts, is_number, without_number
 from transduce.app.tables.moments import Moments
 from transduce.app.tables.numbers import without
-from transduce.conformal.designs import Design
+from transduce.conformal.designs import BoundDesign
 from transduce.core.types import Mask
 from transduce.core.words import counted, option
 
@@ -156,7 +156,7 @@ def _known_with_label(frame: pd.DataFrame, source: FrameSource, options: Options
     return left_out
 
 
-def is_known_with_label(known: Mask, labelled: Mask, design: Design, unlikely: float) -> bool:
+def is_known_with_label(known: Mask, labelled: Mask, design: BoundDesign, unlikely: float) -> bool:
     """Return whether cells (n,) are known nearly only at labelled rows (n,), and not by chance."""
     if not labelled.any() or labelled.all():
         return False

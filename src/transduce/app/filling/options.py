@@ -340,11 +340,11 @@ class Options:
                 f"{both[0]!r} cannot be read as text and as numbers: leave out one of the two."
             )
         lacks = ""
-        if design.calibrates and self.guarantee == "row":
+        if design.holds_out and self.guarantee == "row":
             lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
-        elif (design.calibrates or not design.testable) and self.parts == ["confidence-machine"]:
+        elif (design.holds_out or not design.testable) and self.parts == ["confidence-machine"]:
             lacks = "probabilities, which the machine lacks: choose another method"
-            if design.calibrates:
+            if design.holds_out:
                 lacks = "labels that calibrate: choose another method than the machine"
         if lacks:
             raise OptionError(f"{_spelled_design(design)} needs {lacks}.")

@@ -11,6 +11,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables.columns import Target
 from transduce.conformal.designs import (
+    BoundDesign,
     Design,
     Estimated,
     calibration_number,
@@ -64,7 +65,7 @@ class Plan:
 def make_plan(
     case: Case,
     options: Options,
-    design: Design,
+    design: BoundDesign,
     *,
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
@@ -148,11 +149,11 @@ def _about_machine(what: str, options: Options) -> str:
     )
 
 
-def _about_labels(what: str, n_labels: int, n_calibration: int, design: Design) -> str:
+def _about_labels(what: str, n_labels: int, n_calibration: int, design: BoundDesign) -> str:
     """Return which labels values and intervals come from; what is guaranteed is said by the guarantee."""
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
-    if design.holds_out_in_parts:
+    if design.spec.holds_out_in_parts:
         return f"Values come from {n_labels} labels, {what} from a fit that saw some of them."
     n_seen = n_labels - n_calibration
     return (
@@ -174,7 +175,7 @@ def caution_on_method(task: str, n_labels: int) -> str:
     )
 
 
-def count_held_out(case: Case, options: Options, design: Design) -> int:
+def count_held_out(case: Case, options: Options, design: BoundDesign) -> int:
     """Return how many labels are to be held out: none where the guarantee is for each row only.
 
     Raise a ValueError that says what to do where the labels are too few for what was asked.
@@ -184,9 +185,9 @@ def count_held_out(case: Case, options: Options, design: Design) -> int:
     number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
     if is_by_row(case, options, design):
         return 0
-    if design.stands_without_guarantee and not options.own:
+    if design.spec.stands_without_guarantee and not options.own:
         return number  # with too few labels values stand without a guarantee, as where chance chose them
-    if design.calibrates and number < fewest_calibration(confidence):
+    if design.spec.holds_out and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
     if number == 0 and options.guarantee == "column":
         without_own = ", without an estimator of your own" if options.own else ""
@@ -198,23 +199,23 @@ def count_held_out(case: Case, options: Options, design: Design) -> int:
     return number
 
 
-def is_by_row(case: Case, options: Options, design: Design) -> bool:
+def is_by_row(case: Case, options: Options, design: BoundDesign) -> bool:
     """Return whether the guarantee is for each row only: that was asked for, or labels are few."""
-    if design.calibrates or options.guarantee == "column":
+    if design.spec.holds_out or options.guarantee == "column":
         return False
     if options.guarantee == "row" or case.n_labels < ROW_BELOW[case.task]:
         return True
-    if not design.chosen_by_class:
+    if not design.spec.chosen_by_class:
         return False
     labels_of_a_class = case.n_labels // max(case.n_classes, 1)
     return labels_of_a_class < labels_needed(float(options.confidence))
 
 
-def asks_machine(options: Options, design: Design, n_held_out: int) -> bool:
+def asks_machine(options: Options, design: BoundDesign, n_held_out: int) -> bool:
     """Return whether intervals or sets come from the confidence machine, with no label held out."""
     if options.parts == ["confidence-machine"]:
         return True
-    return n_held_out == 0 and not design.calibrates
+    return n_held_out == 0 and not design.spec.holds_out
 
 
 def design_if_shifted(n_labels: int, options: Options) -> Design | None:
@@ -238,11 +239,11 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     if options.guarantee == "auto" and labels.n_labels < ROW_BELOW[labels.task]:
         return False
     # With weights, groups or categories the fit sees all rows.
-    design = options.design.read(labels.missing, source.frame)
-    if design.needs_all_rows:
+    if options.design.needs_all_rows:
         return False
-    if not design.draws_calibration:
+    if not options.design.draws_calibration:
         return True
+    design = options.design.bind(labels.missing, source.frame)
     return design.n_drawn >= 2 * fewest_calibration(float(options.confidence))
 
 
@@ -266,7 +267,7 @@ def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[An
 # ------------------------------------------------------------------------------------------------ what is fitted
 
 
-def _machine(task: str, options: Options, design: Design) -> Any:
+def _machine(task: str, options: Options, design: BoundDesign) -> Any:
     """Return the confidence machine that chooses its settings on the completed sample."""
     from transduce.methods.confidence_machine import (
         RidgeConfidenceClassifier,
@@ -285,9 +286,9 @@ def _machine(task: str, options: Options, design: Design) -> Any:
     return RidgeConfidenceClassifier(label_conditional=by_class, **common)
 
 
-def machine_by_class(options: Options, design: Design) -> bool:
+def machine_by_class(options: Options, design: BoundDesign) -> bool:
     """Return whether the machine compares every class with its own labels."""
-    return options.label_conditional or design.chosen_by_class
+    return options.label_conditional or design.spec.chosen_by_class
 
 
 def _one_method(part: Any, case: Case, options: Options) -> tuple[Any, float]:

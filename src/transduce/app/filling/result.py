@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn, estimate_of
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import Diagnosis
@@ -40,6 +41,7 @@ PREVIEWED = 10  # rows that a notebook shows
 MAIN_NAMES = (
     "advice",
     "answer",
+    "estimate",
     "exchangeability",
     "fill_later",
     "frame",
@@ -333,7 +335,8 @@ class FillResult:
             return None
         if self.fit.guarantee(self.certainty, self.options.tolerance).kind == "none":
             return None
-        return self.fit.model.widths_at_factors()
+        level = float(self.fit.model.estimator.confidence)
+        return self.fit.model.calibrated.sensitivity_at(level)
 
     @property
     def class_shares(self) -> ClassShares | None:
@@ -485,6 +488,61 @@ class FillResult:
             f"<p><strong>{escape(filled)}</strong></p><p>{escape(guarantee)}</p>"
             f"{first.to_html(max_cols=12)}"
         )
+
+    # -------------------------------------------------------------------- the column as a whole
+
+    @cached_property
+    def predicted_column(self) -> PredictedColumn:
+        """The column with predictions that did not see the labels of their rows.
+
+        What `estimate` rests on.
+        """
+        with stage("estimates"):
+            return self.seen.predict_column(self)
+
+    def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
+        """Estimate a number of the whole column: a mean, a share, a slope, with an interval that holds.
+
+        Filled values vary less than true ones, and nothing that is computed from them as if they were
+        measured holds its level. Here predictions narrow an interval that the labels make valid, however
+        wrong the predictions are.
+
+        Parameters
+        ----------
+        what : str or list of str, default="mean"
+            ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between 2 and 5),
+            ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
+        of : object, optional
+            The same apart: the class of a share, the quantile, the two groups of a difference, the columns
+            of a regression.
+        above, below : float, optional
+            Limits of a share.
+        by : str, optional
+            A column: one estimate for each of its groups. Numbers with many values are cut at their quartiles.
+        outcome : str, optional
+            A column that is regressed on the filled column (and those that `of` names).
+        level : float, default=0.95
+            Of each interval by itself.
+        joint : bool, default=False
+            Whether all intervals are to hold together at the level.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind`` (exact,
+            approximate or none), ``n_labels`` behind it, ``labels_alone`` with its interval, ``worth`` (as how
+            many labels labels and predictions count together), and ``note``.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge")
+        >>> line = result.estimate("mean").iloc[0]
+        >>> line["kind"], bool(line["worth"] > 1.5 * line["n_labels"])
+        ('approximate', True)
+        """
+        return estimate_of(self.predicted_column, what, **question)
 
     # ------------------------------------------------------------------------------ the report
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.next_labels import NextLabels
 from transduce.app.filling.options import Options
+from transduce.app.filling.predicted import predict_frame, predict_others
+from transduce.app.filling.predicted_parts import predict_parts
 from transduce.app.filling.sources import FrameSource, PartColumns, PartSource, sampled_columns
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report.filled_column import RowCounts, count_statuses
@@ -25,6 +29,9 @@ from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Mask
 from transduce.population.draws import draw_rows
+
+if TYPE_CHECKING:
+    from transduce.app.filling.result import FillResult
 
 
 class SeenRows(Protocol):
@@ -86,6 +93,9 @@ class SeenRows(Protocol):
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
+
+    def predict_column(self, result: FillResult) -> PredictedColumn:
+        """Return the column with predictions that did not see the labels of their rows."""
 
 
 class _RowsInMemory:
@@ -167,11 +177,15 @@ class AllRows(_RowsInMemory):
 
     def miscoverage(self, fit: TableFit) -> Law | None:
         """Return the distribution of the number of rows outside; None if there is none."""
-        return fit.model.miscoverage
+        return fit.model.calibrated.law_at(float(fit.model.estimator.confidence))
 
     def notes(self, fit: TableFit) -> list[str]:
         """Return nothing: each label was seen by the fit."""
         return []
+
+    def predict_column(self, result: FillResult) -> PredictedColumn:
+        """Return the column with predictions of fits that did not see the labels of their rows."""
+        return predict_frame(result, self.order)
 
 
 @dataclass(frozen=True)
@@ -219,6 +233,7 @@ class SampledRows(_RowsInMemory):
 
     source: FrameSource
     order: AnyArray
+    roles: RowDraw  # which rows were drawn for what
     others: OtherRows
     is_sample: bool = True
 
@@ -246,6 +261,11 @@ class SampledRows(_RowsInMemory):
     def notes(self, fit: TableFit) -> list[str]:
         """Return which rows the fit saw, and what became of each label."""
         return [self.others.note(fit, len(self.frame))]
+
+    def predict_column(self, result: FillResult) -> PredictedColumn:
+        """Return the column with predictions, those at rows that the fit did not see among them."""
+        others = partial(predict_others, result, self.others.later, self.roles)
+        return predict_frame(result, self.order, others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +351,10 @@ class SampleOfParts:
         """Return the table, which may have new columns already, with new columns after its own."""
         columns = PartColumns(self.others.later, sampled_columns(new, self.roles))
         return self.source.add_columns(columns, table)
+
+    def predict_column(self, result: FillResult) -> PredictedColumn:
+        """Return the column with a prediction at every row of every part."""
+        return predict_parts(result, self.source, self.others.later, self.roles)
 
 
 def _name_by_index(frame: pd.DataFrame) -> list[Any]:

@@ -42,11 +42,12 @@ class TableFit:
         """Return how much each labelled row stands for the unlabelled ones, shape (k,)."""
         if self.shares is not None:
             return self.shares.weights(self.target.labels[rows])
-        return self.model.weigh_labels(rows)
+        return self.model.calibrated.measure(rows)
 
     def guarantee(self, certainty: float, tolerance: float | None) -> Guarantee:
         """Return what is guaranteed of the answers."""
-        guarantee = self.model.guarantee_at(certainty, tolerance)
+        level = float(self.model.estimator.confidence)
+        guarantee = self.model.calibrated.guarantee_at(level, certainty, tolerance)
         if self.compared is not None:
             guarantee = guarantee.doubted(self.compared.verdict)
         return settle(guarantee, self.target)

@@ -39,7 +39,7 @@ from transduce.app.tables.features import (
 )
 from transduce.app.tables.files import write
 from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
-from transduce.conformal.designs import Chance, Design, labels_needed
+from transduce.conformal.designs import Chance, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
@@ -294,9 +294,9 @@ class Preview:
         )
         if key not in self._compared:
             missing = self.target(choices).missing
-            compared: Design = Chance()
-            if design.marks is not None:
-                compared = bind_design(design, missing, self.frame)
+            if design.marks is None:
+                design = Chance()
+            compared = bind_design(design, missing, self.frame)
             labelled, unlabelled = compared.compared_rows(missing)
             rows = np.concatenate([_some_of(labelled), _some_of(unlabelled)])
             matrix, origins = self.features(rows, choices)

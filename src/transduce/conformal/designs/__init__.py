@@ -1,17 +1,17 @@
-"""How the labels came about: what that assumes, which labels calibrate, and how much each of them weighs."""
+"""How the labels came about: what that assumes, which labels calibrate, how much each weighs."""
 
-from transduce.conformal.designs.base import AnyDesign, Design
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.by_class import ByClass
 from transduce.conformal.designs.chance import Chance
-from transduce.conformal.designs.drawn import Drawn
+from transduce.conformal.designs.drawn import BoundDrawn, Drawn
 from transduce.conformal.designs.estimated import Estimated
 from transduce.conformal.designs.grouped import Grouped
 from transduce.conformal.designs.held_out import calibration_number, labels_needed
-from transduce.conformal.designs.registry import read_design
-from transduce.conformal.designs.rows import DrawnRows
+from transduce.conformal.designs.registry import bind_labels
 from transduce.conformal.designs.sampled import Sampled
 from transduce.conformal.designs.weights import CLASSES, ESTIMATED, GROUPS, KNOWN, Weights
 
 __all__ = ["ByClass", "Chance", "Drawn", "Estimated", "Grouped", "Sampled"]
-__all__ += ["CLASSES", "ESTIMATED", "GROUPS", "KNOWN", "AnyDesign", "Design", "DrawnRows"]
-__all__ += ["Weights", "calibration_number", "labels_needed", "read_design"]
+__all__ += ["CLASSES", "ESTIMATED", "GROUPS", "KNOWN", "BoundDesign", "BoundDrawn", "Design"]
+__all__ += ["Weights", "bind_labels", "calibration_number", "labels_needed"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.designs.weights import CLASSES, Weights
 from transduce.conformal.designs.words import Card, Flag
@@ -20,7 +21,9 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import OptionError, option, quoted
 
 if TYPE_CHECKING:
+    from transduce.conformal.designs.reading import RowReader
     from transduce.model_selection.fit_and_predict import Problem
+    from transduce.population.sample import Sample
 
 
 # A name ends where = and a number follow.
@@ -77,7 +80,7 @@ class ByClass(Design):
     (True, 'class')
     """
 
-    shares: Any = None
+    shares: Mapping[Any, float] | None = None
 
     flags: ClassVar[tuple[Flag, ...]] = (
         Flag(
@@ -110,7 +113,7 @@ class ByClass(Design):
         ),
     )
     testable: ClassVar[bool] = False
-    holds_out: ClassVar[bool] = False
+    always_holds_out: ClassVar[bool] = False
     chosen_by_class: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -136,11 +139,6 @@ class ByClass(Design):
         """What has to be true of the labels."""
         return guarantee.BY_CLASS if self.shares is None else guarantee.SHARES
 
-    @property
-    def for_column(self) -> bool:
-        """Whether the number of rows outside can be bounded."""
-        return self.shares is None
-
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
         if classes is None:
@@ -165,23 +163,38 @@ class ByClass(Design):
             raise ValueError(f"{why}: correct its name, or label some of its rows.")
         return np.array([by_name[name] for name in names])
 
-    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
-        """Return how many labels calibrate, roughly: classes with enough labels hold out some of theirs."""
-        return calibration_number(n_labels, confidence, by_class=True)
-
-    def _apart(self, problem: Problem) -> AnyArray:
-        return problem.codes
-
-    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        shares = self.given_shares(problem.classes)
-        return Weights.equal(
-            len(calibration), len(problem.sample.unlabelled), kind=CLASSES, shares=shares
-        )
-
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
         """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
         weights = super().weigh_outside(n_calibration, n_empty, classes)
         return replace(weights, kind=CLASSES, shares=self.given_shares(classes), testable=False)
+
+    def bind_rows(self, rows: RowReader) -> BoundByClass:
+        """Return the bound design, made of what a reader reads."""
+        return BoundByClass(**rows.common())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundByClass(BoundDesign):
+    """Rows that were labelled by their class."""
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return roughly how many labels calibrate: classes with enough labels hold out some."""
+        return calibration_number(n_labels, confidence, by_class=True)
+
+    def _parts(self, problem: Problem) -> AnyArray:
+        return problem.codes
+
+    def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
+        shares = self.spec.given_shares(problem.classes)
+        n_unlabelled = len(problem.sample.unlabelled)
+        return Weights.equal(len(calibration), n_unlabelled, kind=CLASSES, shares=shares)
+
+    def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
+        """Refuse: labels that were chosen by their class tell the shares of the classes alone."""
+        raise ValueError(
+            "Labels that were chosen by their class tell the share of each class over all rows, and "
+            "nothing else: ask for that, or draw rows at random with `transduce draw` and label them."
+        )
 
 
 def read_shares(shares: Any) -> dict[Any, float]:

@@ -58,7 +58,7 @@ class Chance(Design):
             kinds=("date", "number"),
         ),
     )
-    holds_out: ClassVar[bool] = False
+    always_holds_out: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -77,5 +77,6 @@ class Chance(Design):
         """Whether propensities are estimated where rows are found to differ, and only there."""
         return self.reweight
 
-    def _estimates(self, compared: Exchangeability | None) -> bool:
+    def estimates_propensity(self, compared: Exchangeability | None) -> bool:
+        """Return whether the test found that rows differ, and labels are weighed then."""
         return self.reweight and compared is not None and compared.shifted

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
+from transduce.conformal.designs.rows import DESCRIBES_ROWS, DrawnRows, RowValues
 from transduce.conformal.designs.weights import Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core import guarantee
@@ -16,7 +18,7 @@ from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
-    from transduce.conformal.designs.reading import Cells
+    from transduce.conformal.designs.reading import RowReader
     from transduce.model_selection.fit_and_predict import Problem
 
 
@@ -43,7 +45,7 @@ class Drawn(Design):
     'exact'
     """
 
-    rows: Any
+    rows: RowValues = field(metadata=DESCRIBES_ROWS)
 
     flags: ClassVar[tuple[Flag, ...]] = (
         Flag(
@@ -63,38 +65,50 @@ class Drawn(Design):
             kinds=("category", "number"),
         ),
     )
-    row_fields: ClassVar[tuple[str, ...]] = ("rows", "within", "order")
     rests_on: ClassVar[guarantee.Assumption] = guarantee.DRAWN
     draws_calibration: ClassVar[bool] = True
 
     @property
-    def marks(self) -> Any:
+    def marks(self) -> RowValues:
         """The column that marks rows drawn at random to be labelled."""
         return self.rows
+
+    def bind_rows(self, rows: RowReader) -> BoundDrawn:
+        """Return the bound design, made of what a reader reads."""
+        from transduce.conformal.designs.reading import read_drawn_rows
+
+        drawn = read_drawn_rows(rows.cells("rows"), rows.missing)
+        return BoundDrawn(drawn=drawn, **rows.common())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundDrawn(BoundDesign):
+    """Rows of which some were drawn at random to be labelled."""
+
+    drawn: DrawnRows
+
+    @classmethod
+    def of_rows(cls, drawn: Mask) -> BoundDrawn:
+        """Return the design of rows drawn at random (n,), all of which have a label."""
+        none = np.zeros(len(drawn), dtype=bool)
+        return cls(spec=Drawn(drawn), drawn=DrawnRows(drawn, none))
 
     @property
     def n_drawn(self) -> int:
         """How many rows were drawn at random to be labelled, with a label or without."""
-        return int((self.rows.labelled | self.rows.empty).sum())
-
-    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
-        from transduce.conformal.designs.reading import read_rows
-
-        if name == "rows":
-            return read_rows(cells, missing)
-        return super()._read_field(name, cells, missing)
+        return int((self.drawn.labelled | self.drawn.unlabelled).sum())
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate: all those of rows that were drawn."""
-        return int(self.rows.labelled.sum())
+        return int(self.drawn.labelled.sum())
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
-        n_labels_drawn = int(self.rows.labelled.sum())
+        n_labels_drawn = int(self.drawn.labelled.sum())
         return (
             f"{counted(n_labels_drawn, 'label')} of rows drawn at random cannot guarantee "
-            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more rows "
-            "with `transduce draw`, or ask for less confidence."
+            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more "
+            "rows with `transduce draw`, or ask for less confidence."
         )
 
     def hold_out(
@@ -106,21 +120,29 @@ class Drawn(Design):
                 "calibration says how many labels to hold out, and Drawn holds out those of the rows "
                 "drawn: leave calibration at 'auto'."
             )
-        return np.asarray(self.rows.labelled[problem.rows])
+        return np.asarray(self.drawn.labelled[problem.rows])
 
-    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
+    def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
         unlabelled = problem.sample.unlabelled
-        return Weights.equal(len(calibration), len(unlabelled), empty=self.rows.empty[unlabelled])
+        empty = self.drawn.unlabelled[unlabelled]
+        return Weights.equal(len(calibration), len(unlabelled), empty=empty)
 
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much each labelled row stands for the unlabelled ones: those that were drawn do, and no others."""
-        return np.asarray(self.rows.labelled[rows], dtype=float)
+        """Return how much each labelled row stands for unlabelled ones: only if it was drawn."""
+        return np.asarray(self.drawn.labelled[rows], dtype=float)
 
-    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
-        """Return the rows drawn that have a label, and those that were not drawn and have none."""
+    def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return the rows drawn that have a label, and those not drawn that have none."""
         rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
         return rows, problem.sample.labelled[rows]
 
     def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
-        """Return the rows drawn that have a label, and those that were not drawn and have none."""
-        return np.flatnonzero(self.rows.labelled), np.flatnonzero(missing & ~self.rows.empty)
+        """Return the rows drawn that have a label, and those not drawn that have none."""
+        not_drawn = missing & ~self.drawn.unlabelled
+        return np.flatnonzero(self.drawn.labelled), np.flatnonzero(not_drawn)
+
+    def _sampled_rows(self, missing: Mask) -> Mask:
+        return np.asarray(self.drawn.labelled, dtype=bool)
+
+    def _lost_rows(self) -> Mask | None:
+        return np.asarray(self.drawn.unlabelled, dtype=bool)

@@ -60,7 +60,7 @@ class Estimated(Design):
         ),
     )
     rests_on: ClassVar[guarantee.Assumption] = guarantee.ESTIMATE
-    of_column: ClassVar[bool] = False
+    can_bound_column: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
     stands_without_guarantee: ClassVar[bool] = True
 
@@ -71,5 +71,6 @@ class Estimated(Design):
             return Chance(reweight=False, **Chance.fields_of_flags(values))
         return super().of_flags(values)
 
-    def _estimates(self, compared: Exchangeability | None) -> bool:
+    def estimates_propensity(self, compared: Exchangeability | None) -> bool:
+        """Return that propensities are estimated, however rows compare."""
         return True

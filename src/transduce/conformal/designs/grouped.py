@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
+from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
 from transduce.conformal.designs.weights import GROUPS, Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core.guarantee import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
 
 if TYPE_CHECKING:
-    from transduce.conformal.designs.reading import Cells
+    from transduce.conformal.designs.reading import RowReader
     from transduce.conformal.exchangeability import Exchangeability
     from transduce.model_selection.fit_and_predict import Problem
 
@@ -48,7 +50,7 @@ class Grouped(Design):
     9
     """
 
-    groups: Any
+    groups: RowValues = field(metadata=DESCRIBES_ROWS)
 
     flags: ClassVar[tuple[Flag, ...]] = (
         Flag(
@@ -68,9 +70,8 @@ class Grouped(Design):
             kinds=("category", "identifier", "number"),
         ),
     )
-    row_fields: ClassVar[tuple[str, ...]] = ("groups", "within", "order")
     rests_on: ClassVar[Assumption] = CHANCE_OF_GROUPS
-    of_column: ClassVar[bool] = False
+    can_bound_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,15 +81,27 @@ class Grouped(Design):
                 "calibrate one by one): leave out one of the two."
             )
 
-    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+    @property
+    def holds_out_in_parts(self) -> bool:
+        """Whether groups, categories or classes hold out labels of their own, whose number varies."""
+        return True
+
+    def bind_rows(self, rows: RowReader) -> BoundGrouped:
+        """Return the bound design, made of what a reader reads."""
         from transduce.conformal.designs.reading import read_groups
 
-        if name == "groups":
-            return read_groups(cells, missing)
-        return super()._read_field(name, cells, missing)
+        groups = read_groups(rows.cells("groups"), rows.missing)
+        return BoundGrouped(groups=groups, **rows.common())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundGrouped(BoundDesign):
+    """Rows of groups, of which whole ones were labelled."""
+
+    groups: AnyArray  # (n,)
 
     def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
-        """Return how likely at least as many groups with a known cell have labels; shapes (n,), (n,)."""
+        """Return how likely at least as many groups with a known cell have labels; (n,), (n,)."""
         from transduce.conformal.presence import tail_of_labels
 
         n_groups = int(self.groups.max()) + 1
@@ -100,25 +113,32 @@ class Grouped(Design):
         """Return how groups with and without labels compare, of which one row each."""
         return replace(super()._compare(problem, random), units="groups")
 
-    def _alike(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
-        """Return one row of each group, drawn at random: rows of one group are alike, whatever the labels are."""
+    def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return one row of each group, drawn at random: rows of one group are alike."""
         order = random.permutation(problem.n_rows)
-        some = np.sort(order[np.unique(self.groups[order], return_index=True)[1]])
-        return some, np.isin(self.groups[some], self.groups[problem.rows])
+        _, first_places = np.unique(self.groups[order], return_index=True)
+        rows = np.sort(order[first_places])
+        return rows, np.isin(self.groups[rows], self.groups[problem.rows])
 
-    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        """Return weights by which each calibration group counts once, however many of its rows have an answer."""
-        groups, unlabelled = self.groups[calibration], problem.sample.unlabelled
-        answered = np.bincount(groups[given], minlength=1 + groups.max(initial=0))
-        weights = np.where(given, 1.0 / np.maximum(answered[groups], 1), 0.0)
-        others = np.isin(self.groups[unlabelled], self.groups[problem.rows])
-        sizes = tuple(np.unique(self.groups[unlabelled[~others]], return_counts=True)[1].tolist())
-        weighed = Weights(
-            weights, np.ones(len(unlabelled)), GROUPS, n_groups=len(np.unique(groups))
+    def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
+        """Return weights by which each calibration group counts once, whatever its answered rows."""
+        groups = self.groups[calibration]
+        n_answered = np.bincount(groups[answered], minlength=1 + groups.max(initial=0))
+        weights = np.where(answered, 1.0 / np.maximum(n_answered[groups], 1), 0.0)
+        unlabelled = problem.sample.unlabelled
+        in_labelled_group = np.isin(self.groups[unlabelled], self.groups[problem.rows])
+        new_groups = self.groups[unlabelled[~in_labelled_group]]
+        _, sizes = np.unique(new_groups, return_counts=True)
+        return Weights(
+            weights,
+            np.ones(len(unlabelled)),
+            GROUPS,
+            n_groups=len(np.unique(groups)),
+            n_other=int(in_labelled_group.sum()),
+            sizes=tuple(sizes.tolist()),
         )
-        return replace(weighed, n_other=int(others.sum()), sizes=sizes)
 
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much each labelled row stands for the unlabelled ones: each group counts once."""
+        """Return how much each labelled row stands for unlabelled ones: each group counts once."""
         groups = self.groups[rows]
         return np.asarray(1.0 / np.bincount(groups)[groups])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs.rows import Categories, DrawnRows, is_name
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.conformal.designs.rows import Categories, DrawnRows, RowValues, is_name
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import quoted
 from transduce.population.draws import read_marks
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.base import Design
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +22,7 @@ class Cells:
     """One cell for each row, of a column or an array, and how messages speak of it."""
 
     kind: str  # "column", whose rows are counted from 1, or "array", from 0
-    name: Any
+    name: ColumnName
     cells: pd.Series
 
     @classmethod
@@ -27,15 +30,17 @@ class Cells:
         """Return the column of a table, or the array, that a field of a design names or holds."""
         if is_name(value):
             if frame is None:
-                what = f"give an array with a value for each of the {n} rows"
                 raise ValueError(
-                    f"{name}={quoted(value)} names a column, and there is no table here: {what}."
+                    f"{name}={quoted(value)} names a column, and there is no table here: give an "
+                    f"array with a value for each of the {n} rows."
                 )
             return cls("column", value, frame[value].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
             raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
+        if not isinstance(value, np.ndarray | pd.Series):
+            value = list(value)
         try:
-            cells = pd.Series(value if isinstance(value, np.ndarray | pd.Series) else list(value))
+            cells = pd.Series(value)
             pd.to_numeric(cells, errors="coerce")
         except OverflowError:
             raise ValueError(
@@ -43,58 +48,106 @@ class Cells:
             ) from None
         return cls("array", name, cells.reset_index(drop=True))
 
-    def row(self, number: int) -> str:
+    def name_row(self, number: int) -> str:
         """Return a row as messages name it."""
-        return f"row {number + 1}" if self.kind == "column" else f"row {number} (counted from 0)"
+        if self.kind == "column":
+            return f"row {number + 1}"
+        return f"row {number} (counted from 0)"
 
-    def at(self, number: int) -> str:
+    def quote_cell(self, number: int) -> str:
         """Return a cell in words."""
         cell = self.cells.iloc[number]
-        return "nothing" if pd.isna(cell) else quoted(_plain(cell))
+        if pd.isna(cell):
+            return "nothing"
+        return quoted(_python_value(cell))
+
+    def to_floats(self) -> Array:
+        """Return the cells as numbers, NaN where a cell is none; shape (n,)."""
+        numbers = pd.to_numeric(self.cells, errors="coerce")
+        return numbers.to_numpy(dtype=float, na_value=np.nan)
 
     def __str__(self) -> str:
         return f"{self.kind.capitalize()} {self.name!r}"
 
 
-def as_array(values: Any) -> AnyArray:
+class CommonRows(TypedDict):
+    """What the bound form of every design holds."""
+
+    spec: Any  # the `Design`, of whichever class
+    within: Categories | None
+    order: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """Reads what the fields of a design say of the rows of a table, or of arrays."""
+
+    spec: Design
+    missing: Mask  # (n,) which rows have no label
+    frame: pd.DataFrame | None = None
+
+    def cells(self, name: str) -> Cells:
+        """Return one cell for each row, as a field of the design names or holds them."""
+        return Cells.of(name, getattr(self.spec, name), self.frame, len(self.missing))
+
+    def common(self) -> CommonRows:
+        """Return what the bound form of every design holds."""
+        within = None
+        order = None
+        if self.spec.within is not None:
+            within = read_codes(self.cells("within"), "categories")
+        if self.spec.order is not None:
+            order = read_order(self.cells("order"))
+        return {"spec": self.spec, "within": within, "order": order}
+
+
+def as_array(values: RowValues) -> AnyArray:
     """Return a value for each row as an array."""
     return np.asarray(pd.Series(values).to_numpy())
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+def _python_value(value: Any) -> Any:
+    """Return a number of numpy as one of Python."""
+    if hasattr(value, "item"):
+        return value.item()
+    return value
 
 
-def read_rows(marks: Cells, missing: Mask) -> DrawnRows:
+def read_drawn_rows(marks: Cells, missing: Mask) -> DrawnRows:
     """Return which rows were drawn at random, with a label and without."""
-    column = marks.cells.astype(object).to_frame(marks.name)
-    marked = marks.cells.to_numpy() if marks.cells.dtype == bool else read_marks(column, marks.name)
+    if marks.cells.dtype == bool:
+        marked = marks.cells.to_numpy()
+    else:
+        marked = read_marks(marks.cells.astype(object).to_frame(marks.name), marks.name)
     drawn = marked & ~missing
     if not drawn.any():
-        what = f"No row that {marks.name!r} marks as drawn at random has a label"
-        raise ValueError(f"{what}: label some first.")
+        raise ValueError(
+            f"No row that {marks.name!r} marks as drawn at random has a label: label some first."
+        )
     if drawn[~missing].all():
-        what = "leave it out, since chance chose all labels"
+        advice = "leave it out, since chance chose all labels"
         if (marked & missing).any():  # which may be harder than the others
-            what = "label some other rows to learn from"
-        raise ValueError(f"{marks} marks all labelled rows as drawn at random: {what}.")
+            advice = "label some other rows to learn from"
+        raise ValueError(f"{marks} marks all labelled rows as drawn at random: {advice}.")
     return DrawnRows(drawn, marked & missing)
 
 
 def read_probability(cells: Cells, missing: Mask) -> Array:
     """Return the probability with which each row was chosen to be labelled."""
-    plain = pd.to_numeric(cells.cells, errors="coerce")
-    numbers = plain.to_numpy(dtype=float, na_value=np.nan)
-    bad = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
+    probability = cells.to_floats()
+    bad = np.flatnonzero(~((probability > 0.0) & (probability <= 1.0)))
     if len(bad):
-        what = f"{cells} says with which probability each row was chosen to be labelled"
-        found = f"{cells.row(bad[0])} has {cells.at(bad[0])}"
-        raise ValueError(f"{what}: it must lie above 0 and be at most 1, and {found}.")
-    sure = np.flatnonzero(missing & (numbers == 1.0))
-    if len(sure):
-        why = f"{cells.row(sure[0])} was sure to be labelled, and it has no label"
-        raise ValueError(f"{cells}: {why}: say how likely it was.")
-    return numbers
+        raise ValueError(
+            f"{cells} says with which probability each row was chosen to be labelled: it must lie "
+            f"above 0 and be at most 1, and {cells.name_row(bad[0])} has {cells.quote_cell(bad[0])}."
+        )
+    certain = np.flatnonzero(missing & (probability == 1.0))
+    if len(certain):
+        raise ValueError(
+            f"{cells}: {cells.name_row(certain[0])} was sure to be labelled, and it has no label: "
+            "say how likely it was."
+        )
+    return probability
 
 
 def read_codes(cells: Cells, what: str) -> Categories:
@@ -102,11 +155,12 @@ def read_codes(cells: Cells, what: str) -> Categories:
     holes = np.flatnonzero(cells.cells.isna())
     if len(holes):
         raise ValueError(
-            f"{cells} names {what}, and {cells.row(holes[0])} has none: fill that hole first."
+            f"{cells} names {what}, and {cells.name_row(holes[0])} has none: fill that hole first."
         )
     codes, values = pd.factorize(cells.cells.astype(object), sort=False)
     order = np.argsort([str(value) for value in values], kind="stable")
-    return Categories(np.argsort(order)[codes], tuple(repr(_plain(values[k])) for k in order))
+    names = tuple(repr(_python_value(values[k])) for k in order)
+    return Categories(np.argsort(order)[codes], names)
 
 
 def read_groups(cells: Cells, missing: Mask) -> AnyArray:
@@ -115,9 +169,10 @@ def read_groups(cells: Cells, missing: Mask) -> AnyArray:
     if len(np.unique(codes[~missing])) < 2:
         raise ValueError("All labels are of one group: at least one other is needed to calibrate.")
     if missing.any() and np.isin(codes[missing], codes[~missing]).all():
-        why = "Every group has a label, and groups are for rows of groups that have none"
-        without = "if chance chose which rows have a label, the guarantee holds without them"
-        raise ValueError(f"{why}. Leave them out: {without}.")
+        raise ValueError(
+            "Every group has a label, and groups are for rows of groups that have none. Leave them "
+            "out: if chance chose which rows have a label, the guarantee holds without them."
+        )
     return codes
 
 
@@ -127,10 +182,11 @@ def read_order(cells: Cells) -> Array:
     if numbers.isna().any() or pd.api.types.is_datetime64_any_dtype(cells.cells):
         times = pd.to_datetime(cells.cells, errors="coerce", format="mixed", utc=True)
         numbers = times.rank().where(times.notna())
-    bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=float, na_value=np.nan)))
+    places = numbers.to_numpy(dtype=float, na_value=np.nan)
+    bad = np.flatnonzero(~np.isfinite(places))
     if len(bad):
-        what = f"{cells.row(bad[0])} has {cells.at(bad[0])}"
         raise ValueError(
-            f"{cells} orders the rows, and {what}: it must be a number or a date in each."
+            f"{cells} orders the rows, and {cells.name_row(bad[0])} has {cells.quote_cell(bad[0])}: "
+            "it must be a number or a date in each."
         )
-    return numbers.to_numpy(dtype=float)
+    return places

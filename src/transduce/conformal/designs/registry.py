@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from transduce.conformal.designs.base import COMMON_FLAGS, Design
+from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.by_class import ByClass
 from transduce.conformal.designs.chance import Chance
 from transduce.conformal.designs.drawn import Drawn
@@ -28,11 +29,13 @@ def register(design: type[Design]) -> type[Design]:
     return design
 
 
-def read_design(labels: Any, missing: Mask) -> Design:
-    """Return how the labels came about, `Chance` by default, with an array in place of each column."""
+def bind_labels(labels: Design | BoundDesign | None, missing: Mask) -> BoundDesign:
+    """Return how the labels came about, `Chance` by default, with an array for each column."""
     if labels is None:
-        return Chance().read(missing)
-    return check_design(labels).read(missing)
+        return Chance().bind(missing)
+    if not isinstance(labels, BoundDesign):
+        return check_design(labels).bind(missing)
+    return labels.check_rows(len(missing))
 
 
 def check_design(labels: Any, value: str = "") -> Design:

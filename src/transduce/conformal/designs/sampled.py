@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
+from transduce.conformal.designs.rows import NUMBERS_OF_ROWS, RowValues
 from transduce.conformal.designs.weights import KNOWN, Weights, odds_without_label
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core.guarantee import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask
 
 if TYPE_CHECKING:
-    from transduce.conformal.designs.reading import Cells
+    from transduce.conformal.designs.reading import RowReader
     from transduce.model_selection.fit_and_predict import Problem
 
 
@@ -46,7 +48,7 @@ class Sampled(Design):
     'exact if the given probabilities are right'
     """
 
-    probability: Any
+    probability: RowValues = field(metadata=NUMBERS_OF_ROWS)
 
     flags: ClassVar[tuple[Flag, ...]] = (
         Flag(
@@ -66,30 +68,40 @@ class Sampled(Design):
             kinds=("number",),
         ),
     )
-    row_fields: ClassVar[tuple[str, ...]] = ("probability", "within", "order")
-    number_fields: ClassVar[tuple[str, ...]] = ("probability", "order")
     rests_on: ClassVar[Assumption] = PROBABILITIES
     testable: ClassVar[bool] = False
-    of_column: ClassVar[bool] = False
+    can_bound_column: ClassVar[bool] = False
 
-    def _read_field(self, name: str, cells: Cells, missing: Mask) -> Any:
+    def bind_rows(self, rows: RowReader) -> BoundSampled:
+        """Return the bound design, made of what a reader reads."""
         from transduce.conformal.designs.reading import read_probability
 
-        if name == "probability":
-            return read_probability(cells, missing)
-        return super()._read_field(name, cells, missing)
+        probability = read_probability(rows.cells("probability"), rows.missing)
+        return BoundSampled(probability=probability, **rows.common())
 
-    def _weights(self, problem: Problem, calibration: AnyArray, given: Mask) -> Weights:
-        return Weights.of(
-            odds_without_label(self.probability), calibration, problem.sample.unlabelled, KNOWN
-        )
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundSampled(BoundDesign):
+    """Rows that were labelled, or not, each with a known probability."""
+
+    probability: Array  # (n,)
 
     def chance_of_presence(self, known: Mask, labelled: Mask) -> float:
-        """Return a bound on how likely at least as many of the known cells are at labelled rows; (n,), (n,)."""
+        """Return a bound on how likely at least as many known cells are at labelled rows.
+
+        Shapes: (n,) each.
+        """
         from transduce.conformal.presence import bound_of_labels
 
         return bound_of_labels(known, labelled, self.probability)
 
+    def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
+        odds = odds_without_label(self.probability)
+        return Weights.of(odds, calibration, problem.sample.unlabelled, KNOWN)
+
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much each labelled row stands for the unlabelled ones: by the odds that it has no label."""
+        """Return how much each labelled row stands for unlabelled ones: by its odds of no label."""
         return odds_without_label(self.probability[rows])
+
+    def _sampling_odds(self) -> Array | None:
+        return odds_without_label(self.probability)

@@ -1,9 +1,16 @@
 """Transductive ridge (Chapelle, Vapnik, Weston 1999)."""
 
-from transduce.methods.ridge.completion import leave_one_out
+from transduce.methods.ridge.completion import RidgeChoice, leave_one_out
+from transduce.methods.ridge.shared_settings import choose_settings
 from transduce.methods.ridge.transductive_ridge import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
 
-__all__ = ["TransductiveRidge", "TransductiveRidgeClassifier", "leave_one_out"]
+__all__ = [
+    "RidgeChoice",
+    "TransductiveRidge",
+    "TransductiveRidgeClassifier",
+    "choose_settings",
+    "leave_one_out",
+]

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 LinesOfRows = Callable[[Array], Array]  # from rows (k, d) to their lines (k, p) of a design matrix
 SolverReport = dict[str, str | float | bool]  # how a linear system was solved
+# Solves ``(E_a'E_a + tether I) x = right`` for right sides (m, c) and a tether.
+SolverOfTethers = Callable[[Array, float], Array]
 
 # Below this a denominator 1 - h_tt, a difference, is rounding noise, and so is what is divided by
 # it.
@@ -203,6 +205,30 @@ class RidgeSpectrum(NamedTuple):
         return keep, 1.0 - self.vectors**2 @ (1.0 - keep)
 
 
+class JoinedSpectra(NamedTuple):
+    """The spectra of several samples, whose errors are averaged."""
+
+    spectra: list[RidgeSpectrum]
+
+    @property
+    def squares(self) -> Array:
+        """The squared singular values of that with the largest."""
+        return max((spectrum.squares for spectrum in self.spectra), key=arrays.largest)
+
+    @property
+    def least(self) -> float:
+        """The smallest ridge that all can be asked for without a loss of digits."""
+        return max(spectrum.least for spectrum in self.spectra)
+
+    def precise(self) -> JoinedSpectra:
+        """Return the same, for every ridge."""
+        return JoinedSpectra([spectrum.precise() for spectrum in self.spectra])
+
+    def errors(self, ridges: Array) -> Array:
+        """Return the mean over samples of the mean squared leave-one-out residual, shape (k,)."""
+        return np.mean([spectrum.errors(ridges) for spectrum in self.spectra], axis=0)
+
+
 class Trial(NamedTuple):
     """A width and a ridge that were tried."""
 
@@ -212,15 +238,37 @@ class Trial(NamedTuple):
 
 
 class RidgeChoice(NamedTuple):
-    """Settings chosen by leave-one-out."""
+    """Settings chosen by leave-one-out.
+
+    Attributes
+    ----------
+    width : float or None
+        Length scale of the kernel; None for kernels that have none.
+    ridge : float
+        Penalty on the squared coefficients.
+    error : float
+        Mean squared leave-one-out residual at the choice, of labels scaled to standard deviation 1.
+    path : pandas.DataFrame
+        Everything that was tried: columns width, ridge and error.
+
+    Examples
+    --------
+    >>> from transduce import TransductiveRidge
+    >>> from transduce.methods.ridge import choose_settings
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> model = TransductiveRidge(kernel="linear", ridge=0.1)
+    >>> choose_settings(model, [(X, [0.0, 1.0, 2.0, 3.0])]).ridge
+    0.1
+    """
 
     width: float | None
     ridge: float
-    error: float  # mean squared leave-one-out residual at the choice
-    path: pd.DataFrame  # everything that was tried: columns width, ridge, error
+    error: float
+    path: pd.DataFrame
 
 
-SpectrumOfWidth = Callable[[float | None], RidgeSpectrum]
+Spectrum = RidgeSpectrum | JoinedSpectra
+SpectrumOfWidth = Callable[[float | None], Spectrum]
 
 
 class _Search:
@@ -271,7 +319,7 @@ class _Search:
             for power in (best - fineness, best + fineness):
                 errors[power] = self.try_width(width * 2.0**power)
 
-    def _try_ridges(self, spectrum: RidgeSpectrum, width: float | None) -> list[Trial]:
+    def _try_ridges(self, spectrum: Spectrum, width: float | None) -> list[Trial]:
         """Return trials of all ridges, and of finer ones around the best."""
         ridges = [self.ridges]
         errors = [self._errors(spectrum, self.ridges)]
@@ -286,7 +334,7 @@ class _Search:
         pairs = zip(all_ridges, all_errors, strict=True)
         return [Trial(width, ridge, error) for ridge, error in pairs]
 
-    def _widen(self, spectrum: RidgeSpectrum, ridges: list[Array], errors: list[Array]) -> None:
+    def _widen(self, spectrum: Spectrum, ridges: list[Array], errors: list[Array]) -> None:
         """Add a decade of ridges at an end while the optimum sits there, six times at most."""
         errors_in_order = errors[0]
         for _ in range(6):
@@ -308,7 +356,7 @@ class _Search:
                 self.ridges = np.concatenate([self.ridges, more])
                 errors_in_order = np.concatenate([errors_in_order, more_errors])
 
-    def _errors(self, spectrum: RidgeSpectrum, ridges: Array) -> Array:
+    def _errors(self, spectrum: Spectrum, ridges: Array) -> Array:
         """Return the error of every ridge; infinite where it is too small to be chosen."""
         errors = spectrum.errors(ridges)
         if self.is_ridge_given:
@@ -436,6 +484,17 @@ class DenseSystem:
         factor, jitter = guarded_cholesky(arrays.shifted(E_a.T @ E_a, tether))
         solution = linalg.cholesky_solve(factor, right)
         return solution, {"solver": "cholesky", "jitter": jitter}
+
+    def solver_of_tethers(self, unlabelled: Mask) -> SolverOfTethers:
+        """Return the solution as a function of right sides and tether, by singular vectors."""
+        E_a = arrays.pick_columns(self.C, unlabelled) / self.denominators[:, None]
+        values, vectors = linalg.right_singular(E_a)
+
+        def solve(right: Array, tether: float) -> Array:
+            shrunk = (vectors.T @ right) / (values**2 + tether)[:, None]
+            return vectors @ shrunk
+
+        return solve
 
 
 @dataclass(frozen=True)
@@ -640,6 +699,15 @@ class DesignSystem:
             "tolerance": self.tolerance,
             "converged": worst <= 10 * self.tolerance,
         }
+
+    def solver_of_tethers(self, unlabelled: Mask) -> SolverOfTethers:
+        """Return the solution as a function of right sides and tether."""
+
+        def solve(right: Array, tether: float) -> Array:
+            solution, _ = self.solve(unlabelled, right, tether)
+            return solution
+
+        return solve
 
     def _woodbury_inverse(self, unlabelled: Mask, tether: float) -> Callable[[Array], Array]:
         """Return the inverse of ``E_a'E_a + tether I`` as a function of columns (m, c).

@@ -31,6 +31,7 @@ from transduce.device.kernels import (
     narrowed,
     uses_width,
 )
+from transduce.methods.ridge.ball import complete_in_ball
 from transduce.methods.ridge.completion import (
     LEAST_COUNTED,
     Completion,
@@ -80,6 +81,7 @@ class RidgeEstimator(Transducer):
     width: float | str = "loo"
     ridge: float | str = "loo"
     tether: float | str = "auto"
+    radius: float | None = None
     centres: int | None = None
     standardize: bool = True
     max_memory_mb: float = 2048
@@ -121,6 +123,10 @@ class RidgeEstimator(Transducer):
             checks.check_not_negative(
                 "tether", self.tether, "'auto', 'cv' or a number from 0 to infinity"
             )
+        if self.radius is not None:
+            checks.check_not_negative("radius", self.radius, "None or a number from 0 to infinity")
+            if not checks.is_one_of(self.tether, "auto"):
+                raise ValueError("radius takes the place of tether: leave tether='auto'.")
         check_kernel(self.kernel)
         if self.centres is not None:
             checks.check_whole("centres (a number, or None)", self.centres, least=1)
@@ -140,10 +146,15 @@ class RidgeEstimator(Transducer):
             self.tether_path_ = fitted.tether_path
         spread = fitted.labels.spread
         loo = arrays.to_numpy(fitted.labelled_loo)
+        completed_loo = arrays.to_numpy(fitted.completion.loo_residuals)
         objective = arrays.to_numpy(fitted.completion.objective)
+        moved = arrays.to_numpy(fitted.moved)
+        self.loo_residuals_ = fitted.labels.restore_differences(fitted.completion.loo_residuals)
         with np.errstate(over="ignore"):
             self.loo_error_ = float(np.mean((loo * spread) ** 2))
+            self.completed_loo_error_ = float(np.mean((completed_loo * spread) ** 2))
             self.objective_ = float(np.sum(objective * spread**2))
+            self.distance_moved_ = _of_columns(np.linalg.norm(moved, axis=0) * spread)
 
     def _predict_rows(self, X: Any) -> Array:
         """Return ridge regression on the completed sample at new rows, in the labels' units."""
@@ -163,6 +174,13 @@ class RidgeEstimator(Transducer):
         check_is_fitted(self)
         with few_threads(len(self._fitted.labelled_rows)):
             return self._fitted.answers_in_folds(folds)
+
+
+def _of_columns(numbers: Array) -> float | Array:
+    """Return the number of the only column of labels, or those of several columns (c,)."""
+    if len(numbers) == 1:
+        return float(numbers[0])
+    return numbers
 
 
 def announce_memory(settings: RidgeEstimator, n: int, X: Array | None = None) -> None:
@@ -400,24 +418,55 @@ def choose_width_and_ridge(
     basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeEstimator
 ) -> RidgeChoice:
     """Return what minimises the leave-one-out error of the inductive step, or what was given."""
-    rows_l = basis.pick(rows, labelled)
-    y_l = arrays.beside(y_l, rows)
-    width = _first_width(rows_l, settings)
-    ridge = None if settings.searches_ridge else float(settings.ridge)
-    if settings.kernel != "precomputed" and rows_l.shape[0] > MOST_CHOOSING:
-        # Some labels are enough, at even steps of the ordered rows.
-        lines = arrays.namespace(rows).concat([rows_l, y_l], axis=1)
-        order = arrays.to_numpy(arrays.lexsort(lines))
-        steps = np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)
-        picked = np.sort(order[steps])
-        rows_l = arrays.pick(rows_l, picked)
-        y_l = arrays.pick(y_l, picked)
-    near = basis.kernel.near(rows_l) if basis.has_kernel_matrix else None
+    problem = InductiveProblem.of(basis, rows, labelled, y_l, settings)
+    return search(
+        problem.spectrum,
+        width=problem.first_width,
+        search_width=settings.searches_width,
+        ridge=given_ridge(settings),
+    )
 
-    def spectrum(width: float | None) -> RidgeSpectrum:
-        return basis.with_width(width).spectrum(rows_l, y_l, near)
 
-    return search(spectrum, width=width, search_width=settings.searches_width, ridge=ridge)
+def given_ridge(settings: RidgeEstimator) -> float | None:
+    """Return the ridge that was given, or None where leave-one-out is to choose it."""
+    if settings.searches_ridge:
+        return None
+    return float(settings.ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class InductiveProblem:
+    """The labels of one sample, for which width and ridge are to be chosen."""
+
+    basis: Basis
+    rows_l: Array
+    y_l: Array  # (l, c) scaled
+    near: Near | None  # distances of the rows to each other, where the kernel takes them
+    first_width: float | None
+
+    @classmethod
+    def of(
+        cls, basis: Basis, rows: Array, labelled: Mask, y_l: Array, settings: RidgeEstimator
+    ) -> InductiveProblem:
+        """Pick the labelled rows, or of very many some at even steps of their order."""
+        rows_l = basis.pick(rows, labelled)
+        y_l = arrays.beside(y_l, rows)
+        width = _first_width(rows_l, settings)
+        if settings.kernel != "precomputed" and rows_l.shape[0] > MOST_CHOOSING:
+            lines = arrays.namespace(rows).concat([rows_l, y_l], axis=1)
+            order = arrays.to_numpy(arrays.lexsort(lines))
+            steps = np.linspace(0, len(order) - 1, MOST_CHOOSING).round().astype(int)
+            picked = np.sort(order[steps])
+            rows_l = arrays.pick(rows_l, picked)
+            y_l = arrays.pick(y_l, picked)
+        near = None
+        if basis.has_kernel_matrix:
+            near = basis.kernel.near(rows_l)
+        return cls(basis, rows_l, y_l, near, width)
+
+    def spectrum(self, width: float | None) -> RidgeSpectrum:
+        """Decompose the problem with this width of the kernel."""
+        return self.basis.with_width(width).spectrum(self.rows_l, self.y_l, self.near)
 
 
 def _first_width(rows_l: Array, settings: RidgeEstimator) -> float | None:
@@ -537,10 +586,11 @@ class FittedRidge:
     basis: Basis
     labels: Labels
     choice: RidgeChoice
-    tether: float
+    tether: float | Array  # (c,) for each of several columns of labels within a radius
     tether_path: dict[str, Array]
     start: Array  # (m, c) inductive predictions
     completion: Completion
+    moved: Array  # (m, c) how far the answers lie from the inductive predictions
     labelled_loo: Array  # (l, c) leave-one-out residuals of the inductive step
     labelled_rows: Array
     settings: RidgeEstimator
@@ -622,10 +672,19 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
     y = arrays.beside(y, rows)
     inner_basis, inner_rows = basis.with_kernel_matrix(rows)
     regression = Regression.of(inner_basis, inner_rows, choice.ridge, settings)
-    tether, tether_path = choose_tether(regression, rows, y, labelled, settings)
     step = InductiveStep.of(inner_basis, inner_rows, choice.ridge, labelled, settings)
     start = step.answers(y)
-    completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
+    tether: float | Array
+    tether_path: dict[str, Array] = {}
+    if settings.radius is None:
+        tether, tether_path = choose_tether(regression, rows, y, labelled, settings)
+        completion = complete(regression.system, y, ~labelled, start=start, tether=tether)
+    else:
+        radii = float(settings.radius) / np.broadcast_to(labels.spread, y.shape[1])
+        completion, tethers = complete_in_ball(
+            regression.system, y, ~labelled, start=start, radii=radii
+        )
+        tether = _of_columns(tethers)
     if not completion.solver.get("converged", True):
         warnings.warn(
             "Conjugate gradients stopped at a relative residual of "
@@ -641,6 +700,7 @@ def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
         tether_path=tether_path,
         start=start,
         completion=completion,
+        moved=arrays.pick(completion.labels, ~labelled) - start,
         labelled_loo=step.leave_one_out(y),
         labelled_rows=basis.pick(rows, labelled),
         settings=settings,
@@ -668,6 +728,10 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         How hard the answers are held to the inductive ones: from 0, not at all, to ``np.inf``, the
         inductive answers themselves. ``"auto"`` is ``l / 2m`` for l labelled and m unlabelled rows;
         ``"cv"`` chooses by transductive cross-validation, which costs some forty solves.
+    radius : float or None, default=None
+        In place of the tether, how far all answers together may lie from the inductive ones: the
+        root of the sum of their squared differences, in units of the labels. 0 is the inductive
+        answer, ``np.inf`` is no tether. Of several columns each has a radius of its own.
     centres : int or None, default=None
         None: centres at all rows, the paper's method, with ``n x n`` matrices. A number: the
         distinct rows with a label or, if these are more, half of the number drawn at random from
@@ -690,10 +754,15 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         Labels completed, (n,) or (n, c); `Answer` with the inductive values and the leave-one-out
         residual of each unlabelled row in the completed sample.
     width_, ridge_, tether_ : float
-        Settings as used; the width is None for kernels that have none.
+        Settings as used; the width is None for kernels that have none. With a radius, the tether
+        whose answer it is: 0 if the radius does not matter, and (c,) for several columns.
+    distance_moved_ : float or array of shape (c,)
+        Root of the sum of squared differences between the answers and the inductive ones.
     loo_error_, loo_path_ : float, pandas.DataFrame
         Mean squared leave-one-out residual of the inductive step; the widths and ridges that were
         tried, with theirs (of labels scaled to standard deviation 1).
+    loo_residuals_, completed_loo_error_ : array of the shape of y, float
+        Leave-one-out residuals of the completed sample at all rows, and their mean square.
     tether_path_ : dict
         With ``tether="cv"``, unlabelled rows and at least two labels: multiples of ``l / 2m`` that
         were tried, with their cross-validated error.
@@ -769,8 +838,10 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
 
     Parameters
     ----------
-    kernel, width, ridge, tether, centres, standardize, max_memory_mb, random_state, missing_label
-        As in `TransductiveRidge`.
+    kernel, width, ridge, tether, radius, centres, standardize : see `TransductiveRidge`
+        The radius is in units of the targets, -1 and +1.
+    max_memory_mb, random_state, missing_label : see `TransductiveRidge`
+        Likewise.
 
     Attributes
     ----------
@@ -780,8 +851,10 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         Labels completed (n,); `Answer` with inductive values, scores, probabilities and
         leave-one-out residuals of the completed sample, and the status ``"tied"`` where two classes
         are equally good.
-    width_, ridge_, tether_, loo_error_, loo_path_, tether_path_, objective_
+    width_, ridge_, tether_, distance_moved_, loo_error_, loo_path_, loo_residuals_
         As in `TransductiveRidge`, of targets -1 and +1.
+    completed_loo_error_, tether_path_, objective_
+        Likewise.
 
     Notes
     -----
@@ -806,7 +879,7 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         settings = self._checked_copy()
         classes, codes = validation.class_labels(sample)
-        targets = _targets(codes, len(classes))
+        targets = class_targets(codes, len(classes))
         fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
         self._fitted = fitted
         self._set_attributes(fitted)
@@ -864,7 +937,7 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
-def _targets(codes: AnyArray, n_classes: int) -> Array:
+def class_targets(codes: AnyArray, n_classes: int) -> Array:
     """Return +1 in a row's class and -1 elsewhere: (l,) for two classes, else (l, n_classes)."""
     if n_classes == 2:
         return np.where(codes == 1, 1.0, -1.0)

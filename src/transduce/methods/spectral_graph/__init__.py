@@ -2,12 +2,26 @@
 
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.methods.spectral_graph.graph import NeighborGraph, neighbor_graph
+from transduce.methods.spectral_graph.labellings import (
+    MinimumCut,
+    NeighborMargins,
+    average_cut,
+    cut_value,
+    minimum_cut,
+    neighbor_margins,
+)
 from transduce.methods.spectral_graph.spectrum import Spectrum, graph_spectrum
 
 __all__ = [
+    "MinimumCut",
     "NeighborGraph",
+    "NeighborMargins",
     "SpectralGraphTransducer",
     "Spectrum",
+    "average_cut",
+    "cut_value",
     "graph_spectrum",
+    "minimum_cut",
     "neighbor_graph",
+    "neighbor_margins",
 ]

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.core import arrays, checks, validation
+from transduce.core import arrays, validation
 from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
+from transduce.core.scaling import fit_temperature
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import ClassTransducer
-from transduce.methods.spectral_graph.cut import Cut, KnownLabels, cut_graph, known_labels
+from transduce.methods.spectral_graph.cut import (
+    Cut,
+    KnownLabels,
+    Penalties,
+    check_penalties,
+    cut_graph,
+    known_labels,
+)
 from transduce.methods.spectral_graph.graph import (
     FittedGraph,
     GraphSettings,
     Metric,
+    SpectrumSettings,
     fit_graph,
+    read_views,
     similar_rows,
 )
 from transduce.methods.spectral_graph.spectrum import Spectrum
@@ -35,6 +47,7 @@ NO_GUARANTEE = Guarantee(
         "For sets of classes with a guarantee, use ConformalTransducer.",
     ),
 )
+N_GROUPS = 10  # of labels that are hidden for probabilities
 # What no labelling changes.
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")
 
@@ -61,8 +74,18 @@ class SpectralGraphTransducer(ClassTransducer):
         ``"cosine"``, any metric of scikit-learn, or ``"precomputed"``: X is the graph itself, a
         symmetric matrix of weights, such as a sum of several views' graphs; or the `Spectrum` of
         one.
+    views : list of lists of columns, or None, default=None
+        Several descriptions of the same rows, each by the names or positions of its columns: every
+        row is tied to its neighbours in each (co-training). Columns in no view are not used.
     n_components : int, default=80
         Eigenvectors used.
+    laplacian : {"normalized", "plain"}, default="normalized"
+        Of the normalised cut, which the paper's experiments have, or of the ratio cut; see
+        `graph_spectrum`.
+    spectrum : {"squares", "eigenvalues"}, callable or array, default="squares"
+        What a labelling costs along each eigenvector: the square of its rank, as in the paper, its
+        eigenvalue, a function of the ranks 1, 2, ... (an array) that does not fall, or its values.
+        `label_weight` is measured against these costs: eigenvalues are below 2.
     label_weight : float or "auto", default="auto"
         How much the labels weigh against the cut. ``"auto"`` is the paper's 3200, or the number of
         rows if there are more, since the cut grows with them.
@@ -113,7 +136,10 @@ class SpectralGraphTransducer(ClassTransducer):
 
     n_neighbors: int = 10
     metric: Metric = "cosine"
+    views: Sequence[Sequence[Any]] | None = None
     n_components: int = 80
+    laplacian: str = "normalized"
+    spectrum: Penalties = "squares"
     label_weight: float | str = "auto"
     method: str = "auto"
     class_prior: Mapping[Any, float] | None = None
@@ -136,7 +162,9 @@ class SpectralGraphTransducer(ClassTransducer):
         """
         validation.check_given(self, y)
         settings = GraphSettings(self.n_neighbors, self.metric, self.method, self.n_jobs)
-        checks.check_whole("n_components", self.n_components, least=1)
+        wanted = SpectrumSettings(self.n_components, self.laplacian)
+        wanted.check(X)
+        check_penalties(self.spectrum)
         if not isinstance(X, Spectrum):
             rows = validation.read_rows(self, X, reset=True, sparse=True, device=True)
         elif settings.precomputed:
@@ -145,13 +173,28 @@ class SpectralGraphTransducer(ClassTransducer):
         else:
             raise ValueError("X is a spectrum: set metric='precomputed'.")
         settings.check(None if settings.precomputed else rows)
+        settings = replace(settings, views=self._read_views(rows, settings))
         if rows.shape[0] == 1:
             raise ValueError("Found array with 1 sample(s): at least two rows are needed.")
         # Whatever is wrong with labels or settings is found before the long work.
         labels = self._read_labels(rows.shape[0], getattr(X, "index", None), y, costs)
         random = check_random_state(self.random_state)
-        base = fit_graph(X, rows, settings, int(self.n_components), random)
+        base = fit_graph(X, rows, settings, wanted, random)
         return self._label(base, labels)
+
+    def _read_views(self, rows: Any, settings: GraphSettings) -> Any:
+        """Return the columns of each view, by their positions."""
+        if self.views is None:
+            return None
+        if settings.precomputed:
+            raise ValueError(
+                "views are columns of features, and metric='precomputed' takes a graph: add the "
+                "views' graphs, or leave views out."
+            )
+        if arrays.is_foreign(rows):
+            raise ValueError("views need numpy arrays: pass X as one.")
+        names = getattr(self, "feature_names_in_", None)
+        return read_views(self.views, rows.shape[1], names)
 
     def relabel(self, y: Any, *, costs: Any = None) -> Self:
         """Predict from another labelling y (n,) on the same spectrum, with `costs` as in `fit`.
@@ -188,10 +231,10 @@ class SpectralGraphTransducer(ClassTransducer):
         return Labels(sample, classes, known)
 
     def _label(self, base: FittedGraph, labels: Labels) -> Self:
-        cut = cut_graph(base.spectrum, labels.known, base.n_components)
+        cut = cut_graph(base.spectrum, labels.known, base.n_components, self.spectrum)
         answer, transduction = answer_of(base, cut, labels.sample, labels.classes)
         warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
-        self._fitted = LabelledGraph(base, cut)
+        self._fitted = LabelledGraph(base, cut, labels.known, self.spectrum)
         self.graph_ = base.graph
         self.spectrum_ = base.spectrum
         self.classes_ = labels.classes
@@ -224,6 +267,19 @@ class SpectralGraphTransducer(ClassTransducer):
         margins = scores - arrays.beside(self._fitted.cut.thresholds, scores)
         return _without_single_column(margins)
 
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of every class (m, n_classes) at new rows (m, d).
+
+        The softmax of the margins that `decision_function` returns, times a factor by which the
+        labelled rows have the largest likelihood, each with its label hidden: the graph is cut again
+        up to ten times, at the first call after a labelling. The largest probability is that of
+        the class that `predict` returns.
+        """
+        margins = self.decision_function(X)
+        columns = both_sides(arrays.to_numpy(margins).reshape(margins.shape[0], -1))
+        shares = softmax(self._fitted.temperature * columns, axis=1)
+        return arrays.beside(shares, margins)
+
     def predict(self, X: Any) -> AnyArray:
         """Return the class (m,) at new rows by the scores of their neighbours."""
         margins = arrays.to_numpy(self.decision_function(X))
@@ -238,39 +294,104 @@ def _without_single_column(margins: Array) -> Array:
     return margins
 
 
-class LabelledGraph(NamedTuple):
+def both_sides(margins: Array) -> Array:
+    """Return margins (m, c) with a column for each class: of two there is one column."""
+    if margins.shape[1] == 1:
+        return np.column_stack([-margins, margins])
+    return margins
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledGraph:
     """A graph, and the labelling of its rows."""
 
     base: FittedGraph
     cut: Cut
+    known: KnownLabels
+    penalise: Penalties
+
+    @cached_property
+    def temperature(self) -> float:
+        """The factor by which margins become probabilities of the classes."""
+        margins, codes = hidden_margins(self)
+        if len(codes) == 0:
+            return 1.0
+        return fit_temperature(margins, codes)
 
     def extend(self, rows: Any) -> Any:
-        """Return the mean scores of new rows' neighbours, by similarity, shape (m, c)."""
+        """Return the mean scores of new rows' neighbours, by similarity, shape (m, c).
+
+        Of several views the mean, where a row is like any other in them.
+        """
         reached = np.flatnonzero(self.cut.reached)
         scores = arrays.pick(self.cut.scores, reached)
         xp = arrays.namespace(scores)
-        weights = self._weights(rows, reached, scores)
-        sums = weights @ (arrays.zeros((len(reached), 1), scores) + 1.0)
-        means = weights @ scores / xp.where(sums > 0.0, sums, xp.ones_like(sums))
-        return xp.where(sums > 0.0, means, xp.mean(scores, axis=0)[None, :])
+        totals = arrays.zeros((rows.shape[0], scores.shape[1]), scores)
+        n_views = arrays.zeros((rows.shape[0], 1), scores)
+        for weights in self._weights_of_views(rows, reached, scores):
+            sums = weights @ (arrays.zeros((len(reached), 1), scores) + 1.0)
+            has_neighbor = arrays.as_double(sums > 0.0)
+            means = weights @ scores / xp.where(sums > 0.0, sums, xp.ones_like(sums))
+            totals = totals + has_neighbor * means
+            n_views = n_views + has_neighbor
+        means = totals / xp.where(n_views > 0.0, n_views, xp.ones_like(n_views))
+        return xp.where(n_views > 0.0, means, xp.mean(scores, axis=0)[None, :])
 
-    def _weights(self, rows: Any, reached: AnyArray, scores: Array) -> Any:
-        """Return the similarities of new rows with the reached ones, (m, r), as a sparse matrix."""
+    def _weights_of_views(self, rows: Any, reached: AnyArray, scores: Array) -> Iterator[Any]:
+        """Yield the similarities of new rows with the reached ones, (m, r), as sparse matrices."""
         base = self.base
         library = arrays.library_of(scores)
-        given_on_device = base.rows is None and arrays.is_foreign(scores)
+        given_on_device = not base.views and arrays.is_foreign(scores)
         if arrays.library_of(rows) != library or given_on_device:
             raise ValueError(
                 f"The model was fitted to arrays of {library}: give features of new rows as such."
             )
-        if base.graph is not None and base.rows is not None:
-            reached_rows = arrays.pick(base.rows, reached)
-            scale = base.graph.diagnostics["scale"]
-            return similar_rows(rows, reached_rows, base.settings, scale)
-        weights = sp.csr_array(rows)[:, reached]
-        if weights.nnz and weights.data.min() < 0.0:
-            raise ValueError("The weights of new rows must not be negative.")
-        return weights
+        for view in base.views:
+            reached_rows = arrays.pick(view.rows, reached)
+            new_rows = rows
+            if view.columns is not None:
+                new_rows = rows[:, view.columns]
+            yield similar_rows(new_rows, reached_rows, base.settings, view.scale)
+        if not base.views:
+            weights = sp.csr_array(rows)[:, reached]
+            if weights.nnz and weights.data.min() < 0.0:
+                raise ValueError("The weights of new rows must not be negative.")
+            yield weights
+
+
+def hidden_margins(labelled: LabelledGraph) -> tuple[Array, AnyArray]:
+    """Return margins (h, n_classes) of labelled rows whose label was hidden, and their classes.
+
+    Rows are hidden in up to ten groups, each of all classes. The only label of a class is not
+    hidden, and rows that the others do not reach have no margin.
+    """
+    known = labelled.known
+    codes = known.members.argmax(axis=1)
+    if known.members.shape[1] == 1:
+        codes = known.members[:, 0].astype(int)
+    scores = arrays.to_numpy(arrays.pick(labelled.cut.scores, known.rows))
+    order = np.lexsort([*scores.T, codes])  # that of the rows leaves no trace
+    group = np.empty(len(codes), dtype=int)
+    group[order] = np.arange(len(codes)) % N_GROUPS
+    has_others = np.bincount(codes)[codes] > 1
+    margins = [np.empty((0, max(2, scores.shape[1])))]
+    hidden_codes = [np.empty(0, dtype=int)]
+    for number in range(min(N_GROUPS, len(codes))):
+        hidden = has_others & (group == number)
+        shown = ~hidden
+        rest = known._replace(
+            rows=known.rows[shown], members=known.members[shown], costs=known.costs[shown]
+        )
+        is_whole = rest.members.any(axis=0) & ~rest.members.all(axis=0)
+        if not hidden.any() or not is_whole.all():
+            continue
+        base = labelled.base
+        cut = cut_graph(base.spectrum, rest, base.n_components, labelled.penalise)
+        found = arrays.to_numpy(arrays.pick(cut.scores, known.rows[hidden])) - cut.thresholds
+        is_reached = ~np.isnan(found).any(axis=1)
+        margins.append(both_sides(found)[is_reached])
+        hidden_codes.append(codes[hidden][is_reached])
+    return np.concatenate(margins), np.concatenate(hidden_codes)
 
 
 def answer_of(

@@ -1,14 +1,14 @@
 """The best labelling of a graph that respects the known labels.
 
 With the eigenvectors V of a graph as columns, ``z = V w`` minimises ``w' D w + c (z - g)' C (z -
-g)`` subject to ``w' w = n``, where D replaces the eigenvalues by the squares of their ranks, g is
-the target at the labelled rows and C their costs. Only the labelled rows of V are needed to find w
-(Joachims 2003, equations 9 to 12).
+g)`` subject to ``w' w = n``, where D replaces the eigenvalues by the squares of their ranks, or
+another increasing function, g is the target at the labelled rows and C their costs. Only the
+labelled rows of V are needed to find w (Joachims 2003, equations 9 to 12).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -105,6 +105,11 @@ class Cut(NamedTuple):
     open: Mask
 
 
+# What stands for the eigenvalues: "squares" of their ranks, the "eigenvalues" themselves, a function
+# of the ranks, or its values.
+Penalties = str | Callable[[Array], Any] | Sequence[float] | Array
+
+
 class CutBasis:
     """The columns of a spectrum that the components with a label have.
 
@@ -112,7 +117,9 @@ class CutBasis:
     many rows are reached.
     """
 
-    def __init__(self, spectrum: Spectrum, rows: AnyArray, d: int) -> None:
+    def __init__(
+        self, spectrum: Spectrum, rows: AnyArray, d: int, penalise: Penalties = "squares"
+    ) -> None:
         self._spectrum = spectrum
         label_parts = arrays.to_numpy(arrays.pick(spectrum.components, rows))
         self._parts = np.unique(label_parts)  # the components with a label
@@ -124,13 +131,14 @@ class CutBasis:
         with_label = np.isin(np.arange(spectrum.count), self._parts)
         self.reached = self._rows_in(with_label)
         self.n = int(self.reached.sum())
-        self._sums = sum_by_group(spectrum.degrees, spectrum.components, spectrum.count)
+        self._squares = spectrum.null_squares
+        self._sums = sum_by_group(self._squares, spectrum.components, spectrum.count)
         self._turn = _null_basis(arrays.to_numpy(self._sums)[self._parts])
         n_null = self._turn.shape[1]
         n_chosen = max(d - n_null, 0)
         self._chosen = np.flatnonzero(with_label[spectrum.owners])[:n_chosen]
         values = np.concatenate([np.zeros(n_null), spectrum.values[self._chosen]])
-        self.penalties = np.square(first_ranks(values)).astype(float)
+        self.penalties = read_penalties(penalise, values, spectrum.scale)
         self.V_l = self._entries(rows, label_parts)
 
     def _rows_in(self, in_part: Mask) -> Mask:
@@ -161,9 +169,9 @@ class CutBasis:
         """
         spectrum = self._spectrum
         xp = arrays.namespace(rows)
-        degrees = xp.take(spectrum.degrees, rows)
+        squares = xp.take(self._squares, rows)
         sums = xp.take(self._sums, xp.take(spectrum.components, rows))
-        shares = degrees / xp.where(sums > 0.0, sums, xp.ones_like(sums))
+        shares = squares / xp.where(sums > 0.0, sums, xp.ones_like(sums))
         return xp.sqrt(xp.where(sums > 0.0, shares, xp.ones_like(sums)))[:, None]
 
     def expand(self, W: Array) -> Array:
@@ -212,6 +220,49 @@ def _null_basis(sizes: Array) -> Array:
     return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
 
 
+def check_penalties(penalise: Penalties) -> None:
+    """Raise a ValueError where it can be told before there are eigenvalues."""
+    if not callable(penalise):
+        read_penalties(penalise, np.empty(0), 1.0)
+
+
+def read_penalties(penalise: Penalties, values: Array, scale: float) -> Array:
+    """Return what stands for the ascending eigenvalues (k,) of a spectrum with this scale."""
+    if isinstance(penalise, str):
+        checks.check_choice("spectrum", penalise, ("squares", "eigenvalues"))
+        if penalise == "eigenvalues":
+            return np.maximum(values, 0.0)
+    ranks = first_ranks(values / scale)
+    if isinstance(penalise, str):
+        return np.square(ranks).astype(float)
+    if callable(penalise):
+        return _increasing(penalise(ranks.astype(float)), len(ranks))
+    by_rank = _increasing(penalise, None)
+    if len(by_rank) < len(ranks):
+        raise ValueError(
+            f"spectrum has {len(by_rank)} numbers, and {len(ranks)} eigenvectors are used: give as "
+            "many, or a smaller n_components."
+        )
+    return by_rank[ranks - 1]
+
+
+def _increasing(numbers: Any, length: int | None) -> Array:
+    """Return numbers from 0 that never fall, of this length if it is given."""
+    try:
+        penalties = np.asarray(numbers, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        penalties = np.empty(0)
+    is_good = penalties.ndim == 1 and len(penalties) > 0 and np.isfinite(penalties).all()
+    if is_good and length is not None:
+        is_good = len(penalties) == length
+    if not is_good or penalties.min() < 0.0 or np.any(np.diff(penalties) < 0.0):
+        raise ValueError(
+            "spectrum must be 'squares', 'eigenvalues', a function of the ranks 1, 2, ... of the "
+            "eigenvalues (an array), or its values: finite numbers from 0 that do not fall."
+        )
+    return penalties
+
+
 def first_ranks(values: Array) -> AnyArray:
     """Return the ranks 1, 2, ... of ascending values; those that are equal share the first."""
     new = np.diff(values, prepend=-np.inf) > TIE
@@ -225,9 +276,11 @@ def default_label_weight(n: int) -> float:
     return float(max(3200, n))
 
 
-def cut_graph(spectrum: Spectrum, known: KnownLabels, d: int) -> Cut:
+def cut_graph(
+    spectrum: Spectrum, known: KnownLabels, d: int, penalise: Penalties = "squares"
+) -> Cut:
     """Return the best labelling of all rows for each class against the rest, by `d` vectors."""
-    basis = CutBasis(spectrum, known.rows, d)
+    basis = CutBasis(spectrum, known.rows, d, penalise)
     high = np.sqrt((1.0 - known.prior) / known.prior)
     low = -np.sqrt(known.prior / (1.0 - known.prior))
     thresholds = 0.5 * (high + low)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,7 +23,12 @@ from transduce.device import neighbors as device_neighbors
 from transduce.device.graph import DeviceGraph, SparseRows
 from transduce.device.neighbors import PRODUCTS, Neighbors
 from transduce.methods.spectral_graph.neighbors import Work, nearest_rows, search
-from transduce.methods.spectral_graph.spectrum import Spectrum, check_graph, graph_spectrum
+from transduce.methods.spectral_graph.spectrum import (
+    LAPLACIANS,
+    Spectrum,
+    check_graph,
+    graph_spectrum,
+)
 
 SPARSE_METRICS = ("cosine", "euclidean", "l2", "manhattan", "l1", "cityblock")
 METRICS = sorted(
@@ -48,7 +53,8 @@ class NeighborGraph(sp.csr_array):
         ``n_neighbors``, ``metric``, ``method``; ``recall``, the share of true neighbours found,
         measured on a sample (1 for exact search); ``n_random``, the number of rows with no
         similarity to any other, tied to random rows; ``scale``, by which distances were divided,
-        None for cosines.
+        None for cosines. Of a sum over views: the smallest recall, the sum of ``n_random``, and the
+        ``scale`` of each view.
 
     Examples
     --------
@@ -72,6 +78,7 @@ class GraphSettings:
     method: str
     n_jobs: int | None
     most_compared: int | None = None
+    views: tuple[tuple[int, ...], ...] | None = None  # columns of each view, if there are several
 
     @property
     def precomputed(self) -> bool:
@@ -172,7 +179,41 @@ def neighbor_graph(
 
 
 def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
-    """Return the graph of rows that have been checked."""
+    """Return the graph of rows that have been checked, over several views the sum of their graphs."""
+    if settings.views is None:
+        return _build_graph(rows, settings, random)
+    graphs = [_build_graph(rows[:, list(view)], settings, random) for view in settings.views]
+    total = NeighborGraph(sum(graphs[1:], start=graphs[0]))
+    total.sort_indices()
+    total.diagnostics.update(
+        graphs[0].diagnostics,
+        recall=min(graph.diagnostics["recall"] for graph in graphs),
+        n_random=sum(graph.diagnostics["n_random"] for graph in graphs),
+        scale=tuple(graph.diagnostics["scale"] for graph in graphs),
+    )
+    return total
+
+
+class OneWay(NamedTuple):
+    """Each row's neighbours, in an order of the rows that is their own."""
+
+    ids: Any  # (n, k)
+    similarities: Any  # (n, k)
+    order: AnyArray  # (n,) the rows in that order
+    diagnostics: dict[str, Any]
+
+
+def _build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
+    """Return the graph of one view."""
+    found = find_neighbors(rows, settings, random)
+    assemble_graph = _choose_tools(rows).assemble
+    graph, n_random = assemble_graph(found.ids, found.similarities, random, found.order)
+    graph.diagnostics.update(found.diagnostics, n_random=n_random)
+    return graph
+
+
+def find_neighbors(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> OneWay:
+    """Return the neighbours of rows that have been checked."""
     metric = settings.metric
     n = rows.shape[0]
     k = min(int(settings.n_neighbors), n - 1)
@@ -197,16 +238,14 @@ def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomStat
     if metric != "cosine" and k > 0:
         scale = device_graph.median_scale(neighbors)
     similarities = device_graph.similarities(neighbors, scale)
-    graph, n_random = tools.assemble(neighbors.ids, similarities, random, order)
-    graph.diagnostics.update(
-        n_neighbors=k,
-        metric=_metric_name(metric),
-        method=method,
-        recall=recall,
-        n_random=n_random,
-        scale=scale,
-    )
-    return graph
+    diagnostics = {
+        "n_neighbors": k,
+        "metric": _metric_name(metric),
+        "method": method,
+        "recall": recall,
+        "scale": scale,
+    }
+    return OneWay(neighbors.ids, similarities, order, diagnostics)
 
 
 class GraphTools(NamedTuple):
@@ -277,16 +316,23 @@ def assemble(
     order: AnyArray,
 ) -> tuple[NeighborGraph, int]:
     """Return the symmetric graph ``A' + A''`` of ids and weights (n, k), and how many had none."""
-    ids, weights, n_alone = device_graph.one_way(ids, weights, random)
-    n = len(ids)
-    kept = weights > 0.0
-    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    one_way = sp.csr_array((weights[kept], ids[kept], indptr), shape=(n, n))
+    one_way, n_alone = one_way_graph(ids, weights, random)
     graph = NeighborGraph(one_way + one_way.T)
     if np.any(order[1:] < order[:-1]):
         graph = reordered(graph, np.argsort(order))
     graph.sort_indices()
     return graph, n_alone
+
+
+def one_way_graph(
+    ids: AnyArray, weights: AnyArray, random: np.random.RandomState
+) -> tuple[sp.csr_array, int]:
+    """Return ``A'`` (n, n), whose rows sum to 1, and how many rows had no neighbour."""
+    ids, weights, n_alone = device_graph.one_way(ids, weights, random)
+    n = len(ids)
+    kept = weights > 0.0
+    indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    return sp.csr_array((weights[kept], ids[kept], indptr), shape=(n, n)), n_alone
 
 
 def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> SparseRows:
@@ -326,6 +372,41 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
 MOST_KEPT = 100_000  # rows of a graph that is kept for the next fit
 
 
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """Which eigenvectors are wanted, see `graph_spectrum`."""
+
+    n_components: int
+    laplacian: str = "normalized"
+
+    def check(self, X: Any) -> None:
+        """Raise a ValueError that says which setting is wrong, or does not suit a given spectrum."""
+        checks.check_whole("n_components", self.n_components, least=1)
+        checks.check_choice("laplacian", self.laplacian, LAPLACIANS)
+        if isinstance(X, Spectrum) and X.laplacian != self.laplacian:
+            raise ValueError(
+                f"X is a spectrum of another Laplacian: set laplacian={X.laplacian!r}."
+            )
+
+    def find(self, graph: Any, random: np.random.RandomState, n_jobs: int | None) -> Spectrum:
+        """Return the spectrum of a graph."""
+        return graph_spectrum(
+            graph,
+            n_components=self.n_components,
+            laplacian=self.laplacian,
+            random_state=random,
+            n_jobs=n_jobs,
+        )
+
+
+class FittedView(NamedTuple):
+    """What new rows are held against in one view."""
+
+    columns: list[int] | None  # None for all
+    rows: Any  # of norm 1 for cosines
+    scale: float | None  # by which distances are divided
+
+
 @dataclass(frozen=True, eq=False)
 class FittedGraph:
     """The graph of all rows and its spectrum."""
@@ -335,49 +416,98 @@ class FittedGraph:
     index: Any
     spectrum: Spectrum
     graph: NeighborGraph | DeviceGraph | None = None
-    rows: Any = None  # what new rows are held against, of norm 1 for cosines; None if given
+    views: tuple[FittedView, ...] = ()  # none if the graph was given
 
 
 def fit_graph(
     X: Any,
     rows: Any,
     settings: GraphSettings,
-    n_components: int,
+    wanted: SpectrumSettings,
     random: np.random.RandomState,
 ) -> FittedGraph:
     """Return graph and spectrum of rows that have been read, or what was given instead of them."""
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
     is_foreign = arrays.is_foreign(rows)
     index = getattr(X, "index", None)
+    n_components = wanted.n_components
     if settings.precomputed and is_foreign:
         raise ValueError("metric='precomputed' needs a graph of numpy arrays, or its spectrum.")
     if isinstance(X, Spectrum):
         return FittedGraph(settings, n_components, index, X)
-
-    def find_spectrum(graph: Any) -> Spectrum:
-        return graph_spectrum(
-            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
-        )
-
     if settings.precomputed:
         given = NeighborGraph(check_graph(rows))
         given.diagnostics.update(getattr(X, "diagnostics", {}))
-        return FittedGraph(settings, n_components, index, find_spectrum(given), given)
+        spectrum = wanted.find(given, random, settings.n_jobs)
+        return FittedGraph(settings, n_components, index, spectrum, given)
     if is_foreign:
         index = None
         graph = build_graph(rows, settings, random)
-        spectrum = find_spectrum(graph)
+        spectrum = wanted.find(graph, random, settings.n_jobs)
     else:
-        graph, spectrum = graph_with_spectrum(rows, settings, n_components, random)
+        graph, spectrum = graph_with_spectrum(rows, settings, wanted, random)
+    views = fit_views(rows, settings, graph.diagnostics["scale"])
+    return FittedGraph(settings, n_components, index, spectrum, graph, views)
+
+
+def fit_views(rows: Any, settings: GraphSettings, scale: Any) -> tuple[FittedView, ...]:
+    """Return what new rows are held against; with several views there is a scale for each."""
+    views = []
+    if settings.views is None:
+        views.append(FittedView(None, rows, scale))
+    else:
+        for columns, scale_of_view in zip(settings.views, scale, strict=True):
+            views.append(FittedView(list(columns), rows[:, list(columns)], scale_of_view))
     if settings.metric == "cosine":
-        rows = unit_rows(rows)
-    return FittedGraph(settings, n_components, index, spectrum, graph, rows)
+        views = [view._replace(rows=unit_rows(view.rows)) for view in views]
+    return tuple(views)
+
+
+def read_views(
+    views: Any, n_features: int, names: AnyArray | None
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the columns of each view, by their positions.
+
+    `names` (n_features,) are the columns' own, if they have any.
+    """
+    if views is None:
+        return None
+    if not isinstance(views, Sequence) or isinstance(views, str | bytes) or not len(views):
+        raise ValueError(
+            "views must be a list of views, each a list of columns, such as "
+            f"[['text'], ['links']] or [[0, 1], [2, 3]]; got {views!r}."
+        )
+    return tuple(_read_view(view, n_features, names) for view in views)
+
+
+def _read_view(view: Any, n_features: int, names: AnyArray | None) -> tuple[int, ...]:
+    """Return the positions of the columns of one view."""
+    if isinstance(view, str) or not isinstance(view, Sequence | range | np.ndarray):
+        raise ValueError(f"A view is a list of columns, such as ['text']; got {view!r}.")
+    if len(view) == 0:
+        raise ValueError("A view has no columns: leave it out of views.")
+    places = {}
+    if names is not None:
+        places = {name: place for place, name in enumerate(names.tolist())}
+    columns = []
+    for column in view:
+        is_place = isinstance(column, int | np.integer) and not isinstance(column, bool)
+        if isinstance(column, str) and column in places:
+            columns.append(places[column])
+        elif is_place and 0 <= column < n_features:
+            columns.append(int(column))
+        else:
+            raise ValueError(
+                f"views names a column that X does not have: {column!r}. Give names of columns, or "
+                f"positions from 0 to {n_features - 1}."
+            )
+    return tuple(columns)
 
 
 def graph_with_spectrum(
     rows: Any,
     settings: GraphSettings,
-    n_components: int,
+    wanted: SpectrumSettings,
     random: np.random.RandomState,
 ) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features."""
@@ -390,14 +520,11 @@ def graph_with_spectrum(
 
     def compute() -> tuple[NeighborGraph, Spectrum]:
         graph = build_graph(ordered, settings, random)
-        spectrum = graph_spectrum(
-            graph, n_components=n_components, random_state=random, n_jobs=settings.n_jobs
-        )
-        return graph, spectrum
+        return graph, wanted.find(graph, random, settings.n_jobs)
 
     if callable(settings.metric) or rows.shape[0] > MOST_KEPT:
         graph, spectrum = compute()
     else:
-        graph, spectrum = once("graph", ordered, (settings, n_components, seed), compute)
+        graph, spectrum = once("graph", ordered, (settings, wanted, seed), compute)
     back = np.argsort(order)
     return reordered(graph, back), spectrum.take(back)

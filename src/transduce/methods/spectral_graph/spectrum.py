@@ -1,9 +1,10 @@
 """The spectrum of a graph: its components, and the smallest eigenvectors of its Laplacian.
 
-With degrees ``B`` the normalised Laplacian is ``L = I - S``, ``S = B^-1/2 A B^-1/2``. Every
-connected component has one eigenvector of eigenvalue 0, ``B^1/2 1`` on its rows, which is known
-without solving; the others are found component by component, so that none can be missed or mixed
-with those of another.
+With degrees ``B`` the normalised Laplacian is ``L = I - S``, ``S = B^-1/2 A B^-1/2``, and the plain
+one ``B - A = b (I - S)``, ``S = I - (B - A) / b`` with the largest degree b: either S has its
+eigenvalues between -1 and 1. Every connected component has one eigenvector of eigenvalue 0,
+``B^1/2 1`` or ``1`` on its rows, which is known without solving; the others are found component by
+component, so that none can be missed or mixed with those of another.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ MOST_BLOCK_STEPS = 40
 SEED = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
 SHIFT = 1e-9  # added to the Laplacian's diagonal before it is inverted
 
+LAPLACIANS = ("normalized", "plain")
+
 _log = logging.getLogger("transduce")
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvectors of a graph's normalised Laplacian, with all that a labelling needs.
+    """Eigenvectors of a graph's Laplacian, with all that a labelling needs.
 
     Parameters
     ----------
@@ -61,7 +64,7 @@ class Spectrum:
         For a connected graph the eigenvectors 2 to d + 1, of norm 1. With several components, each
         row holds the entries of its own component's: an eigenvector of one is 0 on the others,
         which is not stored. Eigenvectors of eigenvalue 0 are known from `components` and `degrees`:
-        the root of the degrees, of norm 1.
+        the root of the degrees, or for the plain Laplacian a constant, of norm 1.
     values : array of shape (t,)
         The eigenvalues above 0 of all components, ascending; d of them for a connected graph.
     components : integer array of shape (n,)
@@ -72,6 +75,8 @@ class Spectrum:
         Norm of ``L v - value v`` for every vector v.
     owners, columns : integer arrays of shape (t,)
         The component each eigenvalue belongs to, and the column of `vectors` its eigenvector is in.
+    laplacian : {"normalized", "plain"}, default="normalized"
+        Whose eigenvectors these are, see `graph_spectrum`.
 
     Examples
     --------
@@ -88,6 +93,21 @@ class Spectrum:
     residuals: Array
     owners: AnyArray
     columns: AnyArray
+    laplacian: str = "normalized"
+
+    @property
+    def null_squares(self) -> Array:
+        """Squares of the eigenvectors of eigenvalue 0 (n,), up to a factor for each component."""
+        if self.laplacian == "plain":
+            return arrays.namespace(self.degrees).ones_like(self.degrees)
+        return self.degrees
+
+    @property
+    def scale(self) -> float:
+        """What eigenvalues are measured by: 1, or the largest degree for the plain Laplacian."""
+        if self.laplacian == "normalized":
+            return 1.0
+        return float(arrays.namespace(self.degrees).max(self.degrees)) or 1.0
 
     @property
     def count(self) -> int:
@@ -118,7 +138,8 @@ class Spectrum:
 
         It takes the place of an earlier file once it is whole.
         """
-        columns = {item.name: arrays.to_numpy(getattr(self, item.name)) for item in fields(self)}
+        columns = {item.name: getattr(self, item.name) for item in fields(self)}
+        columns = {name: np.asarray(arrays.to_numpy(array)) for name, array in columns.items()}
         with whole_file(path, force=True) as file:
             np.savez(file, **columns)
 
@@ -129,7 +150,9 @@ class Spectrum:
             raise FileNotFoundError(f"There is no file {path}: give one that Spectrum.save wrote.")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays_of:
-                spectrum = cls(*(arrays_of[item.name] for item in fields(cls)))
+                columns = {name: arrays_of[name] for name in arrays_of.files}
+                columns["laplacian"] = str(columns.get("laplacian", "normalized"))
+                spectrum = cls(**columns)
         except PermissionError:
             raise
         except Exception as error:
@@ -155,6 +178,8 @@ class Spectrum:
             wrong.append("vectors")
         if wrong:
             raise ValueError(_damaged(path, f"its {wrong[0]} have another shape than they should"))
+        if self.laplacian not in LAPLACIANS:
+            raise ValueError(_damaged(path, "it does not say of which Laplacian it is"))
         whole = (self.components, self.owners, self.columns)
         parts = (self.vectors, self.values, self.degrees, self.residuals)
         all_whole = all(array.dtype.kind in "iu" for array in whole)
@@ -176,11 +201,12 @@ def graph_spectrum(
     A: Any,
     *,
     n_components: int = 80,
+    laplacian: str = "normalized",
     tolerance: float | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Spectrum:
-    """Return the smallest eigenvectors of a graph's normalised Laplacian.
+    """Return the smallest eigenvectors of a graph's Laplacian.
 
     Parameters
     ----------
@@ -188,6 +214,9 @@ def graph_spectrum(
         Symmetric weights, none negative; the diagonal counts as 0.
     n_components : int, default=80
         Eigenvectors with eigenvalue above 0; a small graph may have fewer.
+    laplacian : {"normalized", "plain"}, default="normalized"
+        ``B^-1/2 (B - A) B^-1/2``, whose second eigenvector relaxes the normalised cut, or ``B - A``,
+        the ratio cut, with the degrees B. Graphs on a device have the former only.
     tolerance : float, optional
         Largest residual in components of more than 3,000 rows, as a share of the last eigenvalue,
         instead of those in the notes: a rougher spectrum takes a fraction of the time. Graphs on a
@@ -217,10 +246,13 @@ def graph_spectrum(
     array([1.5, 1.5])
     """
     checks.check_whole("n_components", n_components, least=1)
+    checks.check_choice("laplacian", laplacian, LAPLACIANS)
     if tolerance is not None:
         checks.check_positive("tolerance", tolerance)
     random = check_random_state(random_state)
     if isinstance(A, device_graph.DeviceGraph):
+        if laplacian == "plain":
+            raise ValueError("laplacian='plain' needs a graph of numpy arrays.")
         return Spectrum(*device_graph.device_spectrum(A, int(n_components), random))
     A = check_graph(A)
     unit = 1.0
@@ -243,13 +275,19 @@ def graph_spectrum(
                 part = scaled
                 if count > 1:
                     part = scaled[start:stop, start:stop]
-                S = normalised(part, degrees[rows])
+                problem = eigenproblem(part, degrees[rows], laplacian)
                 work = Work(n_jobs, report, tolerance).part(start / n, stop / n)
                 d = min(int(n_components), len(rows) - 1)
-                values, vectors, residuals = smallest_pairs(S, degrees[rows], d, random, work)
+                values, vectors, residuals = smallest_pairs(
+                    problem.S, problem.null_squares, d, random, work
+                )
+                if laplacian == "plain":
+                    values = values * (problem.factor * unit)
+                    residuals = residuals * (problem.factor * unit)
                 pairs.append(ComponentPairs(component, rows, values, vectors, residuals))
             report(stop / n)
-    return merge_parts(pairs, components, degrees * unit)
+    spectrum = merge_parts(pairs, components, degrees * unit)
+    return replace(spectrum, laplacian=laplacian)
 
 
 class ComponentPairs(NamedTuple):
@@ -295,18 +333,35 @@ def normalised(A: Any, degrees: Array) -> sp.csr_array:
     return sp.csr_array((data, A.indices, A.indptr), shape=A.shape)
 
 
+class Eigenproblem(NamedTuple):
+    """A connected graph's Laplacian as ``factor (I - S)``."""
+
+    S: sp.csr_array
+    null_squares: Array  # (n,) squares of the eigenvector of eigenvalue 0, up to a factor
+    factor: float
+
+
+def eigenproblem(A: Any, degrees: Array, laplacian: str) -> Eigenproblem:
+    """Return the normalised or the plain Laplacian of a connected graph."""
+    if laplacian == "normalized":
+        return Eigenproblem(normalised(A, degrees), degrees, 1.0)
+    largest = float(degrees.max())
+    S = sp.csr_array(A / largest + sp.diags_array(1.0 - degrees / largest))
+    return Eigenproblem(S, np.ones(len(degrees)), largest)
+
+
 def smallest_pairs(
-    S: sp.csr_array, degrees: Array, d: int, random: np.random.RandomState, work: Work
+    S: sp.csr_array, null_squares: Array, d: int, random: np.random.RandomState, work: Work
 ) -> tuple[Array, AnyArray, Array]:
     """Return the `d` smallest eigenvalues above 0 of ``I - S``, their vectors and residuals.
 
-    The graph is connected.
+    The graph is connected; the root of `null_squares` (n,) has the eigenvalue 0.
     """
     # The known eigenvector of eigenvalue 0 is moved out of the way first; eigenvalues close to 0
     # cannot be taken for it. If the d-th eigenvalue equals the next, none of these equal ones is
     # returned, as any choice among them would be arbitrary, unless nothing else is left.
     n = S.shape[0]
-    trivial = np.sqrt(degrees / degrees.sum())
+    trivial = np.sqrt(null_squares / null_squares.sum())
     if n > ARPACK_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, work)
     more = min(d + 1, n - 1)

@@ -1,0 +1,395 @@
+"""What a few labels and predictions say of a whole column, one small frame for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from transduce import population
+from transduce.app.estimating.groups import (
+    ordered_groups,
+    read_groups,
+    read_outcome,
+    read_regressors,
+)
+from transduce.app.estimating.notes import add_notes
+from transduce.app.estimating.predicted import PredictedColumn
+from transduce.app.estimating.questions import Question, read_question
+from transduce.app.tables.amounts import with_plain_signs
+from transduce.core.checks import check_share, is_number
+from transduce.core.types import AnyArray, Array
+from transduce.core.words import OptionError, quoted
+
+ALL = "all"
+REST = "the others"
+AMOUNTS = (
+    "estimate",
+    "lower",
+    "upper",
+    "labels_alone",
+    "labels_alone_lower",
+    "labels_alone_upper",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A question, and what is estimated: one line for each group, or coefficient."""
+
+    question: Question
+    frame: pd.DataFrame
+    level: float  # of each line by itself
+
+
+def answer_questions(
+    column: PredictedColumn,
+    questions: Sequence[Question],
+    *,
+    level: float = 0.95,
+    joint: bool = False,
+) -> list[Answered]:
+    """Return what is estimated for each question.
+
+    Parameters
+    ----------
+    column : PredictedColumn
+    questions : sequence of Question
+        A share of no particular class is asked for every class.
+    level : float, default=0.95
+        Of each interval by itself; with `joint` of all of them together.
+    joint : bool, default=False
+        Whether all intervals are to hold together with this level (Bonferroni).
+    """
+    level = check_share("level", level)
+    asked = [one for question in questions for one in _each_class(column, question)]
+    answered = [_answer(column, question, level) for question in asked]
+    n_lines = sum(len(answer.frame) for answer in answered)
+    if not joint or n_lines < 2:
+        return answered
+    each = 1.0 - (1.0 - level) / n_lines
+    return [_answer(column, question, each) for question in asked]
+
+
+def estimate_of(
+    column: PredictedColumn,
+    what: str | Sequence[str],
+    *,
+    level: float = 0.95,
+    joint: bool = False,
+    **question: Any,
+) -> pd.DataFrame:
+    """Return what is estimated for one question, or for several, as a frame; see `FillResult.estimate`."""
+    if isinstance(what, str):
+        asked = read_question(what, **question)
+        return join_frames(answer_questions(column, [asked], level=level, joint=joint))
+    if not isinstance(what, Sequence) or not what:
+        raise OptionError(f"Ask one question, or a list of them; got {quoted(what)}.")
+    questions = [read_question(text, **question) for text in what]
+    answered = answer_questions(column, questions, level=level, joint=joint)
+    by_question = {answer.question.in_words(column.name): answer.frame for answer in answered}
+    return pd.concat(by_question, names=["what", "group"])
+
+
+def join_frames(answered: Sequence[Answered]) -> pd.DataFrame:
+    """Return what was estimated as one frame; by class and group where both differ."""
+    if len(answered) == 1:
+        return answered[0].frame
+    by_class = {answer.question.of: answer.frame for answer in answered}
+    if all(len(frame) == 1 and list(frame.index) == [ALL] for frame in by_class.values()):
+        joined = pd.concat(by_class.values())
+        return joined.set_axis(pd.Index(list(by_class), name="class"))
+    return pd.concat(by_class, names=["class", "group"])
+
+
+def _each_class(column: PredictedColumn, question: Question) -> list[Question]:
+    """Return the question, or one for each class where it asks for a share of none in particular."""
+    if question.what != "share" or question.of is not None or question.limited:
+        return [question]
+    if column.is_numeric:
+        raise OptionError(
+            "Say which rows count for a share: 'share above 100', 'share below 5' or 'share between 2 and 5'."
+        )
+    classes, counts = np.unique(column.target.known.astype(str), return_counts=True)
+    by_name = {str(known): known for known in column.target.known.tolist()}
+    order = np.argsort(-counts, kind="stable")
+    return [replace(question, of=by_name[classes[place]]) for place in order]
+
+
+def _answer(column: PredictedColumn, question: Question, level: float) -> Answered:
+    """Return what is estimated for one question."""
+    _check_suits(column, question)
+    if column.shares is not None:
+        frame = _share_by_shares(column, question, level)
+        return Answered(question, frame, level)
+    groups = None
+    if question.by is not None:
+        groups = read_groups(column.frame, question.by)
+    frame = _estimate(column, question, groups, level)
+    if column.is_in_doubt(level):
+        frame = frame.assign(kind="none", lower=-np.inf, upper=np.inf)
+    elif _is_estimated(column):
+        frame["kind"] = frame["kind"].replace("exact", "approximate")
+    frame = _within_limits(column, question, frame)
+    frame = add_notes(frame, column, question, groups, level)
+    return Answered(question, _as_dates(column, question, frame), level)
+
+
+def _is_estimated(column: PredictedColumn) -> bool:
+    sample = column.sample
+    return sample is not None and not sample.known_odds
+
+
+def _check_suits(column: PredictedColumn, question: Question) -> None:
+    """Raise an error that says what to ask instead if a question does not suit the column."""
+    of_numbers = ("mean", "total", "quantile")
+    if not column.is_numeric and question.what in of_numbers:
+        raise OptionError(
+            f"{column.name!r} holds classes, which have no {question.what}: ask for the share of one, as "
+            f"in 'share of {_some_class(column)}'."
+        )
+    if column.is_numeric and question.what == "share" and question.of is not None:
+        raise OptionError(
+            f"{column.name!r} holds numbers: ask for 'share above 100', say, and not for that of a class."
+        )
+    if not column.is_numeric and question.limited:
+        raise OptionError(
+            f"{column.name!r} holds classes: ask for the share of one, not above or below."
+        )
+    moments = column.target.spelling.moments
+    if moments is not None and moments.dates and question.what == "total":
+        raise OptionError("Dates have no total: ask for the mean or the median.")
+    limits = column.target.limits
+    if limits.number and question.what not in ("share", "quantile"):
+        raise ValueError(
+            f"{limits.number} labels are limits, such as <0.5, and what is below them is not known: ask for "
+            "the median, or for the share above the largest limit."
+        )
+
+
+def _some_class(column: PredictedColumn) -> str:
+    return str(column.target.known[0])
+
+
+# ------------------------------------------------------------------------------------- estimates
+
+
+def _estimate(
+    column: PredictedColumn, question: Question, groups: AnyArray | None, level: float
+) -> pd.DataFrame:
+    """Return the estimates of one question, one line for each group or coefficient."""
+    assert column.sample is not None
+    how: dict[str, Any] = {"confidence": level, "sample": column.sample}
+    if question.what == "regression":
+        return _regression(column, question, how)
+    if question.what == "difference":
+        return _differences(column, question, groups, how)
+    if question.what == "share":
+        values, predictions, asked = _share_of(column, question)
+        frame = population.estimate_share(values, predictions, by=groups, **asked, **how)
+    elif question.what == "quantile":
+        q = float(question.of)
+        frame = population.estimate_quantile(
+            column.numbers, column.predictions, q=q, by=groups, **how
+        )
+    else:
+        functions = {"mean": population.estimate_mean, "total": population.estimate_total}
+        estimate = functions[question.what]
+        frame = estimate(column.numbers, column.predictions, by=groups, **how)
+    if groups is None:
+        return frame
+    return frame.reindex(ordered_groups(groups)).rename_axis(question.by)
+
+
+def _share_of(
+    column: PredictedColumn, question: Question
+) -> tuple[AnyArray, Array | None, dict[str, Any]]:
+    """Return values, predictions and what is asked of them for a share."""
+    if not column.is_numeric:
+        label = find_class(column, question.of)
+        return column.indicator(label), column.probabilities(label), {"of": 1.0}
+    above = read_limit(column, question.above)
+    below = read_limit(column, question.below)
+    return column.numbers, column.predictions, {"above": above, "below": below}
+
+
+def find_class(column: PredictedColumn, label: Any) -> Any:
+    """Return the class that is meant, also where a number or True was written as text."""
+    classes = pd.unique(column.target.known).tolist()
+    if label in classes:
+        return label
+    by_name = {_plain_name(known): known for known in classes}
+    if _plain_name(label) in by_name:
+        return by_name[_plain_name(label)]
+    known = ", ".join(sorted(by_name)[:10])
+    raise OptionError(f"No label is {quoted(label)}; classes are {known}.")
+
+
+def _plain_name(label: Any) -> str:
+    if is_number(label) and float(label).is_integer():
+        return str(int(label))
+    text = str(label).strip()
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def read_limit(column: PredictedColumn, limit: Any) -> float | None:
+    """Return a limit as a number: a date is read as those of the column are."""
+    if limit is None or is_number(limit):
+        return limit
+    moments = column.target.spelling.moments
+    if moments is not None:
+        number = float(moments.numbers(pd.Series([limit]))[0])
+    else:
+        try:
+            number = float(with_plain_signs(str(limit)))
+        except ValueError:
+            number = np.nan
+    if not np.isfinite(number):
+        raise OptionError(
+            f"A limit is a number like those of {column.name!r}; got {quoted(limit)}."
+        )
+    return number
+
+
+def _values_and_predictions(column: PredictedColumn) -> tuple[Array, Array | None]:
+    """Return numbers, or of two classes ones and zeros, for a difference or a regression."""
+    if column.is_numeric:
+        return column.numbers, column.predictions
+    classes = sorted(pd.unique(column.target.known).tolist(), key=str)
+    if len(classes) != 2:
+        raise OptionError(
+            f"{column.name!r} has {len(classes)} classes: ask for the share of one, by group."
+        )
+    return column.indicator(classes[1]), column.probabilities(classes[1])
+
+
+def _differences(
+    column: PredictedColumn, question: Question, groups: AnyArray | None, how: dict[str, Any]
+) -> pd.DataFrame:
+    """Return by how much means differ between two groups, or between each group and all other rows."""
+    assert groups is not None
+    values, predictions = _values_and_predictions(column)
+    names = ordered_groups(groups)
+    if question.of is not None:
+        pair = tuple(_find_group(names, name) for name in question.of)
+        return population.estimate_difference(values, predictions, by=groups, groups=pair, **how)
+    if len(names) < 2:
+        raise OptionError(f"Column {question.by!r} has one group only: nothing differs.")
+    if len(names) == 2:
+        pair = (names[0], names[1])
+        return population.estimate_difference(values, predictions, by=groups, groups=pair, **how)
+    parts = []
+    for name in names:
+        against = np.where(groups == name, name, REST)
+        pair = (name, REST)
+        parts.append(
+            population.estimate_difference(values, predictions, by=against, groups=pair, **how)
+        )
+    return pd.concat(parts)
+
+
+def _find_group(names: list[Any], name: Any) -> Any:
+    """Return the group that is meant, also where a number was written as text."""
+    by_name = {str(known): known for known in names}
+    if name in names:
+        return name
+    if str(name) in by_name:
+        return by_name[str(name)]
+    raise OptionError(f"No row is of the group {quoted(name)}; groups are {', '.join(by_name)}.")
+
+
+def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]) -> pd.DataFrame:
+    """Return the coefficients of a regression with the column on either side."""
+    values, predictions = _values_and_predictions(column)
+    known = None
+    if question.regressors:
+        known = read_regressors(column.frame, question.regressors)
+    logistic = not column.is_numeric
+    outcome = None
+    if question.outcome is not None:
+        outcome = read_outcome(column.frame, question.outcome)
+        logistic = bool(np.isin(outcome, (0.0, 1.0)).all())
+    frame = population.estimate_regression(
+        values, known, predictions, outcome=outcome, logistic=logistic, **how
+    )
+    if question.outcome is None:
+        return frame
+    return frame.rename(index={"y": column.name})
+
+
+def _within_limits(
+    column: PredictedColumn, question: Question, frame: pd.DataFrame
+) -> pd.DataFrame:
+    """Return estimates of means and quantiles that are possible: the ends of the column's range bound them."""
+    if question.what not in ("mean", "quantile") or not column.is_numeric:
+        return frame
+    low, high = column.limits
+    frame = frame.copy()
+    promised = frame["kind"] != "none"
+    for name in ("estimate", "lower", "upper"):
+        frame.loc[promised, name] = frame.loc[promised, name].clip(low, high)
+    return frame
+
+
+def _as_dates(column: PredictedColumn, question: Question, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return means and quantiles of dates as dates."""
+    moments = column.target.spelling.moments
+    if moments is None or question.what not in ("mean", "quantile"):
+        return frame
+    frame = frame.copy()
+    for name in AMOUNTS:
+        written = moments.written(frame[name].to_numpy(dtype=float))
+        frame[name] = written.set_axis(frame.index)
+    return frame
+
+
+# ----------------------------------------------------------------------- labels chosen by their class
+
+
+def _share_by_shares(column: PredictedColumn, question: Question, level: float) -> pd.DataFrame:
+    """Return the share of a class where labels were chosen by their class: from the unlabelled rows."""
+    if question.what != "share" or question.by is not None:
+        raise ValueError(
+            "Labels that were chosen by their class tell the share of each class over all rows, and nothing "
+            "else: ask for that, or draw rows at random with `transduce draw` and label them."
+        )
+    shares = column.shares
+    assert shares is not None
+    label = find_class(column, question.of)
+    line = shares.to_frame().loc[label]
+    n_rows = len(column.target.missing)
+    n_known = float(np.nansum(column.indicator(label)))
+    n_labels = int(np.sum(~column.target.missing))
+    ends = [line["lower"], line["upper"]]
+    if not shares.given:
+        ends = [_at_level(line["share"], end, shares.confidence, level) for end in ends]
+    over_all = [(n_known + column.n_unknown * share) / n_rows for share in (line["share"], *ends)]
+    note = "Estimated from the predictions at unlabelled rows: labels were chosen by their class."
+    if shares.given:
+        note = "As the given shares say."
+    frame = {
+        "estimate": over_all[0],
+        "lower": over_all[1],
+        "upper": over_all[2],
+        "kind": "approximate",
+        "n_labels": n_labels,
+        "labels_alone": np.nan,
+        "labels_alone_lower": np.nan,
+        "labels_alone_upper": np.nan,
+        "worth": np.nan,
+        "note": note,
+    }
+    return pd.DataFrame(frame, index=[ALL])
+
+
+def _at_level(share: float, end: float, known: float, level: float) -> float:
+    """Return the end of an interval at another level, as if the logit of the share were normal."""
+    if not 0.0 < end < 1.0 or not 0.0 < share < 1.0:
+        return end
+    ratio = norm.ppf((1.0 + level) / 2.0) / norm.ppf((1.0 + known) / 2.0)
+    return float(expit(logit(share) + ratio * (logit(end) - logit(share))))

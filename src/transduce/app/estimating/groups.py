@@ -1,0 +1,175 @@
+"""Columns to group by, and columns of a regression, as the table has them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.estimating.predicted import Columns
+from transduce.app.tables.numbers import all_numbers
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.words import OptionError, counted, quoted
+
+MISSING_GROUP = "(missing)"
+MOST_VALUES = 12  # of numbers that are groups as they are; others are cut at their quartiles
+MOST_GROUPS = 200
+FEWEST_OF_GROUP = 0.02  # of the rows: a column with a smaller group is not proposed
+
+
+def check_column(frame: Columns, name: ColumnName) -> None:
+    """Raise an error that names the columns there are unless this is one of them."""
+    if name not in frame.columns:
+        known = ", ".join(map(str, list(frame.columns)[:20]))
+        raise OptionError(f"There is no column {quoted(name)}; there are {known}.")
+
+
+def read_groups(frame: Columns, name: ColumnName) -> AnyArray:
+    """Return the group of every row, shape (n,); numbers with many values are cut at their quartiles."""
+    check_column(frame, name)
+    column = frame[name].reset_index(drop=True)
+    missing = column.isna().to_numpy(dtype=bool)
+    numbers = _numbers_of(column)
+    if numbers is not None and len(np.unique(numbers[~missing])) > MOST_VALUES:
+        return _quarters(numbers, missing)
+    groups = column.astype(object).to_numpy(copy=True)
+    groups[missing] = MISSING_GROUP
+    names = pd.unique(groups)
+    if len(names) > MOST_GROUPS:
+        raise OptionError(
+            f"Column {quoted(name)} has {len(names):,} different values: group by one with at most "
+            f"{MOST_GROUPS}."
+        )
+    return groups
+
+
+def _numbers_of(column: pd.Series) -> Array | None:
+    """Return a column as numbers, NaN where one is missing; None if it does not hold numbers."""
+    if pd.api.types.is_bool_dtype(column):
+        return None
+    numbers = all_numbers(column)
+    if numbers is None:
+        return None
+    return np.asarray(pd.to_numeric(numbers, errors="coerce"), dtype=float)
+
+
+def _quarters(numbers: Array, missing: Mask) -> AnyArray:
+    """Return the quarter of each number, named by its ends."""
+    ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
+    shown = [short_number(end) for end in ends]
+    names = [f"up to {shown[0]}"]
+    names += [f"{low} to {high}" for low, high in pairwise(shown)]
+    names.append(f"above {shown[-1]}")
+    groups = np.array(names, dtype=object)[
+        np.searchsorted(ends, numbers, side="left").clip(0, len(ends))
+    ]
+    groups[missing] = MISSING_GROUP
+    return groups
+
+
+def short_number(value: float) -> str:
+    """Return a number for reading, with about four digits."""
+    if not np.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    decimals = int(np.clip(3 - np.floor(np.log10(abs(value))), 0, 9))
+    return f"{value:,.{decimals}f}"
+
+
+def ordered_groups(groups: AnyArray) -> list[Any]:
+    """Return the groups that there are, sorted; those by numbers by their numbers, and missing last."""
+    names = pd.unique(groups).tolist()
+
+    def place(name: Any) -> tuple[int, float, str]:
+        words = str(name).split()
+        if name == MISSING_GROUP:
+            return 3, 0.0, ""
+        if str(name).startswith("up to "):
+            return 0, -np.inf, ""
+        try:
+            first = words[1] if words[0] == "above" else words[0]
+            return 0, float(first.replace(",", "")), str(name)
+        except ValueError:
+            return 1, 0.0, str(name)
+
+    return sorted(names, key=place)
+
+
+def propose_groups(
+    frame: Columns, target: ColumnName, predictions: Array | None
+) -> ColumnName | None:
+    """Return the column with 2 to 12 values whose groups' predictions differ most; None if there is none.
+
+    Labels play no part: the share of the variance of the predictions that lies between groups counts.
+    Shapes: predictions (n,) or (n, n_classes).
+    """
+    if predictions is None:
+        return None
+    wide = np.asarray(predictions, dtype=float).reshape(len(frame), -1)
+    best: tuple[float, ColumnName] | None = None
+    for name in frame.columns:
+        if name == target or not _may_group(frame[name]):
+            continue
+        share = _share_between(frame[name], wide)
+        if best is None or share > best[0] + 1e-12:
+            best = share, name
+    if best is None:
+        return None
+    return best[1]
+
+
+def _may_group(column: pd.Series) -> bool:
+    """Return whether a column has few values, none of them rare."""
+    try:
+        counts = column.value_counts(dropna=False)
+    except TypeError:  # cells that cannot be hashed
+        return False
+    enough = len(counts) >= 2 and len(counts) <= MOST_VALUES
+    return enough and int(counts.min()) >= max(5, FEWEST_OF_GROUP * len(column))
+
+
+def _share_between(column: pd.Series, wide: Array) -> float:
+    """Return the share of the variance of predictions (n, k) that lies between groups."""
+    codes = pd.factorize(column, use_na_sentinel=False)[0]
+    counts = np.bincount(codes)
+    total = np.sum((wide - wide.mean(axis=0)) ** 2)
+    if not total > 0.0:
+        return 0.0
+    means = np.stack(
+        [np.bincount(codes, wide[:, k]) / counts for k in range(wide.shape[1])], axis=1
+    )
+    between = np.sum(counts[:, None] * (means - wide.mean(axis=0)) ** 2)
+    return float(between / total)
+
+
+def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
+    """Return columns of a regression as numbers: categories as ones and zeros, without their first."""
+    columns: dict[Any, Array] = {}
+    for name in names:
+        check_column(frame, name)
+        column = frame[name].reset_index(drop=True)
+        n_missing = int(column.isna().sum())
+        if n_missing:
+            raise ValueError(
+                f"Column {quoted(name)} is empty at {counted(n_missing, 'row')}: a regression needs it at "
+                "every row."
+            )
+        numbers = _numbers_of(column)
+        if numbers is not None:
+            columns[name] = numbers
+            continue
+        groups = read_groups(frame, name)
+        for group in ordered_groups(groups)[1:]:
+            columns[f"{name} = {group}"] = (groups == group).astype(float)
+    return pd.DataFrame(columns)
+
+
+def read_outcome(frame: Columns, name: ColumnName) -> Array:
+    """Return an outcome as numbers; a column of two values as zeros and ones."""
+    outcome = read_regressors(frame, [name])
+    if outcome.shape[1] != 1:
+        raise ValueError(
+            f"Column {quoted(name)} has more than two classes: an outcome is a number, or one of two classes."
+        )
+    return outcome.iloc[:, 0].to_numpy(dtype=float)

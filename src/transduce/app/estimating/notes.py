@@ -1,0 +1,90 @@
+"""What to know of an estimate, in a sentence: why nothing can be said, and what would change that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.estimating.groups import read_regressors
+from transduce.app.estimating.predicted import PredictedColumn
+from transduce.app.estimating.questions import Question
+from transduce.core.types import AnyArray, Mask
+from transduce.core.words import counted
+from transduce.population.estimates import hinges_of_regression
+
+MOST_NAMED = 5  # rows
+HARDLY = 1.05  # times the labels: predictions that are worth no more do not help
+
+
+def add_notes(
+    frame: pd.DataFrame,
+    column: PredictedColumn,
+    question: Question,
+    groups: AnyArray | None,
+    level: float,
+) -> pd.DataFrame:
+    """Return estimates with a column ``note``: a sentence, or nothing."""
+    hinges: dict[Any, AnyArray] = {}
+    if question.what == "regression" and question.outcome is None and column.is_numeric:
+        known = read_regressors(column.frame, question.regressors)
+        hinges = hinges_of_regression(column.numbers, known, column.sample)
+    notes = []
+    for name, line in frame.iterrows():
+        rows = rows_of_line(name, question, groups, len(column.target.missing))
+        notes.append(_note(line, column, rows, hinges.get(name), level))
+    return frame.assign(note=notes)
+
+
+def rows_of_line(name: Any, question: Question, groups: AnyArray | None, n_rows: int) -> Mask:
+    """Return the rows (n,) that a line is about."""
+    if groups is None or question.what == "difference":
+        return np.ones(n_rows, dtype=bool)
+    return np.asarray(groups == name)
+
+
+def _note(
+    line: pd.Series, column: PredictedColumn, rows: Mask, hinges: AnyArray | None, level: float
+) -> str:
+    if line["kind"] == "none":
+        return _why_nothing(line, column, rows, hinges, level)
+    sample = column.sample
+    if not np.any(column.target.missing & rows):
+        return "Every label is known."
+    if column.predictions is None:
+        return "Labels alone: there are too few to tell how good predictions are."
+    if sample is not None and sample.sensitivity > 1.0:
+        return ""
+    if line["kind"] == "approximate" and line["worth"] <= HARDLY * line["n_labels"]:
+        return "Predictions do not help here: the labels alone say as much."
+    return ""
+
+
+def _why_nothing(
+    line: pd.Series, column: PredictedColumn, rows: Mask, hinges: AnyArray | None, level: float
+) -> str:
+    """Return why nothing is promised, and what would change that."""
+    if hinges is not None and len(hinges):
+        named = ", ".join(str(column.names[row]) for row in hinges[:MOST_NAMED])
+        more = "" if len(hinges) <= MOST_NAMED else " and others"
+        return (
+            f"{counted(len(hinges), 'unlabelled row decides', 'unlabelled rows decide')} this answer, and a "
+            f"sample without them cannot know it: label {named}{more}, then ask again."
+        )
+    sample = column.sample
+    assert sample is not None
+    n_lost = sample.n_lost(rows)
+    if n_lost:
+        return (
+            f"{counted(n_lost, 'row was', 'rows were')} drawn to be labelled and "
+            "have no label, perhaps because of the value: label them, then ask again."
+        )
+    if column.is_in_doubt(level):
+        return (
+            f"The labels are worth {column.effective_labels:.0f} of equal weight, since rows with and without "
+            f"a label differ: too few to promise anything. Draw rows with `transduce draw` and label them."
+        )
+    if line["n_labels"] < 2:
+        return f"{counted(int(line['n_labels']), 'label')} here: label at least two of these rows."
+    return "The labels are too few, or too alike, for this question: label more rows."

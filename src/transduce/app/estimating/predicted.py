@@ -1,0 +1,124 @@
+"""A column that is known in part, with predictions for all its rows, and how its labels came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.tables.columns import Target
+from transduce.conformal.shares import ClassShares
+from transduce.core.types import AnyArray, Array, ColumnName
+from transduce.core.validation import class_codes
+from transduce.population import Sample
+
+# Estimated odds make labels worth fewer of equal weight; below so many nothing is promised at 95 %
+# (METHODS: 2 / (1 - level)).
+ENOUGH_OVER_DOUBT = 2.0
+
+
+class Columns(Protocol):
+    """Columns of a table, wherever its rows are."""
+
+    @property
+    def columns(self) -> pd.Index:
+        """Their names."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: ColumnName) -> pd.Series: ...
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedColumn:
+    """A column with gaps, a prediction for every row, and the other columns of the table.
+
+    Attributes
+    ----------
+    target : Target
+        The column as it was read.
+    predictions : array of shape (n,) or (n, n_classes), or None
+        Numbers, or probabilities of classes, made without the label of their own row; None if labels
+        are too few to tell how good they would be.
+    classes : array of shape (n_classes,) or None
+        Of the columns of `predictions`.
+    sample : Sample or None
+        How labelled rows stand for the others; None if they were chosen by their class.
+    frame : Columns
+        The columns of the table, to group by: a frame, or what fetches them from its parts.
+    assumption : str
+        What has to be true of the labels.
+    shares : ClassShares or None
+        Of the classes among unlabelled rows, where labels were chosen by their class.
+    names : pandas.Index
+        What rows are called in messages.
+    limits : tuple of two floats
+        The least and the greatest value that is possible.
+    beyond : int
+        Unlabelled rows that are unlike every labelled one, where odds were estimated.
+    """
+
+    target: Target
+    predictions: Array | None
+    classes: AnyArray | None
+    sample: Sample | None
+    frame: Columns
+    assumption: str
+    names: pd.Index
+    shares: ClassShares | None = None
+    limits: tuple[float, float] = (-np.inf, np.inf)
+    beyond: int = 0
+
+    @property
+    def name(self) -> Any:
+        """The name of the column."""
+        return self.target.name
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it holds numbers, and no classes."""
+        return self.target.task == "regression"
+
+    @property
+    def n_unknown(self) -> int:
+        """How many rows have no label."""
+        return int(np.sum(self.target.missing))
+
+    @property
+    def numbers(self) -> Array:
+        """The labels as numbers, shape (n,), NaN where one is missing."""
+        return np.where(self.target.missing, np.nan, self.target.labels).astype(float)
+
+    def indicator(self, label: Any) -> Array:
+        """Return 1 where a row is of a class, 0 where it is of another, NaN where that is unknown."""
+        is_of_class = np.array([known == label for known in self.target.labels.tolist()])
+        return np.where(self.target.missing, np.nan, is_of_class.astype(float))
+
+    def probabilities(self, label: Any) -> Array | None:
+        """Return how probable a class is at every row, shape (n,); None if there are no predictions."""
+        if self.predictions is None or self.classes is None:
+            return None
+        code = int(class_codes(np.asarray([label], dtype=object), self.classes)[0])
+        if code < 0:
+            return np.zeros(len(self.predictions))
+        return np.clip(self.predictions[:, code], 0.0, 1.0)
+
+    @property
+    def effective_labels(self) -> float:
+        """How many labels of equal weight those of the sample are worth."""
+        sample = self.sample
+        if sample is None:
+            return 0.0
+        if sample.odds is None:
+            return float(sample.n_labels)
+        weights = sample.odds[sample.rows]
+        return float(np.sum(weights)) ** 2 / float(np.sum(weights**2))
+
+    def is_in_doubt(self, level: float) -> bool:
+        """Whether estimated odds leave too few labels to promise anything at a level."""
+        sample = self.sample
+        if sample is None or sample.odds is None or sample.known_odds:
+            return False
+        return self.effective_labels < ENOUGH_OVER_DOUBT / (1.0 - level)

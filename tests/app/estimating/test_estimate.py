@@ -1,0 +1,292 @@
+"""Questions about a whole column, asked of a result: all of them, all designs, and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import fill, population
+from transduce.app.filling.predicted import predict_fit
+from transduce.conformal import ByClass, Chance, Drawn, Estimated, Grouped, Sampled
+
+COLUMNS = [
+    *("estimate", "lower", "upper", "kind", "n_labels", "labels_alone"),
+    *("labels_alone_lower", "labels_alone_upper", "worth", "note"),
+]
+
+
+def make_table(n=300, n_labels=90, seed=0, chosen=None):
+    """Return a table with a number and a class to fill, and the truth of both."""
+    rng = np.random.default_rng(seed)
+    size = rng.normal(50.0, 10.0, n)
+    region = rng.choice(["north", "south", "west"], n)
+    price = 2.0 * size + 10.0 * (region == "north") + rng.normal(0.0, 5.0, n)
+    sold = np.where(price + rng.normal(0.0, 10.0, n) > 105.0, "yes", "no")
+    labelled = rng.permutation(n) < n_labels if chosen is None else chosen
+    frame = pd.DataFrame({"size": size, "region": region, "visit": np.arange(n) // 3})
+    frame["drawn"] = labelled & (np.arange(n) % 10 > 0)  # others were labelled on purpose
+    frame["probability"] = n_labels / n
+    frame["price"] = np.where(labelled, price, np.nan)
+    frame["sold"] = np.where(labelled, sold, None)
+    return frame, price, sold
+
+
+FEATURES = ("size", "region")
+
+
+def filled(target, labels=None, **table):
+    """Return a table that was filled by ridge regression, or logistic regression for classes."""
+    frame, price, sold = make_table(**table)
+    keep = [*FEATURES, target]
+    if labels is not None:
+        keep += [name for name in labels.columns if name not in keep]
+    method = "ridge"
+    if target == "sold":
+        from sklearn.linear_model import LogisticRegression
+
+        method = LogisticRegression()
+    truth = price if target == "price" else sold
+    return fill(frame[keep], target, method=method, labels=labels), truth, frame
+
+
+@cache
+def prices():
+    return filled("price")
+
+
+@cache
+def sales():
+    return filled("sold")
+
+
+class TestExact:
+    def test_an_estimate_is_that_of_the_science(self):
+        result, _, frame = prices()
+        column = result.predicted_column
+        expected = population.estimate_mean(frame["price"], column.predictions, by=frame["region"])
+        found = result.estimate("mean", by="region")
+        pd.testing.assert_frame_equal(
+            found.drop(columns="note"), expected, check_names=False, check_exact=True
+        )
+        assert found.columns.tolist() == COLUMNS
+
+    def test_no_prediction_saw_the_label_of_its_row(self):
+        """Another label of one row, in the same fold, leaves its own prediction as it was."""
+        result, _, _ = prices()
+        fit = result.fit
+        row = int(np.flatnonzero(~fit.target.missing)[0])
+        labels = fit.target.labels.copy()
+        labels[row] += 1e-3
+        changed = replace(fit, target=replace(fit.target, labels=labels))
+        before = predict_fit(fit, 0).values
+        after = predict_fit(changed, 0).values
+        assert np.abs(after - before).max() > 1e-7  # others saw it
+        assert after[row] == pytest.approx(before[row], abs=1e-10)
+
+    @pytest.mark.parametrize(
+        ("what", "truth"),
+        [
+            ("mean", lambda y: y.mean()),
+            ("total", lambda y: y.sum()),
+            ("median", lambda y: np.sort(y)[149]),
+            ("share above 100", lambda y: (y > 100).mean()),
+            ("share between 80 and 100", lambda y: ((y > 80) & (y < 100)).mean()),
+        ],
+    )
+    def test_the_interval_holds_and_is_narrower_than_that_of_labels_alone(self, what, truth):
+        result, price, _ = prices()
+        line = result.estimate(what).iloc[0]
+        assert line["lower"] <= truth(price) <= line["upper"]
+        width = line["upper"] - line["lower"]
+        assert width <= line["labels_alone_upper"] - line["labels_alone_lower"] + 1e-12
+
+    def test_good_predictions_are_worth_labels(self):
+        line = prices()[0].estimate().iloc[0]
+        assert line["worth"] > 5 * line["n_labels"]
+
+    def test_a_slope_is_that_of_all_rows(self):
+        result, price, frame = prices()
+        line = result.estimate("slope of size").loc["size"]
+        slope = np.polyfit(frame["size"], price, 1)[0]
+        assert line["lower"] <= slope <= line["upper"]
+
+    def test_the_column_may_be_the_predictor(self):
+        result, price, frame = prices()
+        line = result.estimate("slope", outcome="size").loc["price"]
+        slope = np.polyfit(price, frame["size"], 1)[0]
+        assert line["lower"] <= slope <= line["upper"]
+
+    def test_shares_of_all_classes(self):
+        result, sold, _ = sales()
+        frame = result.estimate("share")
+        assert sorted(frame.index) == ["no", "yes"]
+        assert frame["estimate"].sum() == pytest.approx(1.0)
+        share = (sold == "yes").mean()
+        assert frame.loc["yes", "lower"] <= share <= frame.loc["yes", "upper"]
+        by_region = result.estimate("share", by="region")
+        assert by_region.loc[("yes", "north"), "kind"] == "exact"
+
+    def test_classes_may_be_compared_and_regressed(self):
+        result = sales()[0]
+        found = result.estimate("difference north, south", by="region")
+        assert found.index.tolist() == ["north - south"]
+        assert result.estimate("slope of size").loc["size", "estimate"] > 0.0
+
+    def test_several_questions_and_a_joint_level(self):
+        result = prices()[0]
+        each = result.estimate(["mean", "share above 100"], by="region")
+        joint = result.estimate(["mean", "share above 100"], by="region", joint=True)
+        assert len(each) == 6
+        assert (joint["upper"] - joint["lower"] > each["upper"] - each["lower"]).all()
+        alone = result.estimate("mean", by="region", level=1.0 - 0.05 / 6)
+        found = joint.xs("mean of price", level="what")
+        assert found["upper"].tolist() == pytest.approx(alone["upper"].tolist())
+
+
+class TestGroups:
+    def test_numbers_are_cut_at_their_quartiles(self):
+        groups = prices()[0].estimate("mean", by="size").index.tolist()
+        assert len(groups) == 4
+        assert groups[0].startswith("up to")
+        assert groups[-1].startswith("above")
+
+    def test_differences_from_all_others(self):
+        found = prices()[0].estimate("difference", by="region")
+        assert found.index.tolist() == [
+            f"{name} - the others" for name in ("north", "south", "west")
+        ]
+
+    def test_a_group_without_a_value_is_a_group(self):
+        frame, _, _ = make_table()
+        frame["kind"] = frame["region"].mask(frame["region"] == "west", None)
+        result = fill(frame[["size", "kind", "price"]], "price", method="ridge")
+        assert result.estimate("mean", by="kind").index.tolist() == ["north", "south", "(missing)"]
+
+
+ALL_ROWS = np.ones(300, dtype=bool)
+
+
+class TestDesigns:
+    @pytest.mark.parametrize(
+        ("design", "kind"),
+        [
+            (Chance(), "approximate"),
+            (Chance(within="region"), "approximate"),
+            (Chance(sensitivity=1.5), "approximate"),
+            (Drawn("drawn"), "approximate"),
+            (Sampled("probability"), "approximate"),
+            (Estimated(), "approximate"),
+        ],
+    )
+    def test_means(self, design, kind):
+        result, price, _ = filled("price", design)
+        line = result.estimate("mean").iloc[0]
+        assert line["kind"] == kind
+        assert line["lower"] <= price.mean() <= line["upper"]
+
+    def test_a_sensitivity_widens(self):
+        plain = filled("price", Chance())[0].estimate().iloc[0]
+        wide = filled("price", Chance(sensitivity=2.0))[0].estimate().iloc[0]
+        assert wide["upper"] - wide["lower"] > plain["upper"] - plain["lower"]
+
+    def test_groups_are_the_units(self):
+        chosen = np.isin(np.arange(300) // 3, np.random.default_rng(1).permutation(100)[:30])
+        result, price, _ = filled("price", Grouped("visit"), chosen=chosen)
+        line = result.estimate("mean").iloc[0]
+        assert line["n_labels"] == 90
+        assert line["lower"] <= price.mean() <= line["upper"]
+
+    def test_rows_drawn_without_a_label_are_named(self):
+        frame, _, _ = make_table()
+        empty = np.flatnonzero(frame["price"].isna())[:5]
+        frame.loc[empty, "drawn"] = True
+        result = fill(
+            frame[["size", "drawn", "price"]], "price", method="ridge", labels=Drawn("drawn")
+        )
+        line = result.estimate("mean").iloc[0]
+        assert line["kind"] == "none"
+        assert "5 rows were drawn" in line["note"]
+        share = result.estimate("share above 100").iloc[0]
+        assert share["kind"] == "exact"
+
+    def test_labels_by_class_tell_shares_alone(self):
+        _, _, sold = make_table()
+        rng = np.random.default_rng(2)
+        chosen = np.zeros(300, dtype=bool)
+        for name in ("yes", "no"):
+            chosen[rng.choice(np.flatnonzero(sold == name), 40, replace=False)] = True
+        result, _, _ = filled("sold", ByClass(), chosen=chosen)
+        found = result.estimate("share of yes").iloc[0]
+        assert found["lower"] <= (sold == "yes").mean() <= found["upper"]
+        with pytest.raises(ValueError, match="chosen by their class"):
+            result.estimate("share of yes", by="region")
+
+    def test_an_order_is_refused(self):
+        frame, _, _ = make_table()
+        frame["day"] = np.arange(300)
+        result = fill(
+            frame[["size", "day", "price"]], "price", method="ridge", labels=Chance(order="day")
+        )
+        with pytest.raises(ValueError, match="stop along an order"):
+            result.estimate("mean")
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("what", "how", "message"),
+        [
+            ("variance", {}, "Ask for mean"),
+            (7, {}, "a list of them"),
+            ("mean", {"by": "nothing"}, "no column 'nothing'"),
+            ("mean", {"level": 2.0}, "strictly between 0 and 1"),
+            ("share", {}, "Say which rows count"),
+            ("share of yes", {}, "holds numbers"),
+            ("share above tall", {}, "A limit is a number"),
+            ("quantile 7", {}, "lies between 0 and 1"),
+            ("difference", {}, "by which column"),
+            ("difference a, b", {"by": "region"}, "No row is of the group 'a'"),
+            ("difference a", {"by": "region"}, "two groups"),
+            ("slope", {}, "needs a column"),
+            ("slope of nothing", {}, "no column 'nothing'"),
+            ("mean of size", {}, "stands alone"),
+            ("mean", {"outcome": "size"}, "for a regression"),
+        ],
+    )
+    def test_a_question_that_cannot_be_answered(self, what, how, message):
+        with pytest.raises(ValueError, match=message):
+            prices()[0].estimate(what, **how)
+
+    @pytest.mark.parametrize("what", ["mean", "share of maybe", "share above 3"])
+    def test_a_question_that_does_not_suit_classes(self, what):
+        with pytest.raises(ValueError, match=r"holds classes|No label is"):
+            sales()[0].estimate(what)
+
+
+class TestLimits:
+    def test_few_labels(self):
+        result = filled("price", n_labels=4)[0]
+        line = result.estimate("mean").iloc[0]
+        assert "Labels alone" in line["note"]
+
+    def test_a_row_that_decides_is_named(self):
+        frame, _, _ = make_table()
+        row = int(np.flatnonzero(frame["price"].isna())[0])
+        frame.loc[row, "size"] = 5000.0
+        result = fill(frame[["size", "region", "price"]], "price", method="ridge")
+        line = result.estimate("slope of size").loc["size"]
+        assert line["kind"] == "none"
+        assert f"row {row + 1}" in line["note"]
+
+    def test_dates_come_back_as_dates(self):
+        frame, price, _ = make_table()
+        days = pd.Timestamp("2020-01-01") + pd.to_timedelta(price.round(), unit="D")
+        frame["price"] = pd.Series(days).where(frame["price"].notna())
+        result = fill(frame[["size", "region", "price"]], "price", method="ridge")
+        line = result.estimate("mean").iloc[0]
+        assert line["lower"] < pd.Series(days).mean() < line["upper"]
+        share = result.estimate("share above 2020-04-10").iloc[0]
+        assert 0.0 < share["estimate"] < 1.0
