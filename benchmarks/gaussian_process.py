@@ -32,8 +32,8 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from speed_table import as_frame, clock, line
 
 from transduce import TransductiveGPRegressor
+from transduce.methods.gaussian_process.descents import Search
 from transduce.methods.gaussian_process.process import Objective
-from transduce.methods.gaussian_process.regressor import Search
 
 N_RESTARTS = 2
 SIZES = {  # rows, rows of whole fits in the table of all comparisons, and features

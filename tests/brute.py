@@ -290,6 +290,38 @@ def match_primal(mean_p, covariance_p, target, slack):
     return *unpack(x), objective(x)
 
 
+def match_within(mean_p, covariance_p, target, epsilon):
+    """The least divergence from p of a normal q whose moments are within epsilon of the target.
+
+    Over mean and Cholesky factor, by a general optimiser with a constraint.
+    """
+    m = len(mean_p)
+    lower = np.tril_indices(m)
+
+    def unpack(x):
+        factor = np.zeros((m, m))
+        factor[lower] = x[m:]
+        return x[:m], factor @ factor.T
+
+    def lowest(x):
+        mean, covariance = unpack(x)
+        if np.linalg.slogdet(covariance)[1] < -50:
+            return 1e10
+        return divergence(mean, covariance, mean_p, covariance_p)
+
+    def within(x):
+        mean, covariance = unpack(x)
+        moments = np.array([mean.mean(), -0.5 * np.mean(mean**2 + np.diag(covariance))])
+        return moments - target
+
+    ball = {"type": "ineq", "fun": lambda x: epsilon**2 - np.sum(within(x) ** 2)}
+    if epsilon == 0.0:
+        ball = {"type": "eq", "fun": within}
+    x = np.concatenate([mean_p, np.linalg.cholesky(covariance_p)[lower]])
+    tight = {"ftol": 1e-12, "maxiter": 500}
+    return minimize(lowest, x, constraints=ball, method="SLSQP", options=tight).fun
+
+
 def matched_objective(X, y_l, relevance, noise, prior, matching, q_mean, q_covariance, slack):
     """Negative log posterior plus the weighted distance to q, from densities and the definition."""
     known = len(y_l)
@@ -364,6 +396,31 @@ def sampled_share(normals, rows, n_draws, rng):
     w = rng.normal(size=(n_draws, normals.shape[1]))
     w = w[np.all(w @ normals.T > 0, axis=1)]
     return (w @ rows.T > 0).mean(axis=0), len(w)
+
+
+def sampled_cells(normals, rows, n_draws, rng):
+    """Share of random directions inside version space by their signs at several rows, and their mean.
+
+    By rejection: a dict of shares by tuples of 0 and 1, the mean unit vector, and how many.
+    """
+    w = rng.normal(size=(n_draws, normals.shape[1]))
+    w = w[np.all(w @ normals.T > 0, axis=1)]
+    patterns, counts = np.unique((w @ rows.T > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): count / len(w) for p, count in zip(patterns, counts, strict=True)}
+    unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return shares, unit.mean(axis=0), len(w)
+
+
+def soft_cells(K, K_la, K_aa, signs, softness, n_draws, rng):
+    """Shares of the joint labels with slack of several rows, by rejection from the joint normal."""
+    joint = np.block([[K, K_la], [K_la.T, K_aa]])
+    joint = joint + softness * np.eye(len(joint))
+    draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
+    n_labelled = len(K)
+    kept = draws[np.all(draws[:, :n_labelled] * signs > 0, axis=1)][:, n_labelled:]
+    patterns, counts = np.unique((kept > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): c / len(kept) for p, c in zip(patterns, counts, strict=True)}
+    return shares, len(kept)
 
 
 def plain_billiard(normals, w, v, n_bounces):

@@ -12,7 +12,7 @@ from transduce.conformal import exchangeability_test
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
-for name, examples in {"fast": 25, "slow": 300}.items():
+for name, examples in {"fast": 15, "slow": 300}.items():
     settings.register_profile(
         name, deadline=None, derandomize=True, max_examples=examples, print_blob=True
     )

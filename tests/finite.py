@@ -495,7 +495,7 @@ def of_estimators() -> dict[str, list[Call]]:
     """Return the calls of the estimators."""
     ridge = {"ridge": 0.1, "width": 2.0, "kernel": "rbf", "missing_label": "?"}
     machine = {"confidence": 0.8, "kernel": "rbf", "ridge": 1.0, "width": 2.0}
-    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01}
+    process = {"n_restarts": 1, "random_state": 0, "matching": 0.5, "slack": 0.01, "kernel": "rbf"}
 
     def gaussian(**settings: Any) -> Any:
         return transduce.TransductiveGPRegressor(**{"n_restarts": 1, "random_state": 0} | settings)
@@ -1201,6 +1201,14 @@ def of_functions() -> dict[str, list[Call]]:
         found = graph_spectrum(A, **settings)
         return [found.values, found.vectors]
 
+    @cache
+    def billiard() -> Any:
+        two = np.where(CLASSES == "c", "a", CLASSES)
+        return transduce.BayesianTransducer(tolerance=0.2, random_state=0).fit(X, two)
+
+    def joint_labelling(X: Any, labels: Any) -> Any:
+        return billiard().labelling_probability(X, labels)
+
     def cut(graph: Any, y: Any) -> Any:
         return minimum_cut(graph, y).value
 
@@ -1225,6 +1233,9 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.ridge.choose_settings": [Call(settings_of, {"X": X, "y": NUMBERS})],
         "transduce.methods.ridge.RidgeChoice": [
             Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
+        ],
+        "transduce.methods.bayesian.LabellingProbability": [
+            Call(joint_labelling, {"X": X[:3], "labels": np.array(["a", "b", "a"])}),
         ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),

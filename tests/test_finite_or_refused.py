@@ -13,7 +13,7 @@ from tests import finite
 from transduce.app.cli.app import app
 
 ENTRIES = finite.entries()
-FEW = 4  # odd values of a slow call
+FEW = 2  # odd values of a slow call
 
 
 CALLS = [

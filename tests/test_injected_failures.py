@@ -286,6 +286,7 @@ def filled():
     return fill(houses(), "preis", method="ridge")
 
 
+@pytest.mark.few(1)
 @ALL
 def test_an_export_of_labels(tmp_path, monkeypatch, kind, stays):
     monkeypatch.setattr(export, "fill_labels", lambda *_: filled())
@@ -344,6 +345,7 @@ def test_files_that_belong_together(tmp_path, kind, stays):
     at_every_place(tmp_path, begin, do, check, kind, stays, together=["a.txt", "c.txt"])
 
 
+@pytest.mark.few(1)
 @ALL
 def test_the_result_of_the_page(tmp_path, monkeypatch, kind, stays):
     """The result before stays until the new one stands in its place."""
@@ -400,6 +402,7 @@ def invoke(*words):
     raise OSError(said)
 
 
+@pytest.mark.few(2)
 @ALL
 @pytest.mark.parametrize(
     "ending",
@@ -444,6 +447,7 @@ def test_draw(tmp_path, monkeypatch, kind, stays, ending):
     at_every_place(tmp_path, begin, do, check, kind, stays, together=[out.name])
 
 
+@pytest.mark.few(3)
 @ALL
 @pytest.mark.parametrize("which", ["report", "json", "save", "out"])
 def test_each_file_of_a_fill(tmp_path, monkeypatch, no_figures, kind, stays, which):
@@ -478,6 +482,7 @@ def test_each_file_of_a_fill(tmp_path, monkeypatch, no_figures, kind, stays, whi
     at_every_place(tmp_path, begin, do, check, kind, stays)
 
 
+@pytest.mark.few(1)
 @ALL
 def test_the_plot_of_a_comparison(tmp_path, monkeypatch, kind, stays):
     monkeypatch.chdir(tmp_path)

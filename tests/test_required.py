@@ -26,8 +26,8 @@ def test_of_a_card():
 @pytest.mark.parametrize(
     ("must_test", "outcome"),
     [
-        ("", "3 skipped"),
-        ("torch", "1 failed, 2 skipped"),
+        pytest.param("", "3 skipped", marks=pytest.mark.slow),
+        pytest.param("torch", "1 failed, 2 skipped", marks=pytest.mark.slow),
         ("browser,torch", "1 failed, 1 skipped, 1 error"),
     ],
 )

@@ -35,6 +35,7 @@ def test_p_values_and_thresholds_by_definition(seed, c, confidence, factor):
     np.testing.assert_array_equal(np.isinf(limits), ranking.unbounded(confidence))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("probability", [0.3, 1 / 3, 0.9])
 @pytest.mark.parametrize("ties", ["inside", "random"])
 def test_equal_probabilities_change_nothing(probability, ties):

@@ -62,6 +62,7 @@ def test_marked_rows_are_drawn_as_scipy_says():
     np.testing.assert_allclose(many, binom.pmf(np.arange(80), 79, 0.1), atol=1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("certainty", [0.8, 0.95])
 def test_the_bound_of_two_urns_holds_for_every_table(certainty):
     """Even if what is marked in the second urn is chosen after the draw from the first, to do the most harm."""

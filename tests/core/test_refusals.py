@@ -175,6 +175,7 @@ def test_long_classes_take_no_room_in_every_row(name):
     np.testing.assert_array_equal(model.transduction_, same)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("factor", [1e155, 1e200, 1e299, 1e-200, 1e-300])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_labels_of_any_size(name, factor):
@@ -198,6 +199,7 @@ def test_equal_labels_have_finite_standard_errors(name):
 # ------------------------------------------------------------------------------------ -1 and "" among the labels
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("mark", [-1, ""])
 def test_a_class_that_looks_like_a_missing_label(name, mark):

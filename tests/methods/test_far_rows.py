@@ -40,6 +40,7 @@ def rows_and_truth(seed):
     return X, truth
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("far", FAR)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers(name, far):
@@ -57,6 +58,7 @@ def test_numbers(name, far):
     assert error < 1.05 * error_before + 0.02 * spread
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("far", FAR)
 @pytest.mark.parametrize("name", CLASSES)
 def test_classes(name, far):

@@ -297,6 +297,7 @@ def test_labels_that_say_nothing_and_many_rows(model):
     )
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(
     ("estimator", "check"),
     contract(

@@ -476,7 +476,14 @@ def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
         column = column.dt.total_seconds()
     elif isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)
-    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    try:
+        numeric = pd.to_numeric(column, errors="coerce")
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} holds a whole number of more than 308 digits: leave the column out, "
+            "or make text of it."
+        ) from error
+    values = numeric.to_numpy(dtype=float, na_value=np.nan)
     if np.isnan(values[~missing]).any():
         texts = column.astype(str).to_numpy()
         common = pd.Series(texts[~missing]).value_counts().index[:MOST_LEVELS]

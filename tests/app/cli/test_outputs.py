@@ -114,6 +114,7 @@ def test_an_output_that_came_meanwhile_is_not_replaced(table, monkeypatch):
     assert Path("t-filled.csv").read_text() == "mine"
 
 
+@pytest.mark.few(2)
 @POSIX
 @pytest.mark.parametrize(("given", "found"), [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644)])
 def test_outputs_are_as_private_as_the_table(table, given, found):

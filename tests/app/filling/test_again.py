@@ -101,6 +101,7 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))]
 )

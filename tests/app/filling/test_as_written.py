@@ -107,6 +107,7 @@ def test_an_ordered_category_comes_back_ordered():
     assert back["y_filled"].to_list() == filled.tolist()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("labels", "kind", "first"),
     [

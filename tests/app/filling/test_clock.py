@@ -24,6 +24,7 @@ def table():
 CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", [0.0, 1000.0])
 def test_the_clock_changes_no_answer(table, tmp_path, monkeypatch, step):
     """Members were dropped, and their errors at hidden labels with them, when the machine was busy."""

@@ -29,6 +29,7 @@ def table_of(values):
     return table
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("factor", [1e155, 1e200, 1e290, 1e-200])
 def test_results_of_labels_of_any_size_are_json(no_figures, factor):
     table = table_of(lambda number: number * factor)

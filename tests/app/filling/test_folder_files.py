@@ -230,6 +230,7 @@ def test_the_manifest_holds_sizes_and_hashes(inputs, quick_fill, tmp_path):
         assert is_intact(tmp_path, part)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize(
     "how",
@@ -317,6 +318,7 @@ def state_of(folder):
         return "nothing"
 
 
+@pytest.mark.few(1)
 @POSIX
 @pytest.mark.parametrize("n_reports", [0, 1, 2])
 def test_killed_after_the_last_part(inputs, whole, tmp_path, n_reports):
@@ -443,6 +445,7 @@ def test_a_report_of_somebody_else_is_not_replaced(inputs, whole, tmp_path):
 # ------------------------------------------------------------------------------------------------------- rights
 
 
+@pytest.mark.few(1)
 @POSIX
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_parts_are_as_private_as_the_table(inputs, quick_fill, tmp_path, monkeypatch, kind):

@@ -43,6 +43,7 @@ def forecast(frame, **options):
     return forecast_guarantee(FrameSource.read(frame, "y", options), options)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_what_is_said_before_is_what_is_given_after(design):
     cases = [Case(task, n, design, *asked) for task, n, *asked in FEW]
@@ -51,6 +52,7 @@ def test_what_is_said_before_is_what_is_given_after(design):
     assert {case: lines for case, lines in found.items() if lines} == {}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_whatever_the_method_is(method):
     few = product(TASKS, (8, 14), ("chance", "drawn"), ("auto", "column"))
@@ -64,6 +66,7 @@ def test_whatever_the_method_is(method):
     assert len(found) >= 8
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("design", ["chance", "chance, not weighed", "unknown", "drawn"])
 @pytest.mark.parametrize("guarantee", ["auto", "column"])
 def test_what_holds_where_rows_differ_is_said_as_a_condition(design, guarantee):
@@ -94,6 +97,7 @@ def test_an_order_is_assumed_to_change_nothing_only_where_rows_lie_apart_along_i
     assert differences(case, frame) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("design", ["chance", "drawn, some empty", "by class", "by class, shares"])
 def test_a_table_of_which_the_fit_sees_a_sample(design):
     for shift in (0.0, 2.0):

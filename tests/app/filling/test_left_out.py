@@ -285,6 +285,7 @@ STAMPS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", STAMPS)
 @pytest.mark.parametrize("first", [True, False])
 def test_labels_that_stop_along_a_running_number(kind, first):

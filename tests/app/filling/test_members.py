@@ -11,6 +11,7 @@ from transduce import fill
 from transduce.datasets import load_houses
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("n_rows", "n_labels", "options"),
     [
@@ -36,6 +37,7 @@ def test_fill_finds_a_relation_to_rounding(name, n_rows, n_labels, options):
     assert errors.max() <= 1e-8 * truth.std()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tiny_budget_leaves_one_member_and_no_error(seed):
     frame, _ = load_houses()

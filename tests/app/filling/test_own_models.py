@@ -166,6 +166,7 @@ def test_classifiers_that_answer_otherwise(table):
         fill(table, "sort", method=Short(), ignore=["y"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["y", "sort"])
 def test_stacks_predict_once_they_are_fitted(table, target):
     stack = {

@@ -147,6 +147,7 @@ def as_asked(plain, name, asked, result):
     return new
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(("task", "name", "asked"), CASES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_changes_all_rows_as_it_says_or_is_refused(
@@ -191,6 +192,7 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
         assert found.guarantee.outside.certainty == 0.8
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("task", "name", "asked"), [c for c in CASES if c[1] not in NEED_ALL])
 def test_the_same_rows_have_the_same_columns_wherever_they_are(
     results, task, name, asked, tmp_path
@@ -211,6 +213,7 @@ def test_the_same_rows_have_the_same_columns_wherever_they_are(
     assert_same(new_of(answered).reset_index(drop=True), whole.iloc[others].reset_index(drop=True))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", [*KINDS, "later", "csv"])
 def test_a_further_option_reaches_all_rows(kind, monkeypatch, tmp_path):
     """As if an option were added that rounds the values: it is put into one place, and changes every row."""
@@ -234,6 +237,7 @@ def test_a_further_option_reaches_all_rows(kind, monkeypatch, tmp_path):
     assert filled.tolist() == filled.round(0).tolist()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("task", TASKS)
 def test_files_of_text_are_rounded_alike(task, tmp_path):
     """Parts of CSV, a table in memory that is written, and later rows have the digits of all labels."""

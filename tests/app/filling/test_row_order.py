@@ -80,11 +80,13 @@ CASES = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("method", "kind"), CASES)
 def test_every_method(method, kind):
     assert_same_after_shuffling(copies_table(kind), method=method, guarantee="column")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_columns_of_every_kind(kind):
     assert_same_after_shuffling(mixed_table(kind), guarantee="column")

@@ -76,6 +76,7 @@ def label_more(client, truth, number):
 # --------------------------------------------------------------------------- a finished block of draws, and after it
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["csv", "tsv", "xlsx", "parquet", "jsonl"])
 def test_a_finished_block_of_draws_leaves_the_page_alive(kind, tmp_path):
     frame, truth = patients()
@@ -253,6 +254,7 @@ def test_errors_at_the_same_rows_are_compared_by_their_definition(tmp_path):
 # ------------------------------------------------------------------------- what was chosen reaches every step
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("changes", "gone"),
     [

@@ -200,6 +200,7 @@ def test_a_number_that_is_refused_looks_refused_and_nothing_is_filled_until_it_i
         assert not is_refused(page, "#maximum")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -109,6 +109,7 @@ def check_features(path, said):
     assert shown["y"]["empty"] == result.summary()["counts"]["unlabelled"]
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("said", SAID, ids=str)
 @pytest.mark.parametrize("kind", CORPUS)
 def test_the_target_is_read_as_the_page_says(kind, said, tmp_path):
@@ -116,6 +117,7 @@ def test_the_target_is_read_as_the_page_says(kind, said, tmp_path):
     check_target(tmp_path / "t.csv", table, said)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", range(0, len(CORPUS), 8))
 def test_other_columns_are_read_as_the_page_says(place, tmp_path):
     """Eight columns at a time: of more, not all are noted."""

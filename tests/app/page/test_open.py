@@ -689,6 +689,7 @@ def odd_target(kind, n=150):
     return pd.DataFrame({"x": x, "z": x[::-1], "y": target.mask(empty)})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["dates", "limits", "classes", "few", "sample"])
 def test_every_kind_of_answer_is_shown(kind, tmp_path, no_figures):
     path, choices = tmp_path / "t.csv", Choices(target="y", way="chance")
@@ -948,6 +949,7 @@ def test_a_forecast_is_an_event_and_no_name_of_a_stage():
     assert progress.stages == {"forecast: 7 s": 1.0}
 
 
+@pytest.mark.slow
 def test_a_fill_tells_its_forecast_to_the_page(tmp_path):
     frame = pd.DataFrame({"x": np.arange(40.0), "y": [*np.arange(30.0), *[None] * 10]})
     frame.to_csv(tmp_path / "table.csv", index=False)

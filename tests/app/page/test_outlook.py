@@ -88,6 +88,7 @@ def _compare(said: dict, given: Guarantee, events: set[str]) -> list[str]:
     return [*lines, f"{events} were not said as a condition: {said['will_not']}"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("task", "n_labels", "way", "guarantee"), SOME)
 def test_the_page_promises_what_fill_gives(task, n_labels, way, guarantee, tmp_path):
     make_table(task, n_labels).to_csv(tmp_path / "t.csv", index=False)

@@ -35,6 +35,7 @@ def cards_of(result) -> dict[str, dict[str, str]]:
     return {card["question"]: card for card in result.summary()["cards"]}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("labels", [None, Chance(order="when")], ids=["plain", "along an order"])
 def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels, no_figures):
     frame, truth = series()
@@ -176,6 +177,7 @@ def imbalanced(seed: int = 0, n: int = 500, n_labels: int = 150) -> pd.DataFrame
     return frame.assign(y=np.where(np.arange(n) < n_labels, names, None))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_labels", [45, 150], ids=["by row", "for the column"])
 def test_a_class_in_hardly_any_set_is_named(n_labels, no_figures):
     result = fill(imbalanced(1, n_labels=n_labels), "y", method="ridge")

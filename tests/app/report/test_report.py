@@ -259,6 +259,7 @@ def test_a_verdict_that_could_not_be_reached_is_not_called_a_check(pages, no_fig
 # -------------------------------------------------------------------------------------------------------- laws
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_page_is_the_same_every_time(summaries, pages, name):
     assert summarize(getattr(examples, name)()) == summaries[name]
@@ -378,6 +379,7 @@ def test_plain_values_of_other_kinds():
 # ------------------------------------------------------------------------------------------------------ limits
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOME)
 def test_nothing_from_the_table_acts(name):
     with warnings.catch_warnings():

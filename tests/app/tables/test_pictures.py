@@ -331,3 +331,13 @@ def test_a_browser_gets_a_picture_that_it_can_show(tmp_path):
         assert preview(one).startswith(b"\x89PNG")
     assert preview(b"no picture") is None
     assert file_below(tmp_path, "a.tif") == tmp_path.resolve() / "a.tif"
+
+
+def test_without_pillow_pictures_are_refused_in_words(monkeypatch):
+    monkeypatch.setattr("transduce.app.tables.pictures.Image", None)
+    frame = pd.DataFrame({"photo": ["a.png", "b.png"] * 20, "size": np.arange(40.0)})
+    frame["price"] = np.where(np.arange(40) < 30, frame["size"], np.nan)
+    with pytest.raises(ValueError, match=r"'photo' holds pictures.*transduce\[pictures\].*ignore="):
+        fill(frame, "price")
+    assert preview(b"") is None
+    assert len(fill(frame, "price", ignore=["photo"]).frame) == 40

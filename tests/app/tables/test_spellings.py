@@ -168,6 +168,7 @@ def test_numbered_words_are_classes(words, spelled):
             assert read_target(pd.DataFrame({"y": [*cells, None]}), "y").task == "classification"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "spelled", ["−{:.1f}", "–{:.1f}", "{:.1f}-", "-${:.1f}", "(${:.1f})", "- {:.1f}", "−{:.1f} °C"]
 )

@@ -83,6 +83,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_answers_wherever_vectors_are_stored(table, filled, tmp_path, kind):
     found = fill(stored(table, kind, tmp_path), "y", **SETTINGS)

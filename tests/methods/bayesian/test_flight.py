@@ -197,6 +197,7 @@ def exact_share(cone, unlabelled, rng):
     return share, share * (1 - share) / count
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dimension", "n_rows"),
     [(2, 3), (3, 6), *(pytest.param(d, 6, marks=pytest.mark.slow) for d in (4, 6))],

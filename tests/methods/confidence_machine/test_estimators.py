@@ -79,6 +79,7 @@ def full_kernel(model, X):
     return Kernel(model.kernel, width, model.degree, model.coef0).matrix(X, X)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "exponential"])
 @pytest.mark.parametrize("residual", ["plain", "deleted", "studentized"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -672,6 +673,7 @@ def test_precomputed_classifiers_can_be_cross_validated():
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kernel", "make"),
     [("rbf", BOTH[0]), ("linear", BOTH[1])]

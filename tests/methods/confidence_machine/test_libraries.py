@@ -32,6 +32,7 @@ def same_regions(found, wanted, name):
     same(found.pieces, wanted.pieces, name)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize("residual", ["plain", "deleted", "studentized"])
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ def candidates(problem, seed=0):
 GRID = list(itertools.product(range(len(KERNELS)), RESIDUALS, [False, True], [False, True]))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("kernel", "residual", "fit_intercept", "heavy"), every_other(GRID, keep=4)
 )
@@ -171,6 +172,7 @@ def test_class_p_values_equal_refits(problem, n_classes, label_conditional):
     np.testing.assert_allclose((found.within if label_conditional else found.overall)[0], expected)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("side", SIDES)

@@ -90,6 +90,7 @@ def candidates(machine, X, regions, rng):
 GRID = list(itertools.product(RESIDUALS, [False, True], ["normal", "heavy", "duplicates"]))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("residual", "fit_intercept", "kind"), every_other(GRID, keep=3))
 def test_regions_and_p_values_equal_refits(residual, fit_intercept, kind):
     """A label is in the region exactly when the setting that the completed sample chooses gives it a large p-value."""
@@ -145,6 +146,7 @@ def test_parabolas_are_leave_one_out_errors(fit_intercept):
         )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("residual", "label_conditional", "kind"), every_other(GRID, keep=3))
 def test_class_p_values_equal_refits(residual, label_conditional, kind):
     for n_classes, fit_intercept in itertools.product(
@@ -197,6 +199,7 @@ def test_the_envelope_is_the_minimum(seed, n_curves, whole):
 # -------------------------------------------------------------------------------------------- laws
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("setting", SETTINGS[:5], ids=str)
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -367,6 +370,7 @@ def test_a_linear_kernel_needs_only_as_many_directions_as_features():
 # ------------------------------------------------------------------------------------------ limits
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("n_labelled", [1, 2, 3])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("residual", RESIDUALS)

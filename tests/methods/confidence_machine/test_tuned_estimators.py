@@ -48,6 +48,7 @@ def full_kernels(X):
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("residual", ["auto", "plain", "deleted"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_regions_of_unlabelled_rows_equal_refits(residual, fit_intercept):

@@ -29,6 +29,7 @@ def table(sizes, seed=0, n_unlabelled=4):
     return X, np.array([f"c{code}" for code in codes] + [None] * n_unlabelled, dtype=object), codes
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", SIZES)
 @pytest.mark.parametrize("label_conditional", [False, True])
 def test_every_class_and_row_equals_refits(case, label_conditional):

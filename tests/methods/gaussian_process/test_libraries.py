@@ -9,8 +9,8 @@ from tests.libraries import ON_PROCESSOR, dispatch, give, same
 from transduce import TransductiveGPRegressor
 from transduce.core import arrays
 from transduce.device import memory
+from transduce.methods.gaussian_process.descents import dependence
 from transduce.methods.gaussian_process.process import Objective, Posterior
-from transduce.methods.gaussian_process.regressor import dependence
 
 
 def problem(n=40, d=3, seed=0):

@@ -22,6 +22,8 @@ from tests import brute
 from tests.libraries import polars as pl
 from transduce import TransductiveGPRegressor
 from transduce.core.computing import few_threads
+from transduce.methods.gaussian_process.descents import Search, dependence
+from transduce.methods.gaussian_process.matching import compare_matchings, fold_errors
 from transduce.methods.gaussian_process.process import (
     InducedPosterior,
     Objective,
@@ -30,13 +32,7 @@ from transduce.methods.gaussian_process.process import (
     match_moments,
     tilt,
 )
-from transduce.methods.gaussian_process.regressor import (
-    Search,
-    announce_cost,
-    compare_matchings,
-    dependence,
-    fold_errors,
-)
+from transduce.methods.gaussian_process.regressor import announce_cost
 from transduce.methods.gaussian_process.triangles import (
     FEW_ROWS,
     cross_kernel,
@@ -232,6 +228,7 @@ def test_without_matching_it_is_the_posterior_maximum():
     np.testing.assert_array_equal(model.answer_.values, model.answer_.inductive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))]
 )
@@ -467,6 +464,7 @@ def test_irrelevant_features_are_found_out():
     )
 
 
+@pytest.mark.slow
 def test_standard_errors_are_right_for_a_gaussian_process():
     """Labels drawn from the model itself: two thirds within one, 95 % within two, to sampling error."""
     rng = np.random.default_rng(0)
@@ -565,8 +563,8 @@ def test_the_choice_needs_a_clear_gain(monkeypatch):
             }
         )
         monkeypatch.setattr(
-            "transduce.methods.gaussian_process.regressor.compare_matchings",
-            lambda *_, table=table: table,
+            "transduce.methods.gaussian_process.matching.compare_matchings",
+            lambda *_, table=table, **settings: table,
         )
         model = TransductiveGPRegressor(random_state=0).fit(X, y)
         assert model.matching_ == chosen
@@ -578,7 +576,9 @@ def test_the_table_of_cross_validation_is_fold_by_fold():
     z = (truth - truth.mean()) / truth.std()
     objective, fold = Objective(X, z, PRIOR), (np.arange(30) >= 5).astype(int)
     search, grid = Search.at(X, z), np.array([[0.0, 0.01], [0.5, 0.01]])
-    table = compare_matchings(objective, fold, search, search.start, grid, None)
+    table = compare_matchings(
+        objective, fold, search, search.start, grid, None, errors_of_fold=fold_errors
+    )
     errors = np.array(
         [fold_errors(objective, fold == k, search, search.start, grid) for k in range(2)]
     )

@@ -43,6 +43,7 @@ def root_mean_square(model, y, truth):
     return float(np.sqrt(np.mean((model.transduction_ - truth)[missing] ** 2)))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n_labels", [40, 90])
 def test_some_centres_are_nearly_as_good_as_all(family, n_labels):

@@ -26,6 +26,7 @@ def both(name, settings, X, y, kind=TransductiveRidge):
         return here, kind(**settings).fit(give(X, name), y)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", ON_PROCESSOR)
 @pytest.mark.parametrize(
     "settings",

@@ -16,13 +16,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image, ImageOps
 from scipy.ndimage import label
 
 from transduce.app.tables.numbers import named_cells
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted, option
+
+try:
+    from PIL import Image, ImageOps
+except ImportError:  # of the extra `pictures`; a table without pictures does without it
+    Image = ImageOps = None  # type: ignore[assignment]
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".gif", ".bmp")
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP")
@@ -282,6 +286,11 @@ def small_copies(series: pd.Series, folder: str) -> pd.Series:
 
 def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
     """Yield what a function makes of each picture, on all cores; nothing outside the folder is opened."""
+    if Image is None:
+        raise ValueError(
+            f"{series.name!r} holds pictures, which need Pillow: pip install "
+            f"'transduce[pictures]', or leave the column out with {option('ignore', series.name)}."
+        )
     cells = series.tolist()
     rows = [
         row for row in np.flatnonzero(series.notna()).tolist() if content_of(cells[row]) is not None
@@ -325,6 +334,8 @@ def picture_notes(
 
 def preview(content: bytes | Path) -> bytes | None:
     """Return a picture as a PNG that any browser shows, None if it cannot be read."""
+    if Image is None:
+        return None
     source: Path | io.BytesIO
     if isinstance(content, bytes):
         source = io.BytesIO(content)

@@ -1,7 +1,8 @@
 """Gaussian processes with a relevance for every feature: likelihoods, gradients, predictions.
 
-The kernel is ``k(x, x') = exp(-sum_j (relevance_j (x_j - x'_j))^2)`` and a label is the process
-plus noise. Everything here takes ``log_parameters``: the logarithm of each relevance, then of the
+The kernel is ``k(x, x') = exp(-sum_j (relevance_j (x_j - x'_j))^2)``, or another of `covariances`,
+and a label is the process plus noise.
+Everything here takes ``log_parameters``: the logarithm of each relevance, then of the
 noise variance; shape (d + 1,), or (2,) where one relevance is common to all features. Matrices are
 those of `triangles`, or of `transduce.device.likelihood` where the rows live on a device; both have
 the same functions.
@@ -9,21 +10,23 @@ the same functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.optimize import brentq
 
 from transduce.core import arrays
 from transduce.core.types import AnyArray, Array
-from transduce.device import likelihood, linalg, memory
-from transduce.device.kernels import near_distances
+from transduce.device import linalg, memory
+from transduce.device.linalg import inverse_diagonal
 from transduce.methods.gaussian_process import triangles
-from transduce.methods.gaussian_process.triangles import cross_kernel, kernel_times
+from transduce.methods.gaussian_process.covariances import Covariance, Pairs, engine
 
+RBF = Covariance("rbf")
 N_INDUCING = 500
 BLOCK = 4096
 N_MATRICES = 6  # of n x n numbers that live at once on a device
@@ -109,20 +112,65 @@ def tilt(p: Spread, theta: Array) -> tuple[float, Array, Array]:
     return value, gradient, hessian
 
 
-def match_moments(p: Spread, target: Array, *, slack: float) -> Match:
-    """Find the distribution nearest to `p` whose moments are near `target` (2,): the q-step."""
-    theta = _best_multipliers(p, target, slack)
+def match_moments(p: Spread, target: Array, *, slack: float, epsilon: float | None = None) -> Match:
+    """Find the distribution nearest to `p` whose moments are near `target` (2,): the q-step.
+
+    With `epsilon` in place of the slack, the nearest whose moments are so near: equation 5.
+    """
+    if epsilon is not None:
+        slack = slack_of_radius(lambda slack: _misfit_length(p, target, slack), epsilon)
+    theta = np.zeros(2)
+    if np.isfinite(slack):
+        theta = _best_multipliers(p, target, slack)
     value, gradient, _ = tilt(p, theta)
     mean, variances = p.tilted(theta)
+    penalty = 0.0
+    if np.isfinite(slack):
+        penalty = 0.5 * slack * float(theta @ theta)
+    divergence = float(target @ theta - value) - penalty
+    if epsilon is not None:
+        divergence -= penalty  # what is left is the divergence of p from q alone
+        penalty = 0.0
     return Match(
         theta=theta,
         mean=p.vectors @ arrays.beside(mean, p.vectors),
         root=p.vectors * arrays.beside(np.sqrt(variances), p.vectors),
         log_determinant=float(np.log(variances).sum()),
-        divergence=float(target @ theta - value - 0.5 * slack * theta @ theta),
-        penalty=0.5 * slack * float(theta @ theta),
+        divergence=divergence,
+        penalty=penalty,
         misfit=gradient - target,
     )
+
+
+def slack_of_radius(misfit: Callable[[float], float], epsilon: float) -> float:
+    """Return the slack whose moments are just `epsilon` away from the labels'.
+
+    So equations 5 and 9 become a problem with a slack (theorem 1). `misfit` is the distance for a
+    slack, which grows with it; infinite if no match is needed.
+    """
+    if epsilon == 0.0:
+        return 0.0
+    if misfit(np.inf) <= epsilon:
+        return np.inf
+    lower = -20.0
+    upper = 0.0
+    while misfit(np.exp(upper)) < epsilon:
+        upper += 5.0
+    while misfit(np.exp(lower)) > epsilon:
+        lower -= 10.0
+        if lower < -100.0:
+            return 0.0  # equal moments to rounding are all that is left
+    root = brentq(lambda log_slack: misfit(np.exp(log_slack)) - epsilon, lower, upper, xtol=1e-12)
+    return float(np.exp(root))
+
+
+def _misfit_length(p: Spread, target: Array, slack: float) -> float:
+    """Return how far the matched moments are from `target` with a slack, or without a match."""
+    theta = np.zeros(2)
+    if np.isfinite(slack):
+        theta = _best_multipliers(p, target, slack)
+    _, moments, _ = tilt(p, theta)
+    return float(np.linalg.norm(moments - target))
 
 
 def _best_multipliers(p: Spread, target: Array, slack: float) -> Array:
@@ -157,13 +205,6 @@ def _penalised(p: Spread, theta: Array, target: Array, slack: float) -> tuple[fl
     return value, gradient - target + slack * theta, hessian + slack * np.eye(2)
 
 
-def engine(X: Array) -> ModuleType:
-    """Return the module whose matrices suit these rows: `triangles`, or that of a device."""
-    if arrays.is_foreign(X):
-        return likelihood
-    return triangles
-
-
 def split_parameters(log_parameters: Array) -> tuple[Array, float]:
     """Return relevances (d,) or (1,), and the variance of the noise."""
     parameters = np.exp(log_parameters)
@@ -175,14 +216,8 @@ class Objective:
     """What moment matching minimises over the parameters, with its gradient.
 
     ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: see
-    docs/methods/gaussian_process.md. With ``W`` the derivative with respect to ``C`` times ``K``,
-    entry by entry, and ``w = W 1``, the derivative with respect to ``log relevance_j`` is ::
-
-        -4 relevance_j^2 (w'x_j^2 - x_j'W x_j)
-
-    or ``-2 relevance^2 sum(W D)``, with the squared distances ``D``, where one relevance is common
-    to all features. The gradient is the same whether q is held or found anew: where q is best, the
-    objective does not move with it to first order.
+    docs/methods/gaussian_process.md. The gradient is the same whether q is held or found anew:
+    where q is best, the objective does not move with it to first order.
     """
 
     # One evaluation takes one Cholesky factor of all rows, two inverses, an eigendecomposition if q
@@ -195,6 +230,8 @@ class Objective:
     matching: float = 0.0  # weight of the match; with 0 the unlabelled rows play no part
     slack: float = 0.0  # how loose the match may be
     q: Match | None = None  # what is matched with; found anew in every evaluation if None
+    covariance: Covariance = RBF
+    epsilon: float | None = None  # in place of the slack, how far moments may be from the labels'
 
     @cached_property
     def _rows(self) -> Array:
@@ -204,43 +241,41 @@ class Objective:
         return self.X[: self.y_l.shape[0], :]
 
     @cached_property
-    def _columns(self) -> Array:
-        """These rows, and ones."""
-        return engine(self.X).with_ones(self._rows)
+    def _pairs(self) -> Pairs:
+        """Their kernel, with a relevance for every feature."""
+        return self.covariance.pairs(self._rows, common=False)
 
     @cached_property
-    def _distances(self) -> Array:
-        """Their squared distances to each other."""
-        return near_distances(self._rows, self._rows)[0]
+    def _common_pairs(self) -> Pairs:
+        """The same with one relevance that is common to all features."""
+        return self.covariance.pairs(self._rows, common=True)
 
     @property
     def looks_at_unlabelled(self) -> bool:
         """Whether there is something to match."""
         return self.matching > 0.0 and self.X.shape[0] > self.y_l.shape[0]
 
+    @property
+    def label_spread(self) -> float:
+        """Standard deviation of the labels."""
+        return float(np.std(arrays.to_numpy(self.y_l)))
+
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         self._check_memory()
         solver = engine(self.X)
         relevance, noise = split_parameters(log_parameters)
-        has_common_relevance = len(relevance) == 1 != self.X.shape[1]
-        if has_common_relevance:
-            factor_of_distances = float(-(relevance[0] ** 2))
-            K = arrays.namespace(self.X).exp(self._distances * factor_of_distances)
-        else:
-            K = solver.own_kernel(self._columns[:, :-1], relevance)
+        pairs = self._pairs
+        if len(relevance) == 1 != self.X.shape[1]:
+            pairs = self._common_pairs
+        K = pairs.matrix(relevance)
         factor, _ = solver.factor_of(K, noise)
         if self.looks_at_unlabelled:
             value, M = self._matched_term(factor)
         else:
             value, M = solver.term(factor, self.y_l, None)
         trace = float(arrays.namespace(M).sum(arrays.diagonal(M)))
-        if has_common_relevance:
-            K *= self._distances
-            sums = solver.over_pairs(M, K)
-        else:
-            sums = solver.slopes(M, K, self._columns)
-        slopes = -2.0 * relevance**2 * sums
+        slopes = pairs.slopes(M, K, relevance)
         shape, rate = self.prior
         parameters = np.exp(log_parameters)
         value += float(np.sum(rate * parameters - shape * log_parameters))
@@ -257,11 +292,32 @@ class Objective:
             "TransductiveRidge(centres=500) needs far less.",
         )
 
+    def thinned(self, most_labelled: int, most_unlabelled: int) -> Objective:
+        """Return the same on at most so many rows of each kind, at even steps of ordered ones."""
+        n = self.X.shape[0]
+        n_labelled = self.y_l.shape[0]
+        labelled = even_steps(n_labelled, most_labelled)
+        unlabelled = n_labelled + even_steps(n - n_labelled, most_unlabelled)
+        if len(labelled) + len(unlabelled) == n:
+            return self
+        rows = arrays.pick(self.X, np.concatenate([labelled, unlabelled]))
+        return replace(self, X=rows, y_l=arrays.pick(self.y_l, labelled))
+
+    def left_out_errors(self, log_parameters: Array) -> Array:
+        """Return the leave-one-out errors ``(C^-1 y)_i / (C^-1)_ii`` (l,)."""
+        X_l = self.X[: self.y_l.shape[0], :]
+        posterior = Posterior.fit(X_l, self.y_l, log_parameters, self.covariance)
+        return arrays.to_numpy(posterior.weights / inverse_diagonal(posterior.factor))
+
+    def hold_q(self, log_parameters: Array) -> Objective:
+        """Return the same with q held at the best for these parameters."""
+        return replace(self, q=self.match(log_parameters))
+
     def match(self, log_parameters: Array) -> Match:
         """Return the best q for some parameters: the q-step."""
         solver = engine(self.X)
         relevance, noise = split_parameters(log_parameters)
-        factor, _ = solver.factor_of(solver.own_kernel(self.X, relevance), noise)
+        factor, _ = solver.factor_of(self.covariance.own(self.X, relevance), noise)
         return self._match(factor)
 
     def _match(self, factor: Array) -> Match:
@@ -272,7 +328,7 @@ class Objective:
         mean_label = float(xp.mean(self.y_l))
         mean_square = float(xp.mean(self.y_l**2))
         target = np.array([mean_label, -0.5 * mean_square])
-        return match_moments(p, target, slack=self.slack)
+        return match_moments(p, target, slack=self.slack, epsilon=self.epsilon)
 
     def _matched_term(self, factor: Array) -> tuple[float, Array]:
         """Return the value without prior, and twice its derivative by the covariance ``C``.
@@ -310,28 +366,44 @@ class Posterior(NamedTuple):
     factor: Array  # (l, l) lower Cholesky factor of the labels' covariance
     weights: Array  # (l,) ``C_ll^-1 y``
     log_likelihood: float  # log density of the labels
+    covariance_function: Covariance = RBF
 
     @classmethod
-    def fit(cls, X_l: Array, y_l: Array, log_parameters: Array) -> Posterior:
+    def fit(
+        cls, X_l: Array, y_l: Array, log_parameters: Array, covariance: Covariance = RBF
+    ) -> Posterior:
         """Factorise the covariance of the labels.
 
         ``log p(y) = -y' C^-1 y / 2 - log|C| / 2 - l log(2 pi) / 2``.
         """
         solver = engine(X_l)
         relevance, noise = split_parameters(log_parameters)
-        factor, jitter = solver.factor_of(solver.own_kernel(X_l, relevance), noise)
+        factor, jitter = solver.factor_of(covariance.own(X_l, relevance), noise)
         weights = solver.solve(factor, y_l)
         constant = 0.5 * y_l.shape[0] * np.log(2.0 * np.pi)
         log_likelihood = -0.5 * float(y_l @ weights) - solver.log_diagonal(factor) - constant
-        return cls(X_l, relevance, noise + jitter, jitter, factor, weights, log_likelihood)
+        return cls(
+            X_l=X_l,
+            relevance=relevance,
+            noise=noise + jitter,
+            jitter=jitter,
+            factor=factor,
+            weights=weights,
+            log_likelihood=log_likelihood,
+            covariance_function=covariance,
+        )
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
-        return engine(X).kernel_times(X, self.X_l, self.relevance, self.weights)
+        return self.covariance_function.times(X, self.X_l, self.relevance, self.weights)
 
-    def _variance(self, K: Array) -> Array:
-        """Return ``1 - |L^-1 k|^2 + noise`` for kernel values (l, m), which are used up."""
-        rest = 1.0 - arrays.column_squares(engine(K).half_solve(self.factor, K))
+    def _variance(self, X: Array, K: Array) -> Array:
+        """Return ``k(x, x) - |L^-1 k|^2 + noise`` for rows (m, d) and their kernel values (l, m).
+
+        The kernel values are used up.
+        """
+        told = arrays.column_squares(engine(K).half_solve(self.factor, K))
+        rest = self.covariance_function.variances(X, self.relevance) - told
         xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
 
@@ -350,16 +422,15 @@ class Posterior(NamedTuple):
                 mean[part] = K.T @ self.weights
             else:
                 mean[part] = self.mean(rows)
-            variance[part] = self._variance(K)
+            variance[part] = self._variance(rows, K)
         return mean, arrays.namespace(X).sqrt(variance)
 
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        solver = engine(X)
-        half = solver.half_solve(self.factor, self._cross(X))
-        C = solver.conditional(X, self.relevance, half)
+        half = engine(X).half_solve(self.factor, self._cross(X))
+        C = self.covariance_function.conditional(X, self.relevance, half)
         variances = arrays.diagonal(C)
         xp = arrays.namespace(C)
         variances = xp.maximum(variances, xp.zeros_like(variances)) + self.noise
@@ -367,7 +438,10 @@ class Posterior(NamedTuple):
 
     def _cross(self, X: Array) -> Array:
         """Return the kernel values of the labelled rows and of rows (m, d), shape (l, m)."""
-        return engine(X).cross_kernel(self.X_l, X, self.relevance)
+        K = self.covariance_function.cross(self.X_l, X, self.relevance)
+        if arrays.is_foreign(K):
+            return K
+        return np.asfortranarray(K)
 
 
 def even_steps(count: int, most: int) -> AnyArray:
@@ -376,16 +450,16 @@ def even_steps(count: int, most: int) -> AnyArray:
 
 
 def fit_posterior(
-    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int
+    X_l: Array, y_l: Array, log_parameters: Array, max_exact: int, covariance: Covariance = RBF
 ) -> Posterior | InducedPosterior:
     """Return the process with fixed parameters.
 
     Exact up to so many labels, and always on a device; beyond by inducing points.
     """
     if arrays.is_foreign(X_l) or len(y_l) <= max_exact:
-        return Posterior.fit(X_l, y_l, log_parameters)
+        return Posterior.fit(X_l, y_l, log_parameters, covariance)
     points = X_l[even_steps(len(y_l), N_INDUCING)]
-    return InducedPosterior.fit(X_l, y_l, log_parameters, points)
+    return InducedPosterior.fit(X_l, y_l, log_parameters, points, covariance)
 
 
 class InducedPosterior(NamedTuple):
@@ -404,16 +478,25 @@ class InducedPosterior(NamedTuple):
     weights: Array  # (p,) ``inner^-1 V y / noise``
     coefficients: Array  # (p,) ``factor'^-1 inner'^-1 weights``
     log_likelihood: float  # log density of the labels in this model
+    covariance_function: Covariance = RBF
 
     @classmethod
-    def fit(cls, X_l: Array, y_l: Array, log_parameters: Array, points: Array) -> InducedPosterior:
+    def fit(
+        cls,
+        X_l: Array,
+        y_l: Array,
+        log_parameters: Array,
+        points: Array,
+        covariance: Covariance = RBF,
+    ) -> InducedPosterior:
         """Project the labels on the process at the points, some rows at a time."""
         relevance, noise = split_parameters(log_parameters)
-        factor, jitter = linalg.guarded_cholesky(cross_kernel(points, points, relevance))
+        factor, jitter = linalg.guarded_cholesky(covariance.cross(points, points, relevance))
         B = np.eye(len(points))
         right = np.zeros(len(points))
         for part in arrays.blocks(len(X_l), BLOCK):
-            V = solve_triangular(factor, cross_kernel(points, X_l[part], relevance), lower=True)
+            K = covariance.cross(points, X_l[part], relevance)
+            V = solve_triangular(factor, K, lower=True)
             B += V @ V.T / noise
             right += V @ y_l[part] / noise
         inner = np.asarray(np.linalg.cholesky(B), dtype=float)
@@ -424,12 +507,21 @@ class InducedPosterior(NamedTuple):
         outer = solve_triangular(inner, weights, lower=True, trans=1)
         coefficients = solve_triangular(factor, outer, lower=True, trans=1)
         return cls(
-            points, relevance, noise, jitter, factor, inner, weights, coefficients, log_likelihood
+            points=points,
+            relevance=relevance,
+            noise=noise,
+            jitter=jitter,
+            factor=factor,
+            inner=inner,
+            weights=weights,
+            coefficients=coefficients,
+            log_likelihood=log_likelihood,
+            covariance_function=covariance,
         )
 
     def mean(self, X: Array) -> Array:
         """Return the mean of the labels at rows (m, d), shape (m,)."""
-        return kernel_times(X, self.points, self.relevance, self.coefficients)
+        return self.covariance_function.times(X, self.points, self.relevance, self.coefficients)
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of each label (m,), a block of rows at a time."""
@@ -440,19 +532,21 @@ class InducedPosterior(NamedTuple):
             mean[part] = inner.T @ self.weights
             prior_part = np.einsum("ij,ij->j", outer, outer)
             posterior_part = np.einsum("ij,ij->j", inner, inner)
-            variance[part] = 1.0 - prior_part + posterior_part
+            own = self.covariance_function.variances(X[part], self.relevance)
+            variance[part] = own - prior_part + posterior_part
         return mean, np.sqrt(np.maximum(variance, 0.0) + self.noise)
 
     def covariance(self, X: Array) -> Array:
         """Return the covariance of the labels, noise included, shape (m, m)."""
         outer, inner = self._halves(X)
-        C = cross_kernel(X, X, self.relevance) - outer.T @ outer + inner.T @ inner
+        K = self.covariance_function.cross(X, X, self.relevance)
+        C = K - outer.T @ outer + inner.T @ inner
         variances = np.maximum(C.diagonal(), 0.0)
         C.flat[:: len(C) + 1] = variances + self.noise
         return C
 
     def _halves(self, X: Array) -> tuple[Array, Array]:
         """Return ``factor^-1 K_pa`` and ``inner^-1`` times that, shape (p, m)."""
-        K_pa = cross_kernel(self.points, X, self.relevance)
+        K_pa = self.covariance_function.cross(self.points, X, self.relevance)
         outer = solve_triangular(self.factor, K_pa, lower=True)
         return outer, solve_triangular(self.inner, outer, lower=True)

@@ -11,10 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import OptimizeResult, minimize
-from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
@@ -22,14 +19,26 @@ from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
-from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import NumberTransducer
 from transduce.device import memory
-from transduce.device.kernels import median_width, narrowed
-from transduce.device.linalg import inverse_diagonal
+from transduce.device.kernels import narrowed
+from transduce.methods.gaussian_process.covariances import (
+    RADIAL,
+    Covariance,
+    KernelChoice,
+    KernelFeatures,
+    check_kernel,
+    is_fixed,
+)
+from transduce.methods.gaussian_process.descents import NOISE_BOUNDS, Descent, Search
+from transduce.methods.gaussian_process.matching import (
+    MatchingChoice,
+    MatchingSettings,
+    choose_matching,
+)
 from transduce.methods.gaussian_process.process import (
     InducedPosterior,
     Match,
@@ -71,7 +80,21 @@ def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
     checks.check_choice("solver", given.solver, ("nested", "alternating"))
     checks.check_flag("relevance", given.relevance)
     checks.check_flag("standardize", given.standardize)
-    return replace(given, matching=matching, slack=slack, prior=prior)
+    check_kernel(given.kernel)
+    epsilon = given.epsilon
+    if epsilon is not None:
+        epsilon = checks.check_not_negative("epsilon", epsilon, "None or a number from 0")
+        if not checks.is_one_of(slack, "cv"):
+            raise ValueError("epsilon takes the place of slack: leave slack='cv'.")
+    has_relevances = given.relevance and not is_fixed(given.kernel)
+    return replace(
+        given,
+        matching=matching,
+        slack=slack,
+        epsilon=epsilon,
+        prior=prior,
+        relevance=has_relevances,
+    )
 
 
 def _read_number_or_cv(name: str, value: float | str) -> float | str:
@@ -104,486 +127,6 @@ def announce_cost(n_labelled: int) -> None:
     )
 
 
-# Noise is a share of the labels' variance; below 1e-8 a kernel matrix of some thousand rows is
-# singular to rounding.
-NOISE_BOUNDS = (1e-8, 1e2)
-RELEVANCE_BOUNDS = (1e-5, 1e4)  # times the inverse median distance of two rows
-
-
-class StartRule(NamedTuple):
-    """Where descents begin, and how far around random starts are drawn."""
-
-    relevance: float  # times the inverse median distance of two rows
-    noise: float
-    spread: float  # standard deviation of the logarithms of random starts
-
-
-# With many features a descent from short length scales falls into the trap where every label is
-# noise, so the first begins with a nearly linear function of the features that the labels depend on
-# most. Wiggly functions are found from short length scales only, so restarts are drawn around both.
-SMOOTH = StartRule(relevance=0.3, noise=0.3, spread=0.7)
-WIGGLY = StartRule(relevance=1.0, noise=0.1, spread=1.5)
-# A restart begins at the best of so many random points, each after a short descent of so many steps
-# on at most so many rows.
-N_DRAWS = 8
-N_SHORT = 6
-N_SCREENED = 200
-# After so many steps a restart is given up if it predicts each label from the others as the end of
-# the first descent does, which is lower: to less than this share of the labels' spread. Height
-# alone does not tell who ends lowest.
-SOON = 30
-ALIKE = 0.05
-CONVERGED = "converged"
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Where a descent from one start ended."""
-
-    log_parameters: Array  # (k,)
-    objective: float
-    path: Array  # the objective after every step; never rises
-    n_iter: int
-    n_evaluations: int
-    converged: bool
-    message: str  # how it ended, in words
-
-
-@dataclass(frozen=True)
-class Search:
-    """How parameters are looked for."""
-
-    start: Array  # (k,) where the first descent begins: see `SMOOTH`
-    wiggly: Array  # (k,) around which half of the restarts are drawn; sets the bounds
-    solver: str = "nested"
-    max_iter: int = 200  # most steps of a descent
-    # A descent ends when a step lowers the objective by less than this share of it.
-    tolerance: float = 1e-8
-
-    @property
-    def bounds(self) -> Array:
-        """Lower and upper bound of each logarithm, shape (k, 2)."""
-        of_relevances = [np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]]
-        return np.array([*of_relevances, np.log(NOISE_BOUNDS)])
-
-    @classmethod
-    def at(
-        cls,
-        X: Array,
-        y_l: Array,
-        *,
-        common: bool = False,
-        solver: str = "nested",
-        max_iter: int = 200,
-        tolerance: float = 1e-8,
-    ) -> Search:
-        """Find the starts for rows (n, d), labelled ones first.
-
-        `common`: all features share one relevance.
-        """
-        if common:
-            shares = np.ones(1)
-        else:
-            shares = dependence(X[: y_l.shape[0], :], y_l)
-        mean_square = max(float(shares @ shares), 1e-300)
-        scaled_shares = np.maximum(shares * np.sqrt(len(shares) / mean_square), 0.03)
-        unit = 1.0 / median_width(X)
-        smooth = np.append(SMOOTH.relevance * unit * scaled_shares, SMOOTH.noise)
-        equal = np.full(len(shares), WIGGLY.relevance * unit)
-        wiggly = np.append(equal, WIGGLY.noise)
-        return cls(np.log(smooth), np.log(wiggly), solver, max_iter, tolerance)
-
-    def clip(self, log_parameters: Array) -> Array:
-        """Return the nearest parameters within the bounds."""
-        lower, upper = self.bounds.T
-        return np.clip(log_parameters, lower, upper)
-
-    def descend(self, objective: Objective, start: Array) -> Descent:
-        """Minimise from one start."""
-        start = self.clip(start)
-        if self.solver == "alternating" and objective.looks_at_unlabelled:
-            return self._alternate(objective, start)
-        return self._lbfgs(objective, start)
-
-    def attempt(self, objective: Objective, start: Array) -> Descent | str:
-        """Return the descent, or in words why it failed."""
-        try:
-            return self.descend(objective, start)
-        except ValueError as error:
-            return str(error)
-
-    def _lbfgs(self, objective: Objective, start: Array) -> Descent:
-        """Minimise by quasi-Newton steps within the bounds."""
-        path: list[float] = []
-
-        def evaluate(at: Array) -> tuple[float, Array]:
-            value, slope = objective(at)
-            if not path:
-                path.append(value)  # at the start, where the search evaluates first
-            return value, slope
-
-        # The new style of callback, which is told the value, is recognised by its argument's name.
-        def note_step(intermediate_result: OptimizeResult) -> None:
-            path.append(float(intermediate_result.fun))
-
-        result = minimize(
-            evaluate,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self.bounds,
-            callback=note_step,
-            options={
-                "maxiter": self.max_iter,
-                "maxfun": 10 * self.max_iter + 50,
-                # Many past steps are remembered: relevances that go to 0 make long valleys.
-                "maxcor": 40,
-                "ftol": self.tolerance,
-                "gtol": 1e-5,
-            },
-        )
-        message = self._describe_end(objective, result)
-        return Descent(
-            log_parameters=result.x,
-            objective=float(result.fun),
-            path=np.array(path),
-            n_iter=result.nit,
-            n_evaluations=result.nfev,
-            converged=message == CONVERGED,
-            message=message,
-        )
-
-    def _describe_end(self, objective: Objective, result: OptimizeResult) -> str:
-        """Return in words how a descent ended."""
-        if result.status == 0:
-            return CONVERGED
-        if result.status == 1:
-            return f"stopped after max_iter={self.max_iter} steps"
-        # A line search that found no lower point: at a minimum, to rounding, if the slope within
-        # bounds vanishes.
-        _, gradient = objective(result.x)
-        slope = result.x - self.clip(result.x - gradient)
-        unit = max(1.0, abs(result.fun))
-        if np.abs(slope).max() <= 1e-3 * unit:
-            return CONVERGED
-        return "stopped where no lower point could be found"
-
-    def _alternate(self, objective: Objective, start: Array) -> Descent:
-        """Take the q-step and the p-step in turns, as the paper does."""
-        log_parameters = start
-        path = [objective(start)[0]]
-        n_evaluations = 1
-        n_turns = 0
-        message = f"stopped after max_iter={self.max_iter} turns"
-        while n_turns < self.max_iter and message != CONVERGED:
-            n_turns += 1
-            with_q_held = replace(objective, q=objective.match(log_parameters))
-            p_step = self._lbfgs(with_q_held, log_parameters)
-            n_evaluations += p_step.n_evaluations
-            log_parameters = p_step.log_parameters
-            value, _ = objective(log_parameters)
-            path.append(min(p_step.objective, path[-1]))
-            path.append(min(value, p_step.objective))
-            descent = path[-3] - path[-1]
-            if descent <= 10 * self.tolerance * max(1.0, abs(path[-1])):
-                message = CONVERGED
-        return Descent(
-            log_parameters=log_parameters,
-            objective=path[-1],
-            path=np.array(path),
-            n_iter=n_turns,
-            n_evaluations=n_evaluations,
-            converged=message == CONVERGED,
-            message=message,
-        )
-
-    def restarts(
-        self,
-        objective: Objective,
-        count: int,
-        random: np.random.RandomState,
-        n_jobs: int | None = None,
-    ) -> list[Array]:
-        """Return starts spread over the parameters.
-
-        Each is the best of some draws after a short descent.
-        """
-        is_wiggly = np.arange(count * N_DRAWS)[:, None] % 2 == 0  # around the two starts in turn
-        steps = random.normal(size=(len(is_wiggly), len(self.start)))
-        centres = np.where(is_wiggly, self.wiggly, self.start)
-        draws = centres + np.where(is_wiggly, WIGGLY.spread, SMOOTH.spread) * steps
-        short = replace(self, solver="nested", max_iter=N_SHORT, tolerance=1e-6)
-        ends = short._attempts(thinned(objective, N_SCREENED, N_SCREENED), draws, n_jobs)
-        starts: list[Array] = []
-        for end in sorted(_reached(ends), key=lambda end: end.objective):
-            is_far = all(np.abs(end.log_parameters - other).max() > 0.5 for other in starts)
-            if is_far and len(starts) < count:
-                starts.append(end.log_parameters)
-        return starts
-
-    def _attempts(
-        self, objective: Objective, starts: Sequence[Array] | Array, n_jobs: int | None
-    ) -> list[Descent | str]:
-        """Return how the descent from each start ended."""
-        pool = Parallel(n_jobs=n_jobs, prefer="threads")
-        return list(pool(delayed(self.attempt)(objective, start) for start in starts))
-
-    def best(
-        self, objective: Objective, starts: list[Array], n_jobs: int | None
-    ) -> tuple[Descent, list[Descent | str]]:
-        """Descend from every start; return the lowest end, and all of them.
-
-        A descent is given up if it soon leads where the first does.
-        """
-        first = self.attempt(objective, starts[0])
-        soon = replace(self, max_iter=min(SOON, self.max_iter))
-        ends = [first, *soon._attempts(objective, starts[1:], n_jobs)]
-        if self.max_iter > SOON:
-            ends[1:] = [self._continue(objective, end, first) for end in ends[1:]]
-        reached = _reached(ends)
-        log.info("%d of %d starts reached an end", len(reached), len(starts))
-        if not reached:
-            raise ValueError(f"Every start failed: {ends[0]}")
-        return min(reached, key=lambda end: end.objective), ends
-
-    def _continue(
-        self, objective: Objective, end: Descent | str, first: Descent | str
-    ) -> Descent | str:
-        """Continue a descent that was cut off, unless it leads where the first does."""
-        if isinstance(end, str) or end.converged:
-            return end
-        if _predicts_alike(objective, end, first):
-            words = f"given up after {SOON} steps, as it leads where the first does"
-            return replace(end, message=words)
-        return self.attempt(objective, end.log_parameters)
-
-
-def _reached(ends: list[Descent | str]) -> list[Descent]:
-    """Return the descents that did not fail."""
-    return [end for end in ends if isinstance(end, Descent)]
-
-
-def _predicts_alike(objective: Objective, end: Descent, lower: Descent | str) -> bool:
-    """Return whether a lower descent predicts each label from the others nearly as this one."""
-    if isinstance(lower, str) or end.objective < lower.objective:
-        return False
-    difference = _left_out_errors(objective, end) - _left_out_errors(objective, lower)
-    spread = np.std(arrays.to_numpy(objective.y_l))
-    return bool(np.std(difference) < ALIKE * spread)
-
-
-def _left_out_errors(objective: Objective, end: Descent) -> Array:
-    """Return the leave-one-out errors ``(C^-1 y)_i / (C^-1)_ii`` (l,) with a descent's end."""
-    y_l = objective.y_l
-    X_l = objective.X[: y_l.shape[0], :]
-    posterior = Posterior.fit(X_l, y_l, end.log_parameters)
-    return arrays.to_numpy(posterior.weights / inverse_diagonal(posterior.factor))
-
-
-def thinned(objective: Objective, most_labelled: int, most_unlabelled: int) -> Objective:
-    """Return the objective on at most so many rows of each kind, at even steps of ordered ones."""
-    n = objective.X.shape[0]
-    n_labelled = objective.y_l.shape[0]
-    labelled = even_steps(n_labelled, most_labelled)
-    unlabelled = n_labelled + even_steps(n - n_labelled, most_unlabelled)
-    if len(labelled) + len(unlabelled) == n:
-        return objective
-    rows = arrays.pick(objective.X, np.concatenate([labelled, unlabelled]))
-    return replace(objective, X=rows, y_l=arrays.pick(objective.y_l, labelled))
-
-
-def dependence(X_l: Array, y_l: Array) -> Array:
-    """Return how much of the spread of y (l,) each feature explains alone (d,).
-
-    Correlation ratios by binned means, ``sqrt(var(mean of the bin) / var(y) - (bins - 1) / l)``,
-    the last term being what chance explains.
-    """
-    # Some thousand labels at most: ranks are taken on the host.
-    X_l = arrays.to_numpy(X_l)
-    y_l = arrays.to_numpy(y_l)
-    n_rows = len(y_l)
-    variance = float(y_l.var())
-    if n_rows < 4 or variance == 0.0:
-        return np.zeros(X_l.shape[1])
-    n_bins = max(2, min(6, n_rows // 5))
-    ratios = np.empty(X_l.shape[1])
-    for j, feature in enumerate(X_l.T):
-        bins = ((rankdata(feature) - 0.5) * n_bins / n_rows).astype(int)  # equal values share a bin
-        sums = np.bincount(bins, weights=y_l)
-        means = sums / np.maximum(np.bincount(bins), 1)
-        explained = np.mean((means[bins] - y_l.mean()) ** 2)
-        ratios[j] = explained / variance
-    return np.sqrt(np.clip(ratios - (n_bins - 1) / n_rows, 0.0, 1.0))
-
-
-# What "cv" tries, besides no matching at all.
-MATCHINGS = (0.1, 0.3, 1.0)
-SLACKS = (0.001, 0.01, 0.1)
-N_FOLDS = 5
-MIN_LABELS = 10
-
-
-class MatchingChoice(NamedTuple):
-    """How hard to match, why in words, and the table of cross-validation if it was asked."""
-
-    matching: float
-    slack: float
-    why: str
-    path: pd.DataFrame | None = None
-
-
-def choose_matching(
-    objective: Objective, settings: TransductiveGPRegressor, search: Search, start: Array
-) -> MatchingChoice:
-    """Choose how hard to match; `start` is the lowest point of the objective without matching."""
-    matching = _number_or_none(settings.matching)
-    slack = _number_or_none(settings.slack)
-    n_labelled = objective.y_l.shape[0]
-    if _all_equal(objective.y_l):
-        why = "matching=0: all labels are equal, so there is no spread to match"
-        return MatchingChoice(0.0, slack or 0.0, why)
-    if objective.X.shape[0] == n_labelled:
-        why = "matching=0: no row is unlabelled, so there is nothing to match"
-        return MatchingChoice(0.0, slack or 0.0, why)
-    is_set = matching is not None and slack is not None
-    if is_set or matching == 0.0:
-        return _without_choice(matching or 0.0, slack or 0.0, ", as set")
-    if n_labelled < MIN_LABELS:
-        why = f": fewer than {MIN_LABELS} labels are too few to choose by"
-        return _without_choice(matching or 0.0, SLACKS[1] if slack is None else slack, why)
-    return _cross_validate(objective, (matching, slack), search, start, settings.n_jobs)
-
-
-def _number_or_none(setting: float | str) -> float | None:
-    """Return a setting that is a number, or None where it is to be chosen."""
-    if isinstance(setting, str):
-        return None
-    return setting
-
-
-def _without_choice(matching: float, slack: float, why: str) -> MatchingChoice:
-    """Return the settings as they are, and why."""
-    return MatchingChoice(matching, slack, f"matching={matching:g}, slack={slack:g}{why}")
-
-
-def _cross_validate(
-    objective: Objective,
-    given: tuple[float | None, float | None],
-    search: Search,
-    start: Array,
-    n_jobs: int | None,
-) -> MatchingChoice:
-    """Choose by the error at hidden labels what is not given: matching, slack, or both.
-
-    No matching, unless another is better by more than its standard error.
-    """
-    matching, slack = given
-    grid = _matching_grid(matching, slack)
-    # A choice between a dozen pairs needs no more digits than their errors differ by.
-    quick = replace(
-        search, max_iter=min(50, search.max_iter), tolerance=max(1e-5, search.tolerance)
-    )
-    n_labelled = objective.y_l.shape[0]
-    fold = rank_folds(objective.y_l, objective.X[:n_labelled, :], min(N_FOLDS, n_labelled))
-    path = compare_matchings(objective, fold, quick, start, grid, n_jobs)
-    best = int(path["error"].to_numpy().argmin())
-    is_hardly_better = path["gain"][best] <= path["gain_se"][best]
-    if matching is None and (best == 0 or is_hardly_better):
-        why = (
-            "matching=0, by cross-validation: no weight was better than none by more than its "
-            "standard error"
-        )
-        return MatchingChoice(0.0, slack or 0.0, why, path)
-    matching = float(path["matching"][best])
-    slack = float(path["slack"][best])
-    why = f"matching={matching:g}, slack={slack:g}, by cross-validation"
-    return MatchingChoice(matching, slack, why, path)
-
-
-def _matching_grid(matching: float | None, slack: float | None) -> Array:
-    """Return the pairs (matching, slack) to try, (g, 2); no matching first, unless one is given."""
-    slacks = SLACKS if slack is None else (slack,)
-    matchings = MATCHINGS if matching is None else (matching,)
-    pairs = [(weight, looseness) for looseness in slacks for weight in matchings]
-    if matching is None:
-        pairs = [(0.0, slacks[0]), *pairs]
-    return np.array(pairs)
-
-
-def fold_errors(whole: Objective, hidden: Mask, search: Search, start: Array, grid: Array) -> Array:
-    """Return the mean squared error at hidden labels for every (matching, slack) of `grid` (g,).
-
-    Each descent begins where the one with the next smaller weight of the same slack ended, the
-    first of a slack where that without matching did.
-    """
-    n_labelled = whole.y_l.shape[0]
-    xp = arrays.namespace(whole.y_l)
-    X_l = whole.X[:n_labelled, :]
-    X_visible = arrays.pick(X_l, ~hidden)
-    X_hidden = arrays.pick(X_l, hidden)
-    truth = arrays.pick(whole.y_l, hidden)
-    visible = arrays.pick(whole.y_l, ~hidden)
-    mean = float(xp.mean(visible))
-    scale = float(xp.std(visible)) or 1.0
-    y_l = (visible - mean) / scale
-    if _all_equal(y_l):  # all weights agree on the only label there is
-        return np.full(len(grid), float(xp.mean((mean - truth) ** 2)))
-    rows = xp.concat([X_visible, X_hidden, whole.X[n_labelled:, :]])
-    fold = replace(whole, X=rows, y_l=y_l)
-    starts: dict[float, Array] = {}  # of each slack
-    errors = np.full(len(grid), np.inf)
-    for i, (matching, slack) in enumerate(grid):
-        objective = replace(fold, matching=float(matching), slack=float(slack))
-        descent = search.attempt(objective, starts.get(slack, start))
-        if isinstance(descent, str):
-            log.info("matching=%g, slack=%g failed: %s", matching, slack, descent)
-            continue
-        if matching == 0.0:
-            start = descent.log_parameters
-        else:
-            starts[slack] = descent.log_parameters
-        posterior = Posterior.fit(X_visible, y_l, descent.log_parameters)
-        predicted = posterior.mean(X_hidden) * scale + mean
-        errors[i] = float(xp.mean((predicted - truth) ** 2))
-    return errors
-
-
-def _all_equal(y_l: Array) -> bool:
-    return bool(arrays.namespace(y_l).all(y_l == y_l[0]))
-
-
-def compare_matchings(
-    objective: Objective,
-    fold: AnyArray,
-    search: Search,
-    start: Array,
-    grid: Array,
-    n_jobs: int | None,
-) -> pd.DataFrame:
-    """Compare pairs (matching, slack) of a grid (g, 2) by hiding each fold (l,) of the labels.
-
-    Hidden labels count among the unlabelled rows. ``gain`` is the error of the first pair less
-    that of each, and ``gain_se`` its standard error over the folds.
-    """
-    sizes = np.bincount(fold).astype(float)
-    errors = np.empty((len(sizes), len(grid)))
-    errors_of_folds = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-        delayed(fold_errors)(objective, fold == k, search, start, grid) for k in range(len(sizes))
-    )
-    for k, errors_of_fold in enumerate(errors_of_folds):
-        errors[k] = errors_of_fold
-        log.info("matching: fold %d of %d", k + 1, len(sizes))
-    share = sizes / sizes.sum()
-    with np.errstate(invalid="ignore"):
-        gains = errors[:, :1] - errors
-        gain = share @ gains
-        variance = share @ (gains - gain) ** 2
-        gain_se = np.sqrt(variance / max(len(sizes) - 1, 1))
-    columns = ["matching", "slack", "error", "gain", "gain_se"]
-    table = np.column_stack([grid, share @ errors, gain, gain_se])
-    return pd.DataFrame(table, columns=columns)
-
-
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
 # With so few labels the parameters of all remember each of them, and a short descent does not
 # forget.
@@ -610,7 +153,8 @@ class FoundParameters(NamedTuple):
         """Return the process with the parameters at which a descent ended."""
         y_l = self.objective.y_l
         X_l = self.objective.X[: y_l.shape[0], :]
-        return fit_posterior(X_l, y_l, descent.log_parameters, self.max_exact)
+        covariance = self.objective.covariance
+        return fit_posterior(X_l, y_l, descent.log_parameters, self.max_exact, covariance)
 
 
 def find_parameters(
@@ -626,8 +170,9 @@ def find_parameters(
     n_jobs = settings.n_jobs
     has_common_relevance = not settings.relevance
     whole = objective
-    objective = thinned(whole, settings.max_searched, whole.X.shape[0])
-    if has_common_relevance and settings.matching != 0:
+    objective = whole.thinned(settings.max_searched, whole.X.shape[0])
+    sees_distances = objective.covariance.name in RADIAL
+    if has_common_relevance and sees_distances and settings.matching != 0:
         # The kernel sees distances only, here of many sets of rows.
         objective = replace(objective, X=narrowed(objective.X))
     search = Search.at(
@@ -647,7 +192,8 @@ def find_parameters(
     restarts = search.restarts(objective, n_restarts, random, n_jobs)
     plain, ends = search.best(objective, [start, *restarts], n_jobs)
     best = plain
-    choice = choose_matching(objective, settings, search, plain.log_parameters)
+    wanted = MatchingSettings.of(settings.matching, settings.slack, settings.epsilon, n_jobs)
+    choice = choose_matching(objective, wanted, search, plain.log_parameters)
     log.info(choice.why)
     objective = replace(objective, matching=choice.matching, slack=choice.slack)
     if objective.looks_at_unlabelled:
@@ -670,7 +216,7 @@ def answers_in_folds(
     place = np.argsort(order)
     whole = chosen.objective
     X = whole.X if whole.looks_at_unlabelled else whole.X[:n_labelled, :]
-    if chosen.has_common_relevance(X):
+    if chosen.has_common_relevance(X) and whole.covariance.name in RADIAL:
         X = narrowed(X)
     X_l = X[:n_labelled, :]
     X_rest = X[n_labelled:, :]
@@ -687,7 +233,7 @@ def answers_in_folds(
             objective = replace(whole, X=rows, y_l=y_v)
             from_scratch = n_labelled <= FROM_SCRATCH
             parameters = _parameters_of_fold(chosen, objective, from_scratch=from_scratch)
-        posterior = fit_posterior(X_v, y_v, parameters, chosen.max_exact)
+        posterior = fit_posterior(X_v, y_v, parameters, chosen.max_exact, whole.covariance)
         predicted = posterior.mean(arrays.pick(X_l, place[hidden]))
         answers.append(predicted * float(spread) + float(mean))
     return answers
@@ -779,7 +325,7 @@ class FittedProcess:
     """What a fit keeps."""
 
     chosen: FoundParameters  # the parameters, and how they were found
-    scaling: Scaling  # of the features
+    scaling: Scaling | KernelFeatures  # of the features
     units: Units  # of the labels
     unlabelled: Array  # (m, d) scaled rows at which the answer was wanted
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
@@ -814,8 +360,18 @@ class FittedProcess:
         return objective.match(self.chosen.best.log_parameters)
 
     @property
-    def relevance(self) -> Array:
+    def kernel_scale(self) -> float:
+        """By what the kernel that was given is multiplied, labels having variance 1."""
+        if not isinstance(self.scaling, KernelFeatures):
+            return 1.0
+        relevance = float(self.posterior.relevance[0])
+        return relevance**2 / self.scaling.mean_variance
+
+    @property
+    def relevance(self) -> Array | None:
         """Relevances in units of the features, shape (d,); 0 for a feature that does not vary."""
+        if isinstance(self.scaling, KernelFeatures):
+            return None
         scale = arrays.to_numpy(self.scaling.scale)
         relevance = np.zeros(len(self.scaling.keep))
         relevance[self.scaling.keep] = self.posterior.relevance / scale
@@ -929,25 +485,55 @@ def _warn_of_narrow_features(
     )
 
 
-def arrange_rows(
-    rows: Array, labelled: Mask, y_l: Array, settings: TransductiveGPRegressor
-) -> tuple[Objective, AnyArray, AnyArray]:
-    """Return the objective of rows ordered by their values, and the orders of both kinds of rows.
+class Features(NamedTuple):
+    """Rows as the process sees them."""
 
-    So the order in which rows came leaves no trace.
-    """
+    rows: Array  # (n, d)
+    keys: Array  # (n, k) numbers by which rows are put in order
+    scaling: Scaling | KernelFeatures  # how new rows become such
+    covariance: Covariance
+    spread: Array  # (d,) of the features given
+
+
+def read_features(
+    sample: PartlyLabelled, names: Sequence[str | int], settings: TransductiveGPRegressor
+) -> Features:
+    """Scale the rows, or give them features whose inner products are the kernel given."""
+    check_kernel(settings.kernel, sample.X)
+    if is_fixed(settings.kernel):
+        kernel_map, features, keys = KernelFeatures.fit_apply(sample.X, settings.kernel)
+        spread = np.std(sample.X, axis=0)
+        return Features(features, keys, kernel_map, Covariance("linear"), spread)
+    rows, scaling, spread = scale_rows(sample, names, standardize=settings.standardize)
+    return Features(rows, rows, scaling, Covariance(str(settings.kernel)), spread)
+
+
+class Arrangement(NamedTuple):
+    """Rows in an order of their own, so that the order in which they came leaves no trace."""
+
+    rows: Array  # (l + k, d) labelled rows first, then those at which moments are matched
+    labels: Array  # (l,) labels
+    order: AnyArray  # (l,) where the labelled rows are among those given
+    matched: AnyArray  # (k,) where the others are among the unlabelled rows given
+
+
+def arrange_rows(features: Features, labelled: Mask, y_l: Array, max_matched: int) -> Arrangement:
+    """Put labelled and unlabelled rows in order, and thin the latter at even steps."""
+    rows = features.rows
     xp = arrays.namespace(rows)
-    shown = arrays.pick(rows, labelled)
-    unlabelled = arrays.pick(rows, ~labelled)
     labels = arrays.beside(y_l, rows)
-    with_labels = xp.concat([shown, labels[:, None]], axis=1)
+    keys_l = arrays.pick(features.keys, labelled)
+    with_labels = xp.concat([keys_l, labels[:, None]], axis=1)
     order = arrays.to_numpy(arrays.lexsort(with_labels))
     matched = np.empty(0, dtype=int)
-    if unlabelled.shape[0]:
-        matched = arrays.to_numpy(arrays.lexsort(unlabelled))
-    matched = matched[even_steps(len(matched), settings.max_matched)]
-    used = xp.concat([arrays.pick(shown, order), arrays.pick(unlabelled, matched)])
-    return Objective(used, arrays.pick(labels, order), settings.prior), order, matched
+    if not labelled.all():
+        keys_a = arrays.pick(features.keys, ~labelled)
+        matched = arrays.to_numpy(arrays.lexsort(keys_a))
+    matched = matched[even_steps(len(matched), max_matched)]
+    shown = arrays.pick(arrays.pick(rows, labelled), order)
+    unlabelled = arrays.pick(arrays.pick(rows, ~labelled), matched)
+    used = xp.concat([shown, unlabelled])
+    return Arrangement(used, arrays.pick(labels, order), order, matched)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -959,6 +545,11 @@ class TransductiveGPRegressor(NumberTransducer):
 
     Parameters
     ----------
+    kernel : str or callable, default="rbf"
+        Covariance of the process: ``"rbf"``, the paper's, ``"exponential"``, ``"matern32"``,
+        ``"matern52"`` and ``"linear"``, all with relevances; ``"precomputed"``, where X is the
+        kernel matrix (n, n) of all rows, such as one of a graph; or a function of two rows. Of the
+        last two only the size is found, besides the noise.
     matching : float or "cv", default="cv"
         Weight of the match between predicted and seen labels. 0 is plain Gaussian process
         regression with the parameters at their posterior maximum. ``"cv"`` chooses by transductive
@@ -966,6 +557,10 @@ class TransductiveGPRegressor(NumberTransducer):
         better by more than one standard error.
     slack : float or "cv", default="cv"
         How loose the match may be: 0 for equal moments, from about 1 on hardly any match.
+    epsilon : float or None, default=None
+        In place of the slack, how far the moments may be from those of the labels: the distance of
+        (mean, -1/2 mean square), of labels scaled to mean 0 and variance 1 (the paper's equation
+        5). Within it nothing is matched.
     prior : tuple of two floats, default=(1.0, 0.5)
         ``a`` and ``b`` of the prior ``-log p(x) = -a log x + b x`` of each relevance and of the
         noise, in units of scaled features and labels. ``(0, 0)`` is maximum likelihood.
@@ -1007,7 +602,9 @@ class TransductiveGPRegressor(NumberTransducer):
         equal), and the values without matching.
     relevance_ : array of shape (d,)
         Inverse length scales, in units of the features given: the kernel is ``exp(-sum (relevance_j
-        dx_j)^2)``. 0 for a feature that does not vary.
+        dx_j)^2)``, or another function of that sum. 0 for a feature that does not vary.
+    kernel_scale_ : float
+        Instead, with a kernel of one's own: by what it is multiplied, labels having variance 1.
     feature_spread_ : array of shape (d,)
         Standard deviation of each feature over all rows, but for a few that are far from all
         others; ``relevance_ * feature_spread_`` compares features.
@@ -1051,8 +648,10 @@ class TransductiveGPRegressor(NumberTransducer):
     np.True_
     """
 
+    kernel: KernelChoice = "rbf"
     matching: float | str = "cv"
     slack: float | str = "cv"
+    epsilon: float | None = None
     prior: tuple[float, float] = (1.0, 0.5)
     relevance: bool = True
     n_restarts: int = 3
@@ -1074,12 +673,18 @@ class TransductiveGPRegressor(NumberTransducer):
         settings = read_settings(self)
         announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
-        rows, scaling, self.feature_spread_ = scale_rows(
-            sample, names, standardize=settings.standardize
-        )
+        features = read_features(sample, names, settings)
+        self.feature_spread_ = features.spread
         units = Units.of(y_l)
         scaled = (y_l - units.mean) / units.spread
-        objective, order, matched = arrange_rows(rows, sample.labelled, scaled, settings)
+        arranged = arrange_rows(features, sample.labelled, scaled, settings.max_matched)
+        objective = Objective(
+            arranged.rows,
+            arranged.labels,
+            settings.prior,
+            covariance=features.covariance,
+            epsilon=settings.epsilon,
+        )
         start = self.__dict__.pop("_start", None)
         random = check_random_state(self.random_state)
         is_parallel = settings.n_jobs not in (None, 1)
@@ -1088,11 +693,17 @@ class TransductiveGPRegressor(NumberTransducer):
             warn_of_parameters(chosen)
             if units.error == 0.0:
                 warnings.warn(EQUAL_LABELS, stacklevel=2)
-            unlabelled = arrays.pick(rows, ~sample.labelled)
-            fitted = FittedProcess(chosen, scaling, units, unlabelled, order, matched)
+            fitted = FittedProcess(
+                chosen=chosen,
+                scaling=features.scaling,
+                units=units,
+                unlabelled=arrays.pick(features.rows, ~sample.labelled),
+                order=arranged.order,
+                matched=arranged.matched,
+            )
             self._fitted = fitted
             self.answer_ = make_answer(sample, fitted)
-        self.matched_rows_ = sample.unlabelled[np.sort(matched)]
+        self.matched_rows_ = sample.unlabelled[np.sort(arranged.matched)]
         self._set_parameters(fitted)
         self.mean_ = self.answer_.values
         self.transduction_ = sample.complete(self.mean_)
@@ -1103,7 +714,10 @@ class TransductiveGPRegressor(NumberTransducer):
         best = fitted.chosen.best
         choice = fitted.chosen.choice
         noise = np.exp(best.log_parameters)[-1]
-        self.relevance_ = fitted.relevance
+        if fitted.relevance is None:
+            self.kernel_scale_ = fitted.kernel_scale
+        else:
+            self.relevance_ = fitted.relevance
         self.noise_ = float(fitted.units.squared(noise))
         self.matching_ = choice.matching
         self.slack_ = choice.slack
@@ -1173,6 +787,11 @@ class TransductiveGPRegressor(NumberTransducer):
         fitted = self._fitted
         if return_std and return_cov:
             raise RuntimeError("Ask for return_std or return_cov, not for both.")
+        if (return_std or return_cov) and isinstance(fitted.scaling, KernelFeatures):
+            raise ValueError(
+                "A kernel of your own does not tell how uncertain new rows are: give them to fit, "
+                "whose answer_ has standard errors."
+            )
         if return_std:
             mean, spread = fitted.posterior.predict(rows)
             return fitted.units.restore(mean), spread * fitted.units.error

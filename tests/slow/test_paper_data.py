@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from transduce.datasets import load_houses
 
-PAPERS = Path(__file__).parents[1] / "papers"
+PAPERS = Path(__file__).parents[2] / "papers"
 sys.path.insert(0, str(PAPERS))
 
 import paper_data as datasets  # noqa: E402

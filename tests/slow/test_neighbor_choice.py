@@ -16,7 +16,7 @@ from tests.methods.spectral_graph.test_classifier import blobs, labels_for
 from transduce import SpectralGraphTransducer
 from transduce.metrics import precision_recall_break_even
 
-PAPERS = str(Path(__file__).parents[1] / "papers")
+PAPERS = str(Path(__file__).parents[2] / "papers")
 sys.path.insert(0, PAPERS)
 
 from neighbor_choice import NeighborChoiceDisplay, choose_n_neighbors  # noqa: E402

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "papers"))
 
 import page  # noqa: E402

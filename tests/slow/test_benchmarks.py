@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(autouse=True)
