@@ -1117,3 +1117,31 @@ def chance_of_labels(n_rows, n_labelled, known, at_least):
     ways = list(itertools.combinations(range(n_rows), n_labelled))
     hits = [len(set(way) & set(known)) >= at_least for way in ways]
     return Fraction(sum(hits), len(ways))
+
+
+# ------------------------------------------------------------------- categories of several columns
+
+
+def is_inside_within_columns(score, scores, features, row, confidence):
+    """Return whether a test row's score is inside, by quantile regression on the completed sample.
+
+    `features` (c, d) and `row` (d,) are indicators of categories. The row is inside if its score is
+    at most its fitted quantile in every solution: the least of them is a linear program of its own.
+    """
+    from scipy.optimize import linprog
+
+    A = np.vstack([features, row])
+    n, d = A.shape
+    # Variables: coefficients, and how far each score is above and below its quantile.
+    loss = np.concatenate([np.zeros(d), np.full(n, confidence), np.full(n, 1.0 - confidence)])
+    problem = {
+        "A_eq": np.hstack([A, np.eye(n), -np.eye(n)]),
+        "b_eq": np.append(scores, score),
+        "bounds": [(None, None)] * d + [(0.0, None)] * (2 * n),
+    }
+    best = linprog(loss, **problem).fun
+    quantile = np.concatenate([row, np.zeros(2 * n)])
+    least = linprog(quantile, A_ub=loss[None], b_ub=[best + 1e-9], **problem)
+    if least.status == 3:  # quantiles as low as one likes are as good
+        return False
+    return bool(score <= least.fun + 1e-6)

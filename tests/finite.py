@@ -613,7 +613,22 @@ def of_filling() -> dict[str, list[Call]]:
     known = set(_parameters(transduce.fill))
     options = {name: value for name, value in options.items() if name in known}
     questions = {"minimum": -100.0, "maximum": 100.0, "tolerance": 0.5, "reject": 0.1}
+
+    def audited(table: Any, target: Any, predictions: Any, **settings: Any) -> Any:
+        result = transduce.audit(table, target, predictions, suspects=0, **settings)
+        return result.wrong["at_most"], result.forecast["share"].to_numpy()
+
+    checks = CLASS_TABLE.assign(guess="a")
+    columns = {"table": checks, "target": "price", "predictions": "guess"}
+    settings = {"by": "kind", "certainty": 0.9, "missing": ["?"]}
     return {
+        "transduce.audit": [
+            Call(audited, columns),
+            Call(audited, columns | settings, "settings", (*settings,)),
+        ],
+        "transduce.app.auditing.AuditResult": [
+            Call(lambda by: audited(**columns, by=by), {"by": "kind"})
+        ],
         "transduce.fill": [
             Call(fill, {"table": TABLE, "target": "price"}, slow=True),
             Call(fill_classes, {"table": CLASS_TABLE}, "classes", slow=True),

@@ -12,7 +12,8 @@ import transduce
 from transduce.app.filling import plan
 from transduce.app.filling.options import DEFAULTS
 from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
-from transduce.conformal import Chance, Miscoverage
+from transduce.conformal import Miscoverage
+from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.exchangeability import SIGNIFICANCE
 from transduce.core.guarantee import SUSPECTED
 from transduce.core.ranks import fewest_calibration
@@ -25,7 +26,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "methods").glob("*.md")),
 ]
 NUMBERS, CLASSES = plan.ROW_BELOW["regression"], plan.ROW_BELOW["classification"]
-FEWEST = next(n for n in range(2, 100) if Chance().n_calibration(n, 0.9))
+FEWEST = next(n for n in range(2, 100) if calibration_number(n, 0.9))
 
 
 def answered_within_budget(member):
@@ -73,7 +74,7 @@ STATED = [
     (
         "docs/conformal.md",
         r"a whole number: (\d+) of 30, (\d+) of 150",
-        [Chance().n_calibration(n, 0.9) for n in (30, 150)],
+        [calibration_number(n, 0.9) for n in (30, 150)],
     ),
     (
         "docs/conformal.md",

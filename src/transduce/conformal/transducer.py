@@ -405,7 +405,9 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
         fit: CalibratedFit = self._fit
-        return fit.sensitivity_at(self.confidence, sensible)
+        widths = fit.sensitivity_at(self.confidence, sensible)
+        assert widths is not None  # since factors are given
+        return widths
 
     def select(
         self,

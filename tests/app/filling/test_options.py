@@ -51,6 +51,7 @@ OTHER = {
     "ignore": ["a"],
     "text": ["b"],
     "number": ["d"],
+    "views": [["e", "f"], ["g"]],
     "id": "c",
     "features": "columns",
     "missing": ["-9"],

@@ -206,6 +206,18 @@ LABELLED = "The column to label."
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
 FRESH = "Draw the same rows again; by default the seed is fresh."
+CHECKED = "The column with what a person found; empty where nobody looked."
+PREDICTED = (
+    "The column of predicted classes or numbers; fields of JSON objects are named with dots, such "
+    "as output.label. Repeated, columns of probabilities, one for each class."
+)
+BY_GROUP = "A column of groups, each with statements of its own. May be repeated."
+OTHER_FILE = "Another file that holds the target, matched by --id."
+SEEN = "Marks rows whose labels the predictor has seen: they say nothing of other rows."
+RANDOM = "Marks the rows that were drawn; by default the column that `transduce draw` writes."
+STRATUM = "The stratum that each row was drawn from; by default as `transduce draw` writes it."
+OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
+AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
 KINDS = "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip"
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
@@ -314,6 +326,66 @@ def draw(
     options |= {"out": out}
     _run(
         lambda commands: commands.draw_rows_of(table, target, number, seed, options),
+        quiet=options["quiet"],
+    )
+
+
+def _share_or_number(text: str) -> tuple[float, bool]:
+    """Return a number, and whether it was written as a percentage."""
+    word = text.strip()
+    relative = word.endswith("%")
+    number = _number(word.removesuffix("%").strip())
+    return (number / 100.0 if relative else number), relative
+
+
+@app.command("audit")
+@takes("missing", "case_sensitive", "sheet", "certainty", "report", "json", "quiet", "force")
+def audit_command(  # noqa: PLR0913
+    table: TableFile,
+    target: Annotated[str, _option("--target", "COLUMN", CHECKED, show_default=False)],
+    predictions: Annotated[
+        list[str], _option("--predictions", "COLUMN", PREDICTED, show_default=False)
+    ],
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", BY_GROUP)] = None,
+    checks: Annotated[Path | None, _option("--checks", "FILE", OTHER_FILE)] = None,
+    id: Annotated[str | None, _option("--id", "COLUMN", "Names the rows of both files.")] = None,
+    second: Annotated[
+        str | None, _option("--second", "COLUMN", "What a second person found at the same rows.")
+    ] = None,
+    seen: Annotated[str | None, _option("--seen", "COLUMN", SEEN)] = None,
+    random: Annotated[str | None, _option("--random", "COLUMN", RANDOM)] = None,
+    stratum: Annotated[str | None, _option("--stratum", "COLUMN", STRATUM)] = None,
+    tolerance: Annotated[str | None, _option("--tolerance", "NUMBER", OFF_BY)] = None,
+    at_most: Annotated[str | None, _option("--at-most", "SHARE", AT_MOST)] = None,
+    suspects: Annotated[
+        int, _option("--suspects", "NUMBER", "How many of the most suspect rows to name.", min=0)
+    ] = 20,
+    **options: Any,
+) -> None:
+    """Say how wrong predictions are that were made elsewhere, from the rows that somebody checked.
+
+    A language model, a vendor or an old rule has predicted every row; a person has looked at some,
+    drawn at random. The bounds are exact, however wrong the predictions are.
+
+    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 if --at-most was not shown, 130 interrupted.
+    """
+    question: dict[str, Any] = {
+        "by": by or [],
+        "checks": checks,
+        "id": id,
+        "second": second,
+        "seen": seen,
+        "random": random,
+        "stratum": stratum,
+        "suspects": suspects,
+    }
+    if tolerance is not None:
+        question["tolerance"], question["relative"] = _share_or_number(tolerance)
+    limit = None
+    if at_most is not None:
+        limit = _share_or_number(at_most)[0]
+    _run(
+        lambda commands: commands.audit_file(table, target, predictions, question, limit, options),
         quiet=options["quiet"],
     )
 

@@ -14,7 +14,15 @@ import pandas as pd
 import typer
 
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
-from transduce.app.cli.terminal import called, say, show_choice, show_result, show_table, tell
+from transduce.app.cli.terminal import (
+    called,
+    say,
+    show_audit,
+    show_choice,
+    show_result,
+    show_table,
+    tell,
+)
 from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
@@ -393,6 +401,58 @@ def draw_rows_of(
         if lacking and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
+
+    return show
+
+
+NOT_SHOWN = 3  # exit code where a claim was to be shown, and was not
+
+
+def audit_file(
+    table: str,
+    target: str,
+    predictions: list[str],
+    question: dict[str, Any],
+    limit: float | None,
+    given: dict[str, Any],
+) -> Show:
+    """Say how wrong predictions of a table in a file are."""
+    from transduce.app.auditing import audit
+    from transduce.app.auditing.page import render_audit
+
+    force = given["force"]
+    _check_paths(table, given["report"], given["json"], force=force)
+    source = _read(table, force, given["sheet"])
+    named: Any = predictions[0] if len(predictions) == 1 else predictions
+    result = audit(
+        source,
+        target,
+        named,
+        certainty=given["certainty"],
+        missing=given["missing"] or [],
+        case_sensitive=given["case_sensitive"],
+        **question,
+    )
+    written = []
+    with stage("writing"), together():
+        if given["report"] is not None:
+            write_text(given["report"], render_audit(result), force=force, like=source.files)
+            written.append(str(given["report"]))
+        if given["json"] is not None:
+            result.write_json(given["json"], force=force, like=source.files)
+            written.append(str(given["json"]))
+
+    def show() -> None:
+        show_audit(result, quiet=given["quiet"])
+        if written:
+            tell(f"Written: {', '.join(written)}")
+        if limit is None:
+            return
+        shown = result.share_wrong_at_most <= limit
+        verdict = "is shown" if shown else "is not shown"
+        tell(f"That at most {percent(limit)} of the unchecked predictions are wrong {verdict}.")
+        if not shown:
+            raise typer.Exit(NOT_SHOWN)
 
     return show
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.progress import Progress, TaskID
 
+    from transduce.app.auditing.result import AuditResult
     from transduce.app.filling.result import FillResult
     from transduce.model_selection.cross_validation import MethodChoice
 
@@ -274,6 +275,25 @@ def _cell(value: Any) -> str:
             return f"{value:,.0f}"
         return f"{value:.4g}"
     return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
+
+
+def show_audit(result: AuditResult, *, quiet: bool = False) -> None:
+    """Print what an audit found: statements, then tables, then what to do next."""
+    from transduce.app.auditing.result import WHAT_IT_RESTS_ON
+
+    tell(result.statement)
+    tell(WHAT_IT_RESTS_ON)
+    for warning in result.warnings:
+        tell(f"In doubt: {warning}")
+    if result.agreement is not None:
+        tell(result.agreement.statement)
+    for title, frame in result.tables():
+        show_table(frame, title)
+    if quiet:
+        return
+    for note in result.notes:
+        tell(f"- {note}")
+    tell(result.what_more_checks_bring)
 
 
 def called(member: str) -> str:

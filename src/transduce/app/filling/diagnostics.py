@@ -266,7 +266,7 @@ class Diagnosis:
             return []
         note = _about_missed(min(missed, key=lambda name: missed[name]), coverage, n_rows)
         design = self.fit.model.calibrated.design
-        if design is not None and (design.within is not None or design.groups is not None):
+        if design is not None and (design.spec.within is not None or design.groups is not None):
             return [note]
         by_class = option("label_conditional", True)
         return [f"{note} {by_class} makes the guarantee hold within every class."]

@@ -309,6 +309,22 @@ def _messages(caught: list[warnings.WarningMessage], category: type[Warning]) ->
     return list(dict.fromkeys(str(warning.message) for warning in of_category))
 
 
+def _places_of_views(
+    views: list[list[ColumnName]], origins: list[ColumnName]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the features of each view, by their positions; None if there are no views."""
+    if not views:
+        return None
+    places = []
+    for columns in views:
+        of_view = tuple(place for place, origin in enumerate(origins) if origin in columns)
+        if not of_view:
+            names = ", ".join(map(repr, columns))
+            raise ValueError(f"The view {names} has no features: leave it out, or add a column.")
+        places.append(of_view)
+    return tuple(places)
+
+
 def _plan_fit(
     rows: FrameSource,
     features: Features,
@@ -330,6 +346,7 @@ def _plan_fit(
         standardize=False,
         random_state=options.random_state,
         device=options.device,
+        views=_places_of_views(options.views, features.origins),
     )
     design = bind_design(options.design, target.missing, rows.frame)
     plan = make_plan(case, options, design, n_outside=n_outside, classes=classes)

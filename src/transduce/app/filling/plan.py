@@ -326,7 +326,7 @@ def _plan_blend(case: Case, options: Options, n_outside: int, fits: int) -> _Pla
     limits_points = uses_points and "gaussian_process" in members and case.n_labels <= MOST_EXACT
     if limits_points:
         last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
-    if slow_answers or named_members or too_slow or limits_points:
+    if slow_answers or named_members or too_slow or limits_points or case.views:
         kept = {name: members[name] for name in costs}
         blend.set_params(estimators=kept | named_members)
     notes = []
