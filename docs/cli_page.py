@@ -64,6 +64,7 @@ def page() -> str:
         ("fill",),
         ("answer",),
         ("draw",),
+        ("estimate",),
         ("audit",),
         ("open",),
         ("label",),

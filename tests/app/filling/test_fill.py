@@ -39,7 +39,8 @@ from transduce.model_selection.methods import METHODS, Case, default_members
 def plan(method, task, *, n_outside=0, n_classes=0, n_features=0, n_rows, n_labels, **options):
     """Return what is planned for a table of some size."""
     case = Case(task, n_rows, n_labels, n_features, n_classes, standardize=False, random_state=0)
-    return make_plan(case, Options(method=method, **options), Chance(), n_outside=n_outside)
+    design = Chance().bind(np.arange(n_rows) >= n_labels)
+    return make_plan(case, Options(method=method, **options), design, n_outside=n_outside)
 
 
 def line_table(n=60, every=3):
@@ -283,7 +284,15 @@ def test_every_method(method):
     assert result.members["score"].notna().all()
     assert result.options.method == method
     assert f"({task}, {method})" in repr(result)
-    assert (result.relevance is None) == (method not in ("gaussian-process", "forest", "blend"))
+    assert (result.relevance is None) == (
+        method
+        not in (
+            "gaussian-process",
+            "moment-matched",
+            "forest",
+            "blend",
+        )
+    )
     if result.relevance is not None:
         assert result.relevance.iloc[0] == 1.0
         assert set(result.relevance.index) <= set(frame.columns) - {"target"}

@@ -330,6 +330,72 @@ def draw(
     )
 
 
+ESTIMATED = tuple(
+    name
+    for name in CLI_OPTIONS
+    if name
+    not in (
+        *("labels", "out", "report", "save", "confidence", "certainty", "tolerance", "guarantee"),
+        *("label_conditional", "probabilities", "reject", "label_next"),
+    )
+)
+WHAT = (
+    "What to ask: mean, total, share, median, 'quantile 0.9', 'share above 100', 'share of yes', "
+    "difference, 'slope of income'. May be repeated. By default the mean, or the share of every class."
+)
+BY = "A column: one estimate for each of its groups. May be repeated."
+OF = (
+    "What it is of, where --what does not say so: a class, a quantile, two groups, or the columns of a "
+    "slope; several are separated by commas."
+)
+OUTCOME = "For a slope: a column that is regressed on the filled one."
+TO_CSV = "Write the estimates as CSV; - for standard output."
+
+
+@app.command("estimate", cls=PanelCommand)
+@takes(*ESTIMATED)
+def estimate_command(  # noqa: PLR0913
+    table: TableFile,
+    target: TargetOption,
+    what: Annotated[list[str] | None, _option("--what", "QUESTION", WHAT)] = None,
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", BY)] = None,
+    of: Annotated[str | None, _option("--of", "WORDS", OF)] = None,
+    outcome: Annotated[str | None, _option("--outcome", "COLUMN", OUTCOME)] = None,
+    level: Annotated[
+        float,
+        typer.Option(callback=_checked("--level", LEVEL), help="Level of each interval by itself."),
+    ] = 0.95,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Let all intervals hold together at the level.")
+    ] = False,
+    out: Annotated[str | None, _option("--out", "FILE", TO_CSV)] = None,
+    **options: Any,
+) -> None:
+    """Estimate the mean, a share or a slope of a whole column, with an interval that holds.
+
+    Filled values vary less than true ones: averaged or counted as if they were measured, they
+    mislead. Here the labels make an interval valid, and predictions make it narrow, however wrong
+    they are. The estimates say what the labels alone would give, and how many labels the
+    predictions are worth.
+    """
+    asked = {
+        "what": what or [],
+        "by": by or [],
+        "of": of,
+        "outcome": outcome,
+        "level": level,
+        "joint": joint,
+        "out": out,
+    }
+
+    def work(_: Any) -> Callable[[], None]:
+        from transduce.app.cli.estimates import estimate_file
+
+        return estimate_file(table, target, asked, options)
+
+    _run(work, quiet=options["quiet"])
+
+
 def _share_or_number(text: str) -> tuple[float, bool]:
     """Return a number, and whether it was written as a percentage."""
     word = text.strip()

@@ -90,7 +90,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
-    if _in_parts(table, given):
+    if is_in_parts(table, given):
         return _fill_parts(table, targets, options, given)
     if given["out"] is None:
         out = default_out(table)
@@ -105,7 +105,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         reports = [_reports(given, name) for name in targets]
     report_paths = [path for of_target in reports for path in of_target]
     _check_paths(table, *report_paths, given["save"], out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
@@ -133,7 +133,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     return show
 
 
-def _in_parts(table: str, given: dict[str, Any]) -> bool:
+def is_in_parts(table: str, given: dict[str, Any]) -> bool:
     """Return whether a table is to be filled part by part.
 
     It is several files, or a large one, or goes to a folder.
@@ -239,7 +239,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     else:
         out = given["out"]
     _check_paths(table, to_json, out, force=force)
-    source = _read(table, force)
+    source = read_table(table, force)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
@@ -326,7 +326,8 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(tables.named_after(table, word))
 
 
-def _read(table: str, force: bool, sheet: str | None = None) -> Table:
+def read_table(table: str, force: bool, sheet: str | None = None) -> Table:
+    """Return a table in a file, or from standard input."""
     with stage("reading"):
         return tables.read(table, sheet=sheet, force=force)
 
@@ -367,7 +368,7 @@ def draw_rows_of(
     else:
         out = given["out"]
     _check_paths(table, out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
@@ -422,7 +423,7 @@ def audit_file(
 
     force = given["force"]
     _check_paths(table, given["report"], given["json"], force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     named: Any = predictions[0] if len(predictions) == 1 else predictions
     result = audit(
         source,
@@ -502,7 +503,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -598,7 +599,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source = _read(str(path), force=True)
+    source = read_table(str(path), force=True)
     if truth.dtype.kind == "f":
         task = "regression"
     else:

@@ -33,7 +33,14 @@ from transduce.app.filling.sources import (
 from transduce.app.tables.columns import check_columns
 from transduce.app.tables.delimited import decimal_sign
 from transduce.app.tables.files import memory_free
-from transduce.app.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
+from transduce.app.tables.parts import (
+    Part,
+    PartFiles,
+    PartWriter,
+    find_files,
+    open_parts,
+    reopen_parts,
+)
 from transduce.core import checks
 from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError, check_path
@@ -110,6 +117,11 @@ class _FileSource(PartSource):
     def name_row(self, part: int, row: int) -> str:
         """Return what to call a row of a part, both counted from 0."""
         return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
+
+    def reopen(self, work: Path) -> PartSource:
+        """Return the same parts: texts are kept as Parquet in another folder for work."""
+        files = reopen_parts(self.files, work)
+        return replace(self, files=files, parts=files.parts)
 
     def check_questions(self, before: Options, asked: Options) -> None:
         """Refuse what would change the columns: the parts are written once, with the options of `fill_folder`."""

@@ -6,8 +6,12 @@ about 20 bytes; other columns are fetched when a question names them.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +70,10 @@ def predict_parts(
     result: FillResult, source: PartSource, fitted: FittedFill, roles: RowDraw
 ) -> PredictedColumn:
     """Return the column of a table in parts, with a prediction at every row."""
+    work = Path(tempfile.mkdtemp(prefix="transduce-"))
+    source = source.reopen(work)
+    # Texts are kept as Parquet in the folder for as long as columns may be fetched from them.
+    weakref.finalize(source, shutil.rmtree, work, ignore_errors=True)
     parts = source.each("estimates", _predict_part, [fitted] * len(source.parts))
     labels = np.concatenate([part.labels for part in parts])
     missing = np.concatenate([part.missing for part in parts])

@@ -204,6 +204,10 @@ class PartSource(_Source):
         """Return the table, which may have new columns already, with new columns after its own."""
         raise NotImplementedError
 
+    def reopen(self, work: Path) -> PartSource:
+        """Return the same parts, readable after the table was filled; `work` is an empty folder."""
+        return self
+
     def name_row(self, part: int, row: int) -> str:
         """Return what to call a row of a part, both counted from 0."""
         return f"partition {part + 1}, row {row + 1}"
