@@ -24,7 +24,7 @@ print(f"{houses['price'].isna().sum()} of {len(houses)} prices are missing.")
 # No price is negative: `minimum=0` says so, and needs no new fit. The new columns stand
 # beside the old ones.
 
-result = fill(houses, "price", random_state=0).ask(minimum=0)
+result = fill(houses, "price", random_state=0).with_options(minimum=0)
 new = [name for name in result.frame.columns if name.startswith("price")]
 print(result.frame.loc[houses["price"].isna(), new].head())
 

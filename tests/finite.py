@@ -605,7 +605,7 @@ def of_filling() -> dict[str, list[Call]]:
             return result.guarantee.confidence
 
     def ask(**questions: Any) -> Any:
-        return filled_columns(filled().ask(**questions))
+        return filled_columns(filled().with_options(**questions))
 
     options = {"confidence": 0.8, "random_state": 0, "missing": ["?"], "ignore": ["kind"]}
     options |= {"guarantee": "auto", "task": "auto", "certainty": 0.9, "id": "kind"}
@@ -690,6 +690,8 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
+        "transduce.app.report.FilledColumn": [Call(lambda: _summary_of(object()), {})],
+        "transduce.app.report.Summary": [Call(lambda: _summary_of(object()), {})],
         "transduce.app.report.summarize": [
             Call(lambda result: _summary_of(result), {"result": object()})
         ],
@@ -710,7 +712,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 def _summary_of(result: Any) -> Any:
     from transduce.app.report import summarize
 
-    return summarize(filled() if type(result) is object else result)["counts"]
+    return summarize(filled().reported if type(result) is object else result)["counts"]
 
 
 def _render(name: str) -> Callable[..., Any]:

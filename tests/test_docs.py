@@ -12,7 +12,7 @@ import pytest
 import transduce
 from transduce.app.filling import plan
 from transduce.app.filling.options import DEFAULTS
-from transduce.app.report.rows import CLEARLY_BETTER, FEWEST_TICKED
+from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Miscoverage
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.exchangeability import SIGNIFICANCE

@@ -28,11 +28,11 @@ from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill,
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.forecast import forecast_draw
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
 from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
 from transduce.app.filling.plan import FOLDS, caution_on_method
-from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
 from transduce.app.report.summary import summarize_later
