@@ -42,8 +42,8 @@ PAPERS = {
     "graepel1999": (
         "Graepel, Herbrich, Obermayer 1999: Bayesian transduction",
         "T. Graepel, R. Herbrich, K. Obermayer. Bayesian transduction. NIPS 12, 1999.",
-        ["figure-2"],
-        {"figure-2"},
+        ["figure-2", "one-ball"],
+        {"figure-2", "one-ball"},
     ),
     "nouretdinov2001": (
         "Nouretdinov, Melluish, Vovk 2001: ridge regression confidence machine",

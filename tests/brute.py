@@ -398,6 +398,31 @@ def sampled_share(normals, rows, n_draws, rng):
     return (w @ rows.T > 0).mean(axis=0), len(w)
 
 
+def sampled_cells(normals, rows, n_draws, rng):
+    """Share of random directions inside version space by their signs at several rows, and their mean.
+
+    By rejection: a dict of shares by tuples of 0 and 1, the mean unit vector, and how many.
+    """
+    w = rng.normal(size=(n_draws, normals.shape[1]))
+    w = w[np.all(w @ normals.T > 0, axis=1)]
+    patterns, counts = np.unique((w @ rows.T > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): count / len(w) for p, count in zip(patterns, counts, strict=True)}
+    unit = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return shares, unit.mean(axis=0), len(w)
+
+
+def soft_cells(K, K_la, K_aa, signs, softness, n_draws, rng):
+    """Shares of the joint labels with slack of several rows, by rejection from the joint normal."""
+    joint = np.block([[K, K_la], [K_la.T, K_aa]])
+    joint = joint + softness * np.eye(len(joint))
+    draws = rng.normal(size=(n_draws, len(joint))) @ np.linalg.cholesky(joint).T
+    n_labelled = len(K)
+    kept = draws[np.all(draws[:, :n_labelled] * signs > 0, axis=1)][:, n_labelled:]
+    patterns, counts = np.unique((kept > 0).astype(int), axis=0, return_counts=True)
+    shares = {tuple(map(int, p)): c / len(kept) for p, c in zip(patterns, counts, strict=True)}
+    return shares, len(kept)
+
+
 def plain_billiard(normals, w, v, n_bounces):
     """The billiard with explicit vectors: great circles, reflected at the nearest wall. Yields each flight."""
     for _ in range(n_bounces):
@@ -1092,3 +1117,56 @@ def chance_of_labels(n_rows, n_labelled, known, at_least):
     ways = list(itertools.combinations(range(n_rows), n_labelled))
     hits = [len(set(way) & set(known)) >= at_least for way in ways]
     return Fraction(sum(hits), len(ways))
+
+
+def bayesian_ridge(X, y, asked):
+    """Return ridge regression, averaged over penalties by the density of the labels under each.
+
+    Under a penalty the labels are normal with the covariance ``s (I + X X' / penalty)`` around a
+    mean about which nothing is known; ``log s`` has a flat prior. Projected on contrasts that do not
+    depend on the mean, what is left of the density is ``|C|^-1/2 (z' C^-1 z)^-(l - 1)/2``.
+    """
+    n_labels, n_features = X.shape
+    contrasts = np.linalg.svd(np.eye(n_labels) - 1.0 / n_labels)[0][:, : n_labels - 1].T
+    Z = contrasts @ X
+    z = contrasts @ y
+    rank = min(n_labels, n_features)
+    typical = np.sum((X - X.mean(axis=0)) ** 2) / rank
+    logs, predictions = [], []
+    for penalty in typical * np.geomspace(1e-5, 1e4, 46):
+        covariance = np.eye(n_labels - 1) + Z @ Z.T / penalty
+        sign, log_determinant = np.linalg.slogdet(covariance)
+        square = z @ np.linalg.solve(covariance, z)
+        logs.append(-0.5 * sign * log_determinant - 0.5 * (n_labels - 1) * np.log(square))
+        slopes = np.linalg.solve(Z.T @ Z + penalty * np.eye(n_features), Z.T @ z)
+        predictions.append(y.mean() + (asked - X.mean(axis=0)) @ slopes)
+    shares = np.exp(np.array(logs) - max(logs))
+    return shares / shares.sum() @ np.array(predictions)
+
+
+# ------------------------------------------------------------------- categories of several columns
+
+
+def is_inside_within_columns(score, scores, features, row, confidence):
+    """Return whether a test row's score is inside, by quantile regression on the completed sample.
+
+    `features` (c, d) and `row` (d,) are indicators of categories. The row is inside if its score is
+    at most its fitted quantile in every solution: the least of them is a linear program of its own.
+    """
+    from scipy.optimize import linprog
+
+    A = np.vstack([features, row])
+    n, d = A.shape
+    # Variables: coefficients, and how far each score is above and below its quantile.
+    loss = np.concatenate([np.zeros(d), np.full(n, confidence), np.full(n, 1.0 - confidence)])
+    problem = {
+        "A_eq": np.hstack([A, np.eye(n), -np.eye(n)]),
+        "b_eq": np.append(scores, score),
+        "bounds": [(None, None)] * d + [(0.0, None)] * (2 * n),
+    }
+    best = linprog(loss, **problem).fun
+    quantile = np.concatenate([row, np.zeros(2 * n)])
+    least = linprog(quantile, A_ub=loss[None], b_ub=[best + 1e-9], **problem)
+    if least.status == 3:  # quantiles as low as one likes are as good
+        return False
+    return bool(score <= least.fun + 1e-6)

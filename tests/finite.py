@@ -612,7 +612,7 @@ def of_filling() -> dict[str, list[Call]]:
             return result.guarantee.confidence
 
     def ask(**questions: Any) -> Any:
-        return filled_columns(filled().ask(**questions))
+        return filled_columns(filled().with_options(**questions))
 
     options = {"confidence": 0.8, "random_state": 0, "missing": ["?"], "ignore": ["kind"]}
     options |= {"guarantee": "auto", "task": "auto", "certainty": 0.9, "id": "kind"}
@@ -620,7 +620,22 @@ def of_filling() -> dict[str, list[Call]]:
     known = set(_parameters(transduce.fill))
     options = {name: value for name, value in options.items() if name in known}
     questions = {"minimum": -100.0, "maximum": 100.0, "tolerance": 0.5, "reject": 0.1}
+
+    def audited(table: Any, target: Any, predictions: Any, **settings: Any) -> Any:
+        result = transduce.audit(table, target, predictions, suspects=0, **settings)
+        return result.wrong["at_most"], result.forecast["share"].to_numpy()
+
+    checks = CLASS_TABLE.assign(guess="a")
+    columns = {"table": checks, "target": "price", "predictions": "guess"}
+    settings = {"by": "kind", "certainty": 0.9, "missing": ["?"]}
     return {
+        "transduce.audit": [
+            Call(audited, columns),
+            Call(audited, columns | settings, "settings", (*settings,)),
+        ],
+        "transduce.app.auditing.AuditResult": [
+            Call(lambda by: audited(**columns, by=by), {"by": "kind"})
+        ],
         "transduce.fill": [
             Call(fill, {"table": TABLE, "target": "price"}, slow=True),
             Call(fill_classes, {"table": CLASS_TABLE}, "classes", slow=True),
@@ -682,6 +697,8 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
+        "transduce.app.report.FilledColumn": [Call(lambda: _summary_of(object()), {})],
+        "transduce.app.report.Summary": [Call(lambda: _summary_of(object()), {})],
         "transduce.app.report.summarize": [
             Call(lambda result: _summary_of(result), {"result": object()})
         ],
@@ -702,7 +719,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 def _summary_of(result: Any) -> Any:
     from transduce.app.report import summarize
 
-    return summarize(filled() if type(result) is object else result)["counts"]
+    return summarize(filled().reported if type(result) is object else result)["counts"]
 
 
 def _render(name: str) -> Callable[..., Any]:
@@ -1206,6 +1223,14 @@ def of_functions() -> dict[str, list[Call]]:
         found = graph_spectrum(A, **settings)
         return [found.values, found.vectors]
 
+    @cache
+    def billiard() -> Any:
+        two = np.where(CLASSES == "c", "a", CLASSES)
+        return transduce.BayesianTransducer(tolerance=0.2, random_state=0).fit(X, two)
+
+    def joint_labelling(X: Any, labels: Any) -> Any:
+        return billiard().labelling_probability(X, labels)
+
     def cut(graph: Any, y: Any) -> Any:
         return minimum_cut(graph, y).value
 
@@ -1230,6 +1255,9 @@ def of_functions() -> dict[str, list[Call]]:
         "transduce.methods.ridge.choose_settings": [Call(settings_of, {"X": X, "y": NUMBERS})],
         "transduce.methods.ridge.RidgeChoice": [
             Call(lambda: settings_of(X, NUMBERS), {}, "through choose_settings")
+        ],
+        "transduce.methods.bayesian.LabellingProbability": [
+            Call(joint_labelling, {"X": X[:3], "labels": np.array(["a", "b", "a"])}),
         ],
         "transduce.methods.spectral_graph.neighbor_graph": [
             Call(graph, {"X": X}),

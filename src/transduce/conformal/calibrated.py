@@ -22,11 +22,13 @@ from transduce.conformal.designs import (
 )
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
+from transduce.conformal.overlapping import find_thresholds
 from transduce.conformal.scores import (
     SLACK,
     Scoring,
     WeightedRanks,
     class_p_values,
+    interval_ends,
     intervals,
     label_sets,
 )
@@ -91,6 +93,46 @@ class CalibratedTable:
             rankings.append((own, at, ranks))
         return rankings
 
+    @cached_property
+    def _rankings_within_columns(self) -> list[list[tuple[Mask, Mask, WeightedRanks]]]:
+        """The same within each of several columns whose categories overlap."""
+        assert self.weights.overlapping is not None
+        calibration, unlabelled = self.weights.overlapping
+        partitions = []
+        for column in range(len(calibration.names)):
+            cells = calibration.codes[:, column], unlabelled.codes[:, column]
+            weights = replace(self.weights, overlapping=None, cells=cells)
+            partitions.append(replace(self, weights=weights).rankings)
+        return partitions
+
+    def _thresholds_within_columns(self, confidence: float) -> Array:
+        """Return each unlabelled row's largest score that is inside, within several columns; (m,)."""
+        # Several questions ask for the same level, and each takes a linear program for every
+        # combination of categories.
+        if confidence not in self._known_thresholds:
+            self._known_thresholds[confidence] = self._find_thresholds(confidence)
+        return self._known_thresholds[confidence]
+
+    @cached_property
+    def _known_thresholds(self) -> dict[float, Array]:
+        """Thresholds within several columns, by the level."""
+        return {}
+
+    def _find_thresholds(self, confidence: float) -> Array:
+        assert self.weights.overlapping is not None
+        calibration, unlabelled = self.weights.overlapping
+        answered = self.calibration.given
+        covered = self.unlabelled.given
+        thresholds = np.full(len(covered), np.inf)
+        thresholds[covered] = find_thresholds(
+            self.scores[answered],
+            calibration[answered],
+            unlabelled[covered],
+            confidence,
+            never_labelled=unlabelled[covered & ~self.covered],
+        )
+        return thresholds
+
     @property
     def covered(self) -> Mask:
         """The unlabelled rows with an answer that a guarantee is about: all that were not drawn, shape (m,)."""
@@ -151,6 +193,9 @@ class CalibratedTable:
                 np.sum(self.weights.shares / (n + 1.0))
             )  # the smallest p-value that is possible
             return int(self.unlabelled.given.sum()) if least > 1.0 - confidence + SLACK else 0
+        if self.weights.overlapping is not None:
+            unbounded = np.isinf(self._thresholds_within_columns(confidence))
+            return int((unbounded & self.unlabelled.given).sum())
         return sum(int(ranks.unbounded(confidence).sum()) for _, _, ranks in self.rankings)
 
     def law(self, confidence: float) -> Law | None:
@@ -161,7 +206,7 @@ class CalibratedTable:
 
     def _thresholds(self, confidence: float) -> Law | None:
         """Return how many calibration rows each threshold has, as a distribution; None if rows weigh differently."""
-        if not self.exchangeable:
+        if not self.exchangeable or self.weights.overlapping is not None:
             return None
         if self.weights.cells is not None:
             parts = [
@@ -205,7 +250,14 @@ class CalibratedTable:
             return replace(answer, regions=self._regions(confidence))
         p, new = self._p_values(), self._p_unseen()
         all_possible = not self.supports(confidence)
-        sets, unseen = (label_sets(each, confidence) | all_possible for each in (p, new))
+        if self.weights.overlapping is None:
+            sets, unseen = (label_sets(each, confidence) | all_possible for each in (p, new))
+        else:
+            # P-values are the largest within the row's categories, valid at all levels at once;
+            # thresholds of one level rule out more.
+            thresholds = self._thresholds_within_columns(confidence)
+            sets = self.scoring.measure(reply) <= thresholds[:, None]
+            unseen = np.isinf(thresholds)
         ranked = np.sort(p, axis=1)
         sure, credible = 1.0 - np.maximum(ranked[:, -2], new), ranked[:, -1]
         answer = replace(answer, label_sets=sets, p_values=p, confidence=sure, credibility=credible)
@@ -216,7 +268,13 @@ class CalibratedTable:
     def _regions(self, confidence: float) -> Regions:
         """Return the intervals at a level; the whole line where the estimator has no answer."""
         ends = np.tile([-np.inf, np.inf], (len(self.unlabelled.values), 1))
-        if self.supports(confidence):
+        if self.weights.overlapping is not None:
+            limits = self._thresholds_within_columns(confidence)
+            scales = self.scoring.measure(self.unlabelled)
+            closed = np.ones(len(limits), dtype=bool)
+            ends = interval_ends(limits, closed, self.unlabelled.values, scales, self.scoring.unit)
+            ends[np.isinf(limits)] = [-np.inf, np.inf]
+        elif self.supports(confidence):
             rankings, scales = self.rankings, self.scoring.measure(self.unlabelled)
             values = self.unlabelled.values
             for _, at, ranks in rankings:
@@ -226,8 +284,17 @@ class CalibratedTable:
     def _p_values(self) -> Array:
         """Return p-values of all classes, 1 where the estimator has no answer."""
         scores = self.scoring.measure(self.unlabelled)
+        if self.weights.overlapping is not None:
+            within = [self._p_values_of(scores, ranked) for ranked in self._rankings_within_columns]
+            return np.max(within, axis=0)
+        return self._p_values_of(scores, self.rankings)
+
+    def _p_values_of(
+        self, scores: Array, rankings: list[tuple[Mask, Mask, WeightedRanks]]
+    ) -> Array:
+        """Return p-values of scores of all classes (m, n_classes) by parts that are compared."""
         p = np.ones(scores.shape)
-        for own, at, ranks in self.rankings:
+        for own, at, ranks in rankings:
             codes = self.labels[own] if self.by_class or self.by_shares else None
             shares = self.weights.shares if self.by_shares else None
             p[at] = class_p_values(ranks, scores[at], codes, shares)
@@ -238,6 +305,10 @@ class CalibratedTable:
         p = np.ones(len(self.unlabelled.values))
         if self.weights.kind == CLASSES:
             return p * 0.0
+        if self.weights.overlapping is not None:
+            unseen = np.full((len(p), 1), np.inf)
+            within = [self._p_values_of(unseen, ranked) for ranked in self._rankings_within_columns]
+            return np.max(within, axis=0)[:, 0]
         for _, at, ranks in self.rankings:
             p[at] = ranks.p_values(np.full(int(at.sum()), np.inf))
         return p
@@ -322,7 +393,8 @@ class CalibratedTable:
         sure = replace(nothing, outside=outside, any_class=self._any_class_possible(confidence))
         if thresholds is None:
             effective = self.effective if self.weights.kind in (KNOWN, ESTIMATED) else None
-            sure = replace(sure, effective=effective, n_unbounded=self.n_unbounded(confidence))
+            n_unbounded = self.n_unbounded(confidence) - self._n_in_short_categories(confidence)
+            sure = replace(sure, effective=effective, n_unbounded=n_unbounded)
         elif self.by_class:
             sure = replace(sure, n_short=thresholds.n_short)
         if (
@@ -351,7 +423,7 @@ class CalibratedTable:
             kind="approximate"
             if estimated or (verdict is not None and verdict.shifted)
             else "exact",
-            within="class" if self.by_class else "category" if weights.cells is not None else "",
+            within=self._within,
             assumptions=(assumption, guarantee.SEEN) if self.by_class else (assumption,),
             reasons=reasons,
             factor=weights.factor,
@@ -363,12 +435,51 @@ class CalibratedTable:
 
     def _short_categories(self, confidence: float) -> tuple[str, ...]:
         """Return the categories of unlabelled rows at which nothing is ruled out."""
+        if self.weights.overlapping is not None:
+            return self._short_categories_of_columns(confidence)
         if self.weights.cells is None:
             return ()
         short = [at.any() and ranks.unbounded(confidence).all() for _, at, ranks in self.rankings]
         return tuple(
             self.weights.categories[code] for code in np.unique(self.weights.cells[1])[short]
         )
+
+    def _short_categories_of_columns(self, confidence: float) -> tuple[str, ...]:
+        """Return categories, of several columns, whose calibration labels are too few by themselves."""
+        assert self.weights.overlapping is not None
+        calibration, unlabelled = self.weights.overlapping
+        answered = self.unlabelled.given
+        short: list[str] = []
+        for column, names in enumerate(calibration.names):
+            parts = self._rankings_within_columns[column]
+            codes = np.unique(unlabelled.codes[:, column])
+            for code, (_, rows, ranks) in zip(codes, parts, strict=True):
+                if (rows & answered).any() and ranks.unbounded(confidence).all():
+                    short.append(names[code])
+        return tuple(short)
+
+    def _n_in_short_categories(self, confidence: float) -> int:
+        """Return how many rows are of a category, of several columns, with too few labels."""
+        if self.weights.overlapping is None:
+            return 0
+        _, unlabelled = self.weights.overlapping
+        short = self._short_categories_of_columns(confidence)
+        rows = np.zeros(len(unlabelled), dtype=bool)
+        for column, names in enumerate(unlabelled.names):
+            codes = [code for code, name in enumerate(names) if name in short]
+            rows |= np.isin(unlabelled.codes[:, column], codes)
+        return int((rows & self.unlabelled.given).sum())
+
+    @property
+    def _within(self) -> str:
+        """Where the guarantee holds: over all rows, or within classes, or within categories."""
+        if self.by_class:
+            return "class"
+        if self.weights.overlapping is not None:
+            return "categories"
+        if self.weights.cells is not None:
+            return "category"
+        return ""
 
     @property
     def n_unseen(self) -> int:
@@ -383,6 +494,10 @@ class CalibratedTable:
             self.classes is None or self.weights.kind == CLASSES
         ):  # classes that were chosen by are known
             return False
+        if self.weights.overlapping is not None:
+            infinite = np.isinf(self._thresholds_within_columns(confidence))
+            some_unseen = bool(np.isinf(self.scores[self.calibration.given]).any())
+            return some_unseen and bool((infinite & self.unlabelled.given).any())
         if self.pooled:  # there may be billions of rows, and all are alike
             rank = nonconformity_rank(confidence, int(self.calibration.given.sum()) + self.n_empty)
             return self.n_empty < rank <= self.n_unseen + self.n_empty
@@ -413,9 +528,15 @@ class CalibratedTable:
         """Return the p-value of each calibration label, compared with the other calibration labels; (c,)."""
         # Each row in turn is taken for an unlabelled one. Its own weight is among those of the scores that are at
         # least its own, so that it adds nothing besides.
+        if self.weights.overlapping is not None:
+            within = [self._held_out_p_values_of(part) for part in self._rankings_within_columns]
+            return np.max(within, axis=0)
+        return self._held_out_p_values_of(self.rankings)
+
+    def _held_out_p_values_of(self, rankings: list[tuple[Mask, Mask, WeightedRanks]]) -> Array:
         p_values = np.ones(len(self.labels))
         weights = self.weights
-        for own, at, _ in self.rankings:
+        for own, at, _ in rankings:
             ties = np.zeros(int(own.sum()))
             ranks = WeightedRanks(
                 self.scores[own],
@@ -546,6 +667,11 @@ class CalibratedTable:
             )
             few = f"No {kind} has the {least} {'' if cells else 'calibration '}labels that {level} takes"
             return f"{few}, since rows that were drawn have no label" if self.n_empty else few
+        if weights.overlapping is not None and len(self.labels):
+            return (
+                f"At no row do all categories have the {fewest_calibration(confidence)} calibration "
+                f"labels that {level} takes"
+            )
         if law is None and len(self.labels):
             return self._worth_too_little(confidence)
         return self._too_few(confidence)
@@ -610,7 +736,8 @@ class CalibratedTable:
         everything = (
             "set is all classes" if self.classes is not None else "interval is the whole line"
         )
-        law, short = self._thresholds(confidence), self._short_categories(confidence)
+        law = self._thresholds(confidence)
+        short = self._short_categories(confidence)
         if isinstance(law, ClassMiscoverage) and (len(self.labels) or self.weights.kind != CLASSES):
             return self._short_classes(law, confidence)
         why = self._nothing_supported(law, confidence)
@@ -794,8 +921,10 @@ class CalibratedFit:
 
     def sensitivity_at(
         self, confidence: float, factors: Sequence[float] | None = None
-    ) -> pd.DataFrame:
+    ) -> pd.DataFrame | None:
         """Return how wide intervals get if the odds of a label depend on the label, by factors."""
+        if self.table.weights.overlapping is not None and factors is None:
+            return None
         if factors is None:
             factors = sorted({*USUAL_FACTORS, float(self.design.spec.sensitivity)})
         lines = [(factor, *self.width(confidence, factor)) for factor in factors]
@@ -804,6 +933,10 @@ class CalibratedFit:
 
     def width(self, confidence: float, factor: float) -> tuple[float, int]:
         """Return the median width, or mean size of sets, and at how many all is possible, with odds off by a factor."""
+        if self.table.weights.overlapping is not None and factor != 1.0:
+            raise ValueError(
+                "Widths at other odds of a label are not known within several columns."
+            )
         weights = replace(self.table.weights, factor=factor)
         answer: Any = replace(self, table=replace(self.table, weights=weights))._answer(confidence)
         middle: Any

@@ -209,6 +209,11 @@ def intervals(
 ) -> Array:
     """Return the ends of ``value ± threshold * scale``, (m, 2); the whole line where calibration labels are too few."""
     limits, closed = ranks.thresholds(confidence)
+    return interval_ends(limits, closed, values, scales, unit)
+
+
+def interval_ends(limits: Array, closed: Mask, values: Array, scales: Array, unit: float) -> Array:
+    """Return ``value ± limit * scale``, (m, 2), a little wider where an equal score is inside."""
     with np.errstate(over="ignore", invalid="ignore"):
         half = limits * scales
         if unit > 0.0:

@@ -260,8 +260,9 @@ class Guarantee:
         What the guarantee is about.
     confidence : float or None
         Probability with which the interval, region or set of a row picked at random holds the truth.
-    within : {"", "class", "category"}
-        Where it holds: over all rows, or within every class, or every category of a column.
+    within : {"", "class", "category", "categories"}
+        Where it holds: over all rows, or within every class, every category of a column, or every
+        category of each of several columns.
     outside, wrong : CountBound or None
         Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more than `tolerance`).
     wrong_by_class : tuple of (class, CountBound)
@@ -505,6 +506,7 @@ def _statement(guarantee: Guarantee) -> list[str]:
     within = {
         "class": ", within every class that has a label",
         "category": ", within every category",
+        "categories": ", within every category of each column",
     }
     where = within.get(guarantee.within, "")
     least = "at least" if guarantee.kind == "exact" else "about"
@@ -716,6 +718,10 @@ class Drift:
             "The test of drift has a power of 80 % against a rank correlation of "
             f"{self.detectable:.1f}, and less against weaker ones."
         )
+
+
+class ShiftWarning(UserWarning):
+    """Labelled and unlabelled rows differ: a test raised an alarm."""
 
 
 class TooFewLabelsWarning(UserWarning):

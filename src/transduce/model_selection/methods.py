@@ -23,7 +23,6 @@ LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless t
 FEW_LABELS = 30
 FEW_RIDGE = 0.03  # penalty of transductive ridge for numbers with few labels
 FEW_C = 0.3  # inverse penalty of logistic regression, likewise
-SMALLEST_PENALTY = 30.0  # of ridge regression, over the number of labels
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
@@ -52,6 +51,8 @@ class Case:
     device: str | None = (
         None  # where the methods that can compute, as `transduce.device.to_device` takes it
     )
+    # Columns of each view of the rows, by their positions, where there are several: for the graph.
+    views: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def few(self) -> bool:
@@ -178,7 +179,10 @@ def _spectral_graph(case: Case) -> Any:
     # labels the two are level on five of six tables, and cosines ten points behind on iris; between
     # rows of unit length, such as texts, they have the same neighbours.
     return _scaled(
-        case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state)
+        case,
+        SpectralGraphTransducer(
+            metric="euclidean", views=case.views, random_state=case.random_state
+        ),
     )
 
 
@@ -195,11 +199,7 @@ def _confidence_machine(case: Case) -> Any:
 def _ridge(case: Case) -> Any:
     from transduce.model_selection.linear import LinearRegressor
 
-    # With few labels leave-one-out is no ground for a small penalty.
-    smallest = SMALLEST_PENALTY / case.n_labels if case.n_labels else 1e-3
-    return LinearRegressor(
-        smallest_penalty=smallest, standardize=case.standardize, farthest=FARTHEST
-    )
+    return LinearRegressor(standardize=case.standardize, farthest=FARTHEST)
 
 
 def _logistic_regression(case: Case) -> Any:

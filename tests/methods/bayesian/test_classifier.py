@@ -460,7 +460,7 @@ def test_rejection_marks_the_least_sure():
         ({"softness": -1.0}, "softness must be 'loo', 'cv' or a number from 0"),
         ({"softness": "auto"}, "softness .* must be a number"),
         ({"bias": -0.5}, "bias must be a number from 0"),
-        ({"n_balls": 1}, "n_balls must be a whole number from 2"),
+        ({"n_balls": 0}, "n_balls must be a whole number from 1"),
         ({"tolerance": 0}, "tolerance must be a positive number"),
         ({"max_bounces": 0}, "max_bounces must be a whole number from 1"),
         ({"max_memory_mb": 0}, "max_memory_mb must be a positive number"),

@@ -15,7 +15,8 @@ from transduce.conformal.designs.rows import (
     DESCRIBES_ROWS,
     NUMBERS_OF_ROWS,
     RowValues,
-    is_name,
+    count_columns,
+    named_columns,
 )
 from transduce.conformal.designs.weights import Weights
 from transduce.conformal.designs.words import Card, Flag
@@ -34,12 +35,29 @@ if TYPE_CHECKING:
 MOST_SENSITIVITY = 1e6  # beyond, no number of labels would do
 
 
+def _one_or_several(names: list[ColumnName]) -> RowValues:
+    """Return the one column that a list names, or the list."""
+    if len(names) == 1:
+        return names[0]
+    return names
+
+
+def _as_list(value: RowValues) -> list[ColumnName]:
+    return named_columns(value)
+
+
 # Flags of all designs, for the fields that all have.
 COMMON_FLAGS = (
     Flag(
         name="within",
         field="within",
-        help="A column of categories: the guarantee holds within each.",
+        kind="columns",
+        read=_one_or_several,
+        write=_as_list,
+        help=(
+            "A column of categories: the guarantee holds within each. Give it several times to let "
+            "it hold within each category of each column."
+        ),
     ),
     Flag(
         name="order",
@@ -79,6 +97,7 @@ class Design:
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     can_bound_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     always_holds_out: ClassVar[bool] = True  # whether it needs calibration labels, as it is
+    weighs_equally: ClassVar[bool] = False  # whether calibration labels weigh the same, as it is
     draws_calibration: ClassVar[bool] = False  # whether calibration rows are those that were drawn
     chosen_by_class: ClassVar[bool] = False  # whether classes have other shares without a label
     # Whether shares of classes with and without a label are compared, to see if labels were chosen
@@ -92,12 +111,24 @@ class Design:
         if self.sensitivity != 1.0:
             checks.check_factor("sensitivity", self.sensitivity)
             checks.check_positive("sensitivity", self.sensitivity, most=MOST_SENSITIVITY)
+        if self.overlapping:
+            self._check_overlapping()
         for described in _row_fields(self):
             if described.default is MISSING and getattr(self, described.name) is None:
                 raise ValueError(
                     f"{type(self).__name__} needs {described.name}: the name of a column, or a value "
                     "for each row."
                 )
+
+    def _check_overlapping(self) -> None:
+        """Raise a ValueError if rows cannot be compared within several columns at once."""
+        # Weights of rows differ by more than their categories: then each row would need a program
+        # of its own.
+        if not self.weighs_equally or self.sensitivity != 1.0:
+            raise ValueError(
+                "Several columns in within need labels that weigh the same: name one column, or leave "
+                f"out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
+            )
 
     # ---- how it is written
 
@@ -149,16 +180,15 @@ class Design:
 
     def _names(self, described: Sequence[Field[RowValues]]) -> list[ColumnName]:
         """Return the columns that fields name."""
-        values = [getattr(self, one.name) for one in described]
-        return [value for value in values if is_name(value)]
+        names: list[ColumnName] = []
+        for one in described:
+            names += named_columns(getattr(self, one.name))
+        return names
 
     @property
     def columns(self) -> list[ColumnName]:
         """Names of the columns that describe rows."""
-        names = self.not_features
-        if is_name(self.within):
-            names.append(self.within)
-        return names
+        return [*self.not_features, *named_columns(self.within)]
 
     @property
     def not_features(self) -> list[ColumnName]:
@@ -177,13 +207,13 @@ class Design:
 
     def take_rows(self, rows: AnyArray) -> Self:
         """Return the design of some rows, in this order; names of columns stay as they are."""
-        from transduce.conformal.designs.reading import as_array
+        from transduce.conformal.designs.reading import take_values
 
         taken: dict[str, Any] = {}
         for described in _row_fields(self):
             value = getattr(self, described.name)
-            if value is not None and not is_name(value):
-                taken[described.name] = as_array(value)[rows]
+            if value is not None and not named_columns(value):
+                taken[described.name] = take_values(value, rows)
         return replace(self, **taken)
 
     def bind(self, missing: Mask, frame: pd.DataFrame | None = None) -> BoundDesign:
@@ -243,7 +273,14 @@ class Design:
     @property
     def holds_out_in_parts(self) -> bool:
         """Whether groups, categories or classes hold out labels of their own, whose number varies."""
+        if self.overlapping:
+            return False
         return self.within is not None or self.chosen_by_class
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether the guarantee is to hold within the categories of several columns at once."""
+        return count_columns(self.within) > 1
 
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it suits neither the classes (None for numbers) nor sets by class."""
@@ -275,6 +312,7 @@ class Design:
     @property
     def assumption(self) -> guarantee.Assumption:
         """What has to be true of the labels."""
-        if self.rests_on == guarantee.CHANCE and self.within is not None:
+        partitioned = self.within is not None and not self.overlapping
+        if self.rests_on == guarantee.CHANCE and partitioned:
             return guarantee.CHANCE_WITHIN
         return self.rests_on

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from transduce.conformal.designs.held_out import calibration_number, labels_needed, read_number
-from transduce.conformal.designs.rows import Categories
+from transduce.conformal.designs.rows import Categories, OverlappingCategories
 from transduce.conformal.designs.weights import Weights
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import option, percent
@@ -29,6 +29,7 @@ class BoundDesign:
 
     spec: Design  # as the user says it
     within: Categories | None = None  # rows are compared within these
+    overlapping: OverlappingCategories | None = None  # or within those of several columns
     order: Array | None = None  # (n,) the place of each row along an order
     groups: AnyArray | None = None  # (n,) rows that are held out together and that no fold splits
 
@@ -61,8 +62,10 @@ class BoundDesign:
 
     def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
         """Return how many labels calibrate unless a number is given; none if there are too few."""
+        # Many parts have labels of their own: then half of all labels calibrate.
+        in_parts = by_class or self.overlapping is not None
         factor = float(self.spec.sensitivity)
-        return calibration_number(n_labels, confidence, by_class=by_class, factor=factor)
+        return calibration_number(n_labels, confidence, by_class=in_parts, factor=factor)
 
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
@@ -88,8 +91,8 @@ class BoundDesign:
         auto = isinstance(number, str) and number == "auto"
         parts = self._parts(problem)
         if parts is not None and auto:
-            return self._hold_out_of_parts(parts, level, random)
-        units = np.arange(len(problem.rows))
+            return self._hold_out_of_parts(problem, parts, level, random)
+        units = problem.places[problem.rows]
         if self.groups is not None:
             units = self.groups[problem.rows]
         n_units = len(np.unique(units))
@@ -99,11 +102,14 @@ class BoundDesign:
             size = read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
-    def _hold_out_of_parts(self, parts: AnyArray, level: float, random: Random) -> Mask:
+    def _hold_out_of_parts(
+        self, problem: Problem, parts: AnyArray, level: float, random: Random
+    ) -> Mask:
         """Return which labels to hold out, as many of each part as it takes; shape (l,)."""
         held_out = np.zeros(len(parts), dtype=bool)
+        by_content = np.argsort(problem.places[problem.rows])
         for part in np.unique(parts):
-            labels = np.flatnonzero(parts == part)
+            labels = by_content[parts[by_content] == part]
             size = calibration_number(len(labels), level, factor=float(self.spec.sensitivity))
             held_out[random.choice(labels, size, replace=False)] = True
         return held_out
@@ -203,6 +209,9 @@ class BoundDesign:
         if self.within is not None:
             cells = self.within.codes[calibration], self.within.codes[unlabelled]
             weights = replace(weights, cells=cells, categories=self.within.names)
+        if self.overlapping is not None:
+            both = self.overlapping[calibration], self.overlapping[unlabelled]
+            weights = replace(weights, overlapping=both)
         factor = float(self.spec.sensitivity)
         return replace(weights, factor=factor, assumption=self.spec.assumption)
 

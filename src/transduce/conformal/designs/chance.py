@@ -24,7 +24,10 @@ class Chance(Design):
     reweight : bool, default=True
         Whether calibration labels are weighed as `Estimated` does if the test says that rows differ.
     within : str or array-like of shape (n,), optional
-        The category of each row: the guarantee holds within every one, and chance need only have chosen within them.
+        The category of each row: the guarantee holds within every one, and chance need only have
+        chosen within them.
+        Several columns (a list of names, or an array of shape (n, k)): it holds within every
+        category of each column, where these overlap too; rows need to have been labelled at random.
     order : str or array-like of shape (n,), optional
         The place of each row along an order, such as a time: whether errors drift along it is tested.
     sensitivity : float, default=1.0
@@ -60,6 +63,7 @@ class Chance(Design):
     )
     always_holds_out: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
+    weighs_equally: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,8 +79,8 @@ class Chance(Design):
     @property
     def reweighs_if_shifted(self) -> bool:
         """Whether propensities are estimated where rows are found to differ, and only there."""
-        return self.reweight
+        return self.reweight and not self.overlapping
 
     def estimates_propensity(self, compared: Exchangeability | None) -> bool:
         """Return whether the test found that rows differ, and labels are weighed then."""
-        return self.reweight and compared is not None and compared.shifted
+        return self.reweighs_if_shifted and compared is not None and compared.shifted

@@ -67,6 +67,7 @@ class Drawn(Design):
     )
     rests_on: ClassVar[guarantee.Assumption] = guarantee.DRAWN
     draws_calibration: ClassVar[bool] = True
+    weighs_equally: ClassVar[bool] = True
 
     @property
     def marks(self) -> RowValues:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from transduce.conformal.designs.rows import Categories, DrawnRows, RowValues, is_name
+from transduce.conformal.designs.rows import (
+    Categories,
+    DrawnRows,
+    OverlappingCategories,
+    named_columns,
+)
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import quoted
 from transduce.population.draws import read_marks
@@ -28,13 +33,14 @@ class Cells:
     @classmethod
     def of(cls, name: str, value: Any, frame: pd.DataFrame | None, n: int) -> Cells:
         """Return the column of a table, or the array, that a field of a design names or holds."""
-        if is_name(value):
+        if named_columns(value):
             if frame is None:
                 raise ValueError(
                     f"{name}={quoted(value)} names a column, and there is no table here: give an "
                     f"array with a value for each of the {n} rows."
                 )
-            return cls("column", value, frame[value].reset_index(drop=True))
+            column = named_columns(value)[0]
+            return cls("column", column, frame[column].reset_index(drop=True))
         if np.ndim(value) != 1 or len(value) != n:
             raise ValueError(f"Array {name!r} must have a value for each of the {n} rows.")
         if not isinstance(value, np.ndarray | pd.Series):
@@ -75,6 +81,7 @@ class CommonRows(TypedDict):
 
     spec: Any  # the `Design`, of whichever class
     within: Categories | None
+    overlapping: OverlappingCategories | None
     order: Array | None
 
 
@@ -93,17 +100,50 @@ class RowReader:
     def common(self) -> CommonRows:
         """Return what the bound form of every design holds."""
         within = None
+        overlapping = None
         order = None
-        if self.spec.within is not None:
-            within = read_codes(self.cells("within"), "categories")
+        if self.spec.overlapping:
+            overlapping = self._read_overlapping()
+        elif self.spec.within is not None:
+            within = read_codes(self._one_column(), "categories")
         if self.spec.order is not None:
             order = read_order(self.cells("order"))
-        return {"spec": self.spec, "within": within, "order": order}
+        return {"spec": self.spec, "within": within, "overlapping": overlapping, "order": order}
+
+    def _one_column(self) -> Cells:
+        """Return the cells of the only column of categories."""
+        table = np.asarray(self.spec.within, dtype=object)
+        if table.ndim != 2 or table.shape[1] != 1:
+            return self.cells("within")
+        return Cells.of("within", table[:, 0], None, len(self.missing))
+
+    def _columns_of_categories(self) -> list[Cells]:
+        """Return the cells of several columns of categories."""
+        n_rows = len(self.missing)
+        columns = named_columns(self.spec.within)
+        if columns:
+            return [Cells.of("within", column, self.frame, n_rows) for column in columns]
+        table = pd.DataFrame(self.spec.within)
+        return [Cells.of(str(name), table[name], None, n_rows) for name in table.columns]
+
+    def _read_overlapping(self) -> OverlappingCategories:
+        """Return the categories of several columns."""
+        codes = []
+        names = []
+        for cells in self._columns_of_categories():
+            categories = read_codes(cells, "categories")
+            codes.append(categories.codes)
+            names.append(tuple(f"{cells.name}={name}" for name in categories.names))
+        return OverlappingCategories(np.column_stack(codes), tuple(names))
 
 
-def as_array(values: RowValues) -> AnyArray:
-    """Return a value for each row as an array."""
-    return np.asarray(pd.Series(values).to_numpy())
+def take_values(values: Any, rows: AnyArray) -> Any:
+    """Return the values of some rows, as an array, or as a frame of several columns."""
+    if isinstance(values, pd.DataFrame):
+        return values.iloc[rows]
+    if np.ndim(values) > 1:
+        return np.asarray(values)[rows]
+    return np.asarray(pd.Series(values).to_numpy())[rows]
 
 
 def _python_value(value: Any) -> Any:

@@ -74,7 +74,11 @@ def design_of_flags(flags: Mapping[str, Any]) -> Design | None:
     for name, value in flags.items():
         if known[name].choices:
             checks.check_choice(name, value, known[name].choices)
-    values = {name: value for name, value in flags.items() if value != known[name].default}
+    values = {}
+    for name, value in flags.items():
+        is_given = value != known[name].default and value != []
+        if is_given:
+            values[name] = value
     if not values:
         return None
     meant: dict[str, type[Design]] = {}  # by the first flag of each design that is given

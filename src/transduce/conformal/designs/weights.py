@@ -12,6 +12,7 @@ from transduce.core.types import AnyArray, Array, Mask
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.propensity import EstimatedOdds
+    from transduce.conformal.designs.rows import OverlappingCategories
     from transduce.conformal.exchangeability import Exchangeability
 
 EQUAL, KNOWN, ESTIMATED, GROUPS, CLASSES = "equal", "known", "estimated", "groups", "classes"
@@ -29,6 +30,8 @@ class Weights:
         None  # (c,), (m,) categories, within which rows are compared
     )
     categories: tuple[str, ...] = ()  # their names
+    # (c, k), (m, k) categories of several columns, within all of which rows are compared at once
+    overlapping: tuple[OverlappingCategories, OverlappingCategories] | None = None
     shares: Array | None = (
         None  # (n_classes,) of the classes among the unlabelled rows, if they were given
     )

@@ -17,8 +17,9 @@ class Flag:
 
     name: str  # with _ where the command line writes -
     help: str
-    # What its value is: the name of a column, nothing (a switch), a factor, one of the choices, or a text.
-    kind: Literal["column", "switch", "factor", "choice", "text"] = "column"
+    # What its value is: the name of a column, several names, nothing (a switch), a factor, one of
+    # the choices, or a text.
+    kind: Literal["column", "columns", "switch", "factor", "choice", "text"] = "column"
     field: str = ""  # of the design, which takes the value
     python: str = ""  # what a message calls it where Python is written, if not the plain design
     default: Any = None

@@ -1,5 +1,5 @@
 """Bayesian transduction by kernel billiard (Graepel, Herbrich, Obermayer 1999)."""
 
-from transduce.methods.bayesian.classifier import BayesianTransducer
+from transduce.methods.bayesian.classifier import BayesianTransducer, LabellingProbability
 
-__all__ = ["BayesianTransducer"]
+__all__ = ["BayesianTransducer", "LabellingProbability"]

@@ -258,10 +258,7 @@ class Ball:
         space = self.space
         position = self.position
         if space.rank == 1:  # a single direction: the ball rests
-            rest = np.zeros_like(position)
-            no_wall = np.zeros(1, np.int32)
-            no_kick = np.zeros(1)
-            return Segment(position, rest, no_wall, no_kick, times=np.ones(1))
+            return _rest(position)
         velocity = space.velocity(position, self.random)
         length = self.reach * (0.5 + self.random.random_sample())
         a = space.products(position)
@@ -274,6 +271,58 @@ class Ball:
         end = space.root.T @ coefficients
         self.position = space.coefficients(end / np.linalg.norm(end))
         return segment
+
+
+class StraightBall:
+    """A ball that keeps its velocity from wall to wall, and bounces exactly as often as asked.
+
+    The paper's only ball: nothing is drawn anew, and no first flights are forgotten.
+    """
+
+    def __init__(self, space: VersionSpace, seed: int) -> None:
+        self.space = space
+        random = np.random.RandomState(seed)
+        self.position = space.start(random)
+        self.velocity = np.zeros_like(self.position)
+        if space.rank > 1:
+            self.velocity = space.velocity(self.position, random)
+
+    def run(self, n_bounces: int) -> list[Segment]:
+        """Fly so many bounces; return the flight."""
+        if self.space.rank == 1:  # a single direction: the ball rests
+            return [_rest(self.position)]
+        segments = []
+        while n_bounces > 0:
+            segments.append(self._run_segment(min(n_bounces, MOST_AT_ONCE)))
+            n_bounces -= MOST_AT_ONCE
+        return segments
+
+    def _run_segment(self, n_bounces: int) -> Segment:
+        """Fly so many bounces, and move to where they end."""
+        space = self.space
+        a = space.products(self.position)
+        b = space.products(self.velocity)
+        trace = _empty_trace(n_bounces)
+        fly(space.G, space.signs, a, b, *trace)
+        segment = Segment(self.position, self.velocity, *trace)
+        if not segment.length > 1e-9:
+            raise EmptyVersionSpaceError("version space is smaller than rounding tells")
+        # Both anew from the trace, so that rounding does not pile up. A quarter of a turn after the
+        # last reflection the ball would be where its velocity points.
+        end = float(np.cumsum(segment.times)[-1])
+        coordinates = segment.at(np.array([end, end + np.pi / 2])) @ space.root
+        position = coordinates[0] / np.linalg.norm(coordinates[0])
+        velocity = coordinates[1] - float(coordinates[1] @ position) * position
+        self.position = space.coefficients(position)
+        self.velocity = space.coefficients(velocity / np.linalg.norm(velocity))
+        return segment
+
+
+def _rest(position: Array) -> Segment:
+    """Return the flight of a ball that rests, of length 1."""
+    no_wall = np.zeros(1, np.int32)
+    no_kick = np.zeros(1)
+    return Segment(position, np.zeros_like(position), no_wall, no_kick, times=np.ones(1))
 
 
 def _empty_trace(size: int) -> Trace:
@@ -586,9 +635,33 @@ class Game:
         if not self._soft:
             return list(flights)
         n_rows = len(self.space.G)
-        count = max(FEWEST_POSITIONS, round(n_segments * self.pace / (SPACING * n_rows)))
-        count = min(count, max(1, MOST_NUMBERS // n_rows))
-        return [Positions.of(flight, count) for flight in flights]
+        return [_keep_positions(flight, n_segments * self.pace, n_rows) for flight in flights]
+
+
+def _keep_positions(flight: list[Segment], n_bounces: int, n_rows: int) -> Positions:
+    """Return some positions of a flight of about so many bounces between so many rows."""
+    count = max(FEWEST_POSITIONS, round(n_bounces / (SPACING * n_rows)))
+    count = min(count, max(1, MOST_NUMBERS // n_rows))
+    return Positions.of(flight, count)
+
+
+class StraightGame:
+    """The paper's game: one ball, whose bounces are counted exactly."""
+
+    def __init__(self, space: VersionSpace, seed: int, *, soft: bool) -> None:
+        self.space = space
+        self.n_bounces = 0
+        self.pace = 1
+        self._soft = soft
+        self._ball = StraightBall(space, seed)
+
+    def play(self, n_bounces: int) -> list[Record]:
+        """Let the ball bounce exactly so often; return its record."""
+        flight = self._ball.run(n_bounces)
+        self.n_bounces += n_bounces
+        if not self._soft:
+            return [flight]
+        return [_keep_positions(flight, n_bounces, len(self.space.G))]
 
 
 def _bounces_of_segment(space: VersionSpace, *, soft: bool) -> int:
@@ -639,16 +712,24 @@ class Geometry(NamedTuple):
         seeds: AnyArray,
         n_jobs: int | None,
         refresh: int | None = None,
-    ) -> list[Game]:
+        most_bounces: int | None = None,
+    ) -> list[Game | StraightGame]:
         """Return one game for two classes, or one for each of several, one-vs-rest.
 
-        Seeds have shape (games, balls).
+        Seeds have shape (games, balls); a single ball plays the paper's game. Velocities are drawn
+        anew after `refresh` bounces, no more than `most_bounces`.
         """
         soft = self.softness > 0.0
-        games = []
+        games: list[Game | StraightGame] = []
         for held_class, ball_seeds in zip(held_classes(n_classes), seeds, strict=True):
             space = replace(self.space, signs=np.where(codes == held_class, 1.0, -1.0))
-            games.append(Game(space, ball_seeds, soft=soft, n_jobs=n_jobs, refresh=refresh))
+            if len(ball_seeds) == 1:
+                games.append(StraightGame(space, ball_seeds[0], soft=soft))
+                continue
+            pace = refresh or _bounces_of_segment(space, soft=soft)
+            if most_bounces is not None:
+                pace = min(pace, most_bounces)
+            games.append(Game(space, ball_seeds, soft=soft, n_jobs=n_jobs, refresh=pace))
         return games
 
     def voter(self, K_la: Array, k_aa: Array) -> Voter:
@@ -672,11 +753,23 @@ class Geometry(NamedTuple):
         return Voter(columns, blind, np.sqrt(outside / rank), rank)
 
 
-def probabilities(flown: Array) -> tuple[Array, Array]:
+def standard_errors(shares_of_balls: Array, n_bounces: int) -> Array:
+    """Return the standard errors of shares by their differences between balls, the last axis but one.
+
+    Of a single ball the bound of the paper's rule (8), as if its bounces were independent: a mean of
+    so many numbers between 0 and 1 has no larger standard deviation.
+    """
+    n_balls = shares_of_balls.shape[-2]
+    if n_balls == 1:
+        return np.full_like(shares_of_balls[..., 0, :], 0.5 / np.sqrt(max(n_bounces, 1)))
+    return shares_of_balls.std(axis=-2, ddof=1) / np.sqrt(n_balls)
+
+
+def probabilities(flown: Array, n_bounces: int = 0) -> tuple[Array, Array]:
     """Return the probability of every class and its standard error, both (m, n_classes).
 
-    `flown` is what `count_votes` returns. Several classes are normalised, ball by ball for the
-    standard errors, which come from the balls' differences.
+    `flown` is what `count_votes` returns, after so many bounces. Several classes are normalised,
+    ball by ball for the standard errors.
     """
     positive, length = flown
     shares = positive.sum(axis=1) / length.sum(axis=1)
@@ -684,8 +777,7 @@ def probabilities(flown: Array) -> tuple[Array, Array]:
     if len(shares) > 1:
         shares = _normalised(shares)
         shares_of_balls = _normalised(shares_of_balls)
-    n_balls = shares_of_balls.shape[1]
-    errors = shares_of_balls.std(axis=1, ddof=1) / np.sqrt(n_balls)
+    errors = standard_errors(shares_of_balls, n_bounces)
     if len(shares) == 1:
         shares = np.concatenate([1.0 - shares, shares])
         errors = np.concatenate([errors, errors])

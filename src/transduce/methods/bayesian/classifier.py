@@ -26,7 +26,7 @@ from transduce.core.scaling import Scaling
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import ClassTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
-from transduce.methods.bayesian import balls
+from transduce.methods.bayesian import balls, joint
 from transduce.methods.bayesian.balls import EmptyVersionSpaceError
 
 INSTEAD = "For sets of classes with a guarantee, use RidgeConfidenceClassifier."
@@ -40,10 +40,12 @@ N_FOLDS = 5
 CV_BALLS = 3
 CV_BOUNCES = 2_000
 LEAST = 1e-3  # probabilities below count as this
+HOEFFDING_RISK = 0.01  # of the paper's rule
 
 log = logging.getLogger(__name__)
 
 Grid = Sequence[tuple[float, float]]  # pairs of width and softness
+Games = list[balls.Game | balls.StraightGame]
 RowNames = Sequence[object]  # by which errors name rows
 
 
@@ -67,7 +69,7 @@ def check_settings(settings: BayesianTransducer) -> None:
         checks.check_not_negative("softness", settings.softness, "'loo', 'cv' or a number from 0")
     checks.check_number("bias", settings.bias)
     checks.check_not_negative("bias", settings.bias, "a number from 0")
-    checks.check_whole("n_balls", settings.n_balls, least=2, most=100_000)
+    checks.check_whole("n_balls", settings.n_balls, least=1, most=100_000)
     checks.check_whole("max_bounces", settings.max_bounces, least=1)
     checks.check_positive("tolerance", settings.tolerance)
     checks.check_positive("max_memory_mb", settings.max_memory_mb)
@@ -327,9 +329,59 @@ class FittedBilliard(NamedTuple):
             return lambda: kept
         return lambda: ((part, self._voter(rows[part])) for part in parts)
 
+    def cells(self, rows: Array, n_bounces: int) -> FoundCells:
+        """Return the joint labellings of rows that the balls met in so many bounces."""
+        K_la, k_aa = self.shown.columns(rows)
+        voter = self.geometry.voter(K_la, k_aa)
+        if voter.blind is not None and voter.blind.any() and self.geometry.softness == 0.0:
+            row = int(np.flatnonzero(voter.blind)[0])
+            raise ValueError(
+                f"Row {row} is orthogonal to every labelled one, so that no separator can tell it: "
+                "leave it out."
+            )
+        soft = None
+        if self.geometry.softness > 0.0:
+            soft = joint.SoftRows(self._noise_root(rows, K_la), self.geometry.space.rank)
+        shares = joint.cell_shares(self.rounds, voter.columns, soft, n_bounces)
+        return FoundCells(shares, len(rows))
+
+    def _noise_root(self, rows: Array, K_la: Array) -> Array:
+        """Return a root (r, r) of the covariance of latent values beside their separator's."""
+        if self.shown.kernel.name == "precomputed":
+            raise ValueError(
+                "With a precomputed kernel and softness > 0 joint labellings are not there: they "
+                "need kernel values between the rows themselves."
+            )
+        K_aa = self.shown.kernel.checked_matrix(rows, rows) + self.shown.bias
+        columns = K_la / self.geometry.norms[:, None]
+        coordinates = self.geometry.space.coordinates(columns)
+        covariance = K_aa - coordinates.T @ coordinates
+        covariance.flat[:: len(covariance) + 1] += self.geometry.softness
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
     def _voter(self, rows: Array) -> balls.Voter:
         K_la, k_aa = self.shown.columns(rows)
         return self.geometry.voter(K_la, k_aa)
+
+
+class FoundCells(NamedTuple):
+    """The joint labellings of some rows."""
+
+    cells: joint.CellShares
+    n_rows: int
+
+
+def bayes_point(fitted: FittedBilliard) -> Array:
+    """Return the mean of all separators, as weights of kernel values in the labelled rows' order."""
+    shown = fitted.shown
+    n_games = len(balls.held_classes(shown.n_classes))
+    centres = [joint.centre_of_mass(fitted.rounds, game) for game in range(n_games)]
+    weights = np.array(centres) / fitted.geometry.norms
+    weights = weights[:, np.argsort(shown.labelled)]
+    if n_games == 1:
+        return weights[0]
+    return weights
 
 
 def drop_balls(
@@ -338,7 +390,7 @@ def drop_balls(
     settings: BayesianTransducer,
     names: RowNames,
     random: np.random.RandomState,
-) -> tuple[balls.Geometry, list[balls.Game]]:
+) -> tuple[balls.Geometry, Games]:
     """Put balls into version space, or raise a ValueError if it is empty."""
     K = shown.gram(shown.kernel.width)
     geometry = balls.Geometry.of(K, softness=softness)
@@ -347,7 +399,13 @@ def drop_balls(
     n_games = len(balls.held_classes(shown.n_classes))
     seeds = random.randint(2**31 - 1, size=(n_games, settings.n_balls))
     try:
-        games = geometry.games(shown.codes, shown.n_classes, seeds, settings.n_jobs)
+        games = geometry.games(
+            shown.codes,
+            shown.n_classes,
+            seeds,
+            settings.n_jobs,
+            most_bounces=int(settings.max_bounces),
+        )
     except EmptyVersionSpaceError:
         raise ValueError(_explain_empty_space(softness, settings)) from None
     return geometry, games
@@ -432,11 +490,11 @@ class Tally:
 
     def probabilities(self) -> tuple[Array, Array]:
         """Return the probability of every class, and its standard error, both (m, n_classes)."""
-        return balls.probabilities(np.sum(self.counts, axis=0))
+        return balls.probabilities(np.sum(self.counts, axis=0), sum(self.n_bounces))
 
 
 def take_vote(
-    games: list[balls.Game], fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
+    games: Games, fitted: FittedBilliard, unlabelled: Array, settings: BayesianTransducer
 ) -> Vote:
     """Let the balls fly until they agree about the unlabelled rows, or the budget is spent.
 
@@ -447,6 +505,8 @@ def take_vote(
     tally = Tally(fitted.rounds)
     error = np.inf
     n_bounces = min(max(MIN_BOUNCES // 4, 2 * games[0].pace), settings.max_bounces)
+    if settings.n_balls == 1:
+        n_bounces = min(bounces_by_hoeffding(settings.tolerance), int(settings.max_bounces))
     while True:
         n_before = games[0].n_bounces
         round_ = [game.play(n_bounces) for game in games]
@@ -461,7 +521,7 @@ def take_vote(
         n_bounces = min(n_done, settings.max_bounces - n_done)
         is_sure = error <= settings.tolerance and n_done >= MIN_BOUNCES
         has_no_question = n_rows == 0 and n_done >= 4 * MIN_BOUNCES
-        if is_sure or has_no_question or n_bounces <= 0:
+        if is_sure or has_no_question or n_bounces <= 0 or settings.n_balls == 1:
             break
     converged = n_rows == 0 or error <= settings.tolerance
     if not converged:
@@ -473,6 +533,16 @@ def take_vote(
             stacklevel=3,
         )
     return Vote(shares, errors, converged, max(game.n_bounces for game in games))
+
+
+def bounces_by_hoeffding(tolerance: float) -> int:
+    """Return the bounces of one ball by the paper's rule (8).
+
+    A mean of n independent numbers between 0 and 1 is off by `tolerance` with a probability of at
+    most ``exp(-2 n tolerance^2)``, here 0.01.
+    """
+    wanted = -np.log(HOEFFDING_RISK) / (2.0 * tolerance**2)
+    return int(np.ceil(min(wanted, 1e15)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -498,13 +568,16 @@ class BayesianTransducer(ClassTransducer):
         Constant added to the kernel, so that separators need not pass through the origin.
     n_balls : int, default=8
         Balls that take the vote, from different starts; the standard errors come from their
-        differences, and are rough with fewer than four.
+        differences, and are rough with fewer than four. 1 is the paper's billiard: a ball that
+        keeps its velocity, with the rule (8) of the paper for `tolerance`, and standard errors as if
+        bounces were independent, which they are not.
     tolerance : float, default=0.01
         The balls stop when the largest standard error of a probability at an unlabelled row is
-        below this.
+        below this. A single ball bounces as often as Hoeffding's inequality asks so that a
+        probability is off by this much in one case of a hundred: 1,000 times for 0.048.
     max_bounces : int, default=400_000
-        Most bounces of each ball, about; a ball bounces at least some thirty times for each
-        labelled row.
+        Most bounces of each ball, exactly of a single one, and about of several, after a first
+        flight that is not counted.
     reject_below, reject_share : float or None, default=None
         Unlabelled rows whose confidence is below the one, or the least confident share of them, are
         ``"rejected"``.
@@ -535,6 +608,9 @@ class BayesianTransducer(ClassTransducer):
         With ``"loo"`` or ``"cv"``: what was tried, with its log-loss.
     n_bounces_, converged_ : int, bool
         Bounces of each ball; whether the tolerance was reached.
+    bayes_point_ : array of shape (l,) or (n_classes, l)
+        The mean of all separators, as weights of the kernel's values with the labelled rows, in
+        their order, bias included: see `bayes_point_scores`. Its length is between 0 and 1.
 
     Notes
     -----
@@ -592,6 +668,7 @@ class BayesianTransducer(ClassTransducer):
         self.width_ = choice.width if uses_width(self.kernel) else None
         if choice.path is not None:
             self.cv_path_ = choice.path
+        self.bayes_point_ = bayes_point(self._fitted)
         self.converged_ = vote.converged
         self.n_bounces_ = vote.n_bounces
         self.answer_ = make_answer(sample, self.classes_, vote, self.softness_, self)
@@ -640,6 +717,150 @@ class BayesianTransducer(ClassTransducer):
         """Return the class (m,) at rows by the balls' vote."""
         shares = self.predict_proba(X)  # says so, if there was no fit
         return self.classes_[shares.argmax(axis=1)]
+
+    # ------------------------------------------------------------------------------ one separator
+
+    def bayes_point_scores(self, X: Any) -> Array:
+        """Return the values of one separator, the mean of all, at rows (m, d).
+
+        Shape (m,), positive for the second of two classes, or (m, n_classes). One product of kernel
+        values, where `predict_proba` follows the whole flights; the sign is nearly always that of
+        the vote, the size is no probability.
+        """
+        check_is_fitted(self)
+        rows = self._read_more(X)
+        shown = self._fitted.shown
+        weights = np.atleast_2d(self.bayes_point_)[:, np.argsort(np.argsort(shown.labelled))]
+        scores = np.empty((len(rows), len(weights)))
+        size = max(1, int(self.max_memory_mb * 2**20 // (8 * len(shown.codes))))
+        for part in arrays.blocks(len(rows), size):
+            K_la, _ = shown.columns(rows[part])
+            scores[part] = (weights @ K_la).T
+        if len(weights) == 1:
+            return scores[:, 0]
+        return scores
+
+    def predict_bayes_point(self, X: Any) -> AnyArray:
+        """Return the class (m,) at rows by one separator, the mean of all."""
+        scores = self.bayes_point_scores(X)
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0.0).astype(int)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    # --------------------------------------------------------------------------- joint labellings
+
+    def joint_labellings(self, X: Any, *, most: int = 10) -> pd.DataFrame:
+        """Return the most probable labellings of several rows together, most probable first.
+
+        Which labels rows have together, such as the digits of a postal code: not the most probable
+        label of each, but those that most separators give to all (the paper's equations 1 and 4).
+
+        Parameters
+        ----------
+        X : array-like of shape (r, d)
+            Rows, 62 at most.
+        most : int, default=10
+            Labellings returned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``labels`` (a tuple of r classes), ``probability`` and its Monte Carlo
+            ``standard_error``. Labellings that the balls did not meet are missing.
+
+        Examples
+        --------
+        >>> from transduce import BayesianTransducer
+        >>> model = BayesianTransducer(kernel="linear", tolerance=0.05, random_state=0)
+        >>> model = model.fit([[-3.0], [-0.5], [0.5], [3.0]], ["no", None, None, "yes"])
+        >>> model.joint_labellings([[-2.5], [2.5]], most=1)["labels"].tolist()
+        [('no', 'yes')]
+        """
+        checks.check_whole("most", most, least=1)
+        found = self._find_cells(X)
+        n_rows = found.n_rows
+        cells = found.cells.cells[:most]
+        bits = (cells[:, None] >> np.arange(n_rows)) & 1
+        return pd.DataFrame(
+            {
+                "labels": [tuple(self.classes_[row].tolist()) for row in bits],
+                "probability": found.cells.shares[:most],
+                "standard_error": found.cells.errors[:most],
+            }
+        )
+
+    def labelling_probability(self, X: Any, labels: Any) -> LabellingProbability:
+        """Return the probability of a joint labelling of several rows (r, d), r at most 62.
+
+        With its Monte Carlo standard error; both are 0 where no ball met the labelling. The paper's
+        equation 1.
+        """
+        found = self._find_cells(X)
+        codes = self._read_codes(labels, found.n_rows)
+        cell = int(np.sum(codes << np.arange(found.n_rows)))
+        place = np.flatnonzero(found.cells.cells == cell)
+        if not len(place):
+            return LabellingProbability(0.0, 0.0)
+        return LabellingProbability(
+            float(found.cells.shares[place[0]]), float(found.cells.errors[place[0]])
+        )
+
+    def _read_codes(self, labels: Any, n_rows: int) -> AnyArray:
+        """Return the class numbers (r,) of labels."""
+        try:
+            listed = list(labels)
+        except TypeError:
+            listed = []
+        if isinstance(labels, str) or len(listed) != n_rows:
+            raise ValueError(f"labels must hold one label for each of the {n_rows} rows.")
+        places = {label: code for code, label in enumerate(self.classes_.tolist())}
+        names = ", ".join(map(repr, places))
+        codes = []
+        for label in np.asarray(listed, dtype=object):
+            is_hashable = label is not None and not isinstance(label, list | dict | np.ndarray)
+            if not is_hashable or label not in places:
+                raise ValueError(f"labels holds {label!r}, which is none of the classes {names}.")
+            codes.append(places[label])
+        return np.array(codes, dtype=np.int64)
+
+    def _find_cells(self, X: Any) -> FoundCells:
+        """Return the labellings of rows that the recorded flights met."""
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Joint labellings are there for two classes: several classes vote one against the "
+                "rest, each on flights of its own, which have no joint distribution."
+            )
+        rows = self._read_more(X)
+        if not 1 <= len(rows) <= joint.MOST_ROWS:
+            raise ValueError(
+                f"Joint labellings are there for 1 to {joint.MOST_ROWS} rows; got {len(rows)}."
+            )
+        with few_threads(0):
+            return self._fitted.cells(rows, self.n_bounces_)
+
+
+class LabellingProbability(NamedTuple):
+    """The probability of a joint labelling.
+
+    Parameters
+    ----------
+    probability : float
+        The share of version space that labels the rows so.
+    standard_error : float
+        Its Monte Carlo standard error.
+
+    Examples
+    --------
+    >>> from transduce import BayesianTransducer
+    >>> model = BayesianTransducer(kernel="linear", tolerance=0.05, random_state=0)
+    >>> model = model.fit([[-3.0], [-0.5], [0.5], [3.0]], ["no", None, None, "yes"])
+    >>> model.labelling_probability([[-0.5], [0.5]], ["yes", "no"]).probability
+    0.0
+    """
+
+    probability: float
+    standard_error: float
 
 
 def make_answer(
