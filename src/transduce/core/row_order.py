@@ -7,6 +7,9 @@ uniformly, and a uniform draw stays uniform in any order that was fixed before i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,26 @@ from transduce.core.types import AnyArray, Array
 
 AT_A_TIME = 64  # columns of sparse rows that are compared together
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_IN_ORDER: ContextVar[bool] = ContextVar("rows are in order", default=False)
+
+
+@contextmanager
+def rows_in_order() -> Iterator[None]:
+    """Let estimators draw rows in the order in which they come.
+
+    `fill` orders a table by all of its cells, and says before a fit, which alone makes features of
+    them, how many labels of each class will be held out.
+    """
+    before = _IN_ORDER.set(True)
+    try:
+        yield
+    finally:
+        _IN_ORDER.reset(before)
+
+
+def are_rows_in_order() -> bool:
+    """Return whether rows come in the order in which they are to be drawn."""
+    return _IN_ORDER.get()
 
 
 def scatter(numbers: AnyArray) -> AnyArray:

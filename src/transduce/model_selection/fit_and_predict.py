@@ -23,6 +23,7 @@ from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.row_order import (
+    are_rows_in_order,
     content_order,
     number_rows,
     number_rows_of_kernel,
@@ -56,6 +57,7 @@ class Problem:
     codes: AnyArray  # (l,) class of each labelled row; empty if labels are numbers
     rows: AnyArray  # (l,) positions of the labelled rows in the table
     pairwise: bool = False  # whether features are kernel values of all rows
+    ordered: bool = False  # whether rows are in the order from which they are drawn
 
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
@@ -127,6 +129,8 @@ class Problem:
     @cached_property
     def places(self) -> AnyArray:
         """Where each row (n,) is in the order that contents decide; its label tells copies apart."""
+        if self.ordered:
+            return np.arange(self.n_rows)
         labels = np.full(self.n_rows, np.nan)
         labels[self.rows] = self.numbers
         return places_in(content_order(self.row_numbers, labels))
@@ -188,9 +192,8 @@ def read_problem(
     if task == "auto":
         task = guess_task(sample, estimators)
     problem = Problem.of(X, sample, task, known)
-    if any(get_tags(estimator).input_tags.pairwise for estimator in estimators):
-        return replace(problem, pairwise=True)
-    return problem
+    pairwise = any(get_tags(estimator).input_tags.pairwise for estimator in estimators)
+    return replace(problem, pairwise=pairwise, ordered=are_rows_in_order())
 
 
 def read_table(X: Any) -> Any:
