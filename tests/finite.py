@@ -500,6 +500,10 @@ def of_estimators() -> dict[str, list[Call]]:
     def gaussian(**settings: Any) -> Any:
         return transduce.TransductiveGPRegressor(**{"n_restarts": 1, "random_state": 0} | settings)
 
+    def of_classes(**settings: Any) -> Any:
+        usual = {"n_restarts": 0, "max_iter": 30, "matching": 0.3, "slack": 0.01}
+        return transduce.TransductiveGPClassifier(**usual | settings)
+
     def bayesian(**settings: Any) -> Any:
         usual = {"softness": 0.5, "n_balls": 2, "tolerance": 0.3, "max_bounces": 500}
         return transduce.BayesianTransducer(**usual | {"random_state": 0} | settings)
@@ -539,6 +543,9 @@ def of_estimators() -> dict[str, list[Call]]:
         ),
         "transduce.TransductiveGPRegressor": estimator_calls(
             gaussian, NUMBERS, slow=True, **process
+        ),
+        "transduce.TransductiveGPClassifier": estimator_calls(
+            of_classes, CLASSES, slow=True, matching=0.3, slack=0.01, noise_prior=(1.0, 2.0)
         ),
         "transduce.BayesianTransducer": estimator_calls(
             bayesian, CLASSES, slow=True, softness=0.5, n_balls=2, tolerance=0.3, random_state=0
@@ -605,7 +612,7 @@ def of_filling() -> dict[str, list[Call]]:
             return result.guarantee.confidence
 
     def ask(**questions: Any) -> Any:
-        return filled_columns(filled().ask(**questions))
+        return filled_columns(filled().with_options(**questions))
 
     options = {"confidence": 0.8, "random_state": 0, "missing": ["?"], "ignore": ["kind"]}
     options |= {"guarantee": "auto", "task": "auto", "certainty": 0.9, "id": "kind"}
@@ -690,6 +697,8 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
+        "transduce.app.report.FilledColumn": [Call(lambda: _summary_of(object()), {})],
+        "transduce.app.report.Summary": [Call(lambda: _summary_of(object()), {})],
         "transduce.app.report.summarize": [
             Call(lambda result: _summary_of(result), {"result": object()})
         ],
@@ -710,7 +719,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 def _summary_of(result: Any) -> Any:
     from transduce.app.report import summarize
 
-    return summarize(filled() if type(result) is object else result)["counts"]
+    return summarize(filled().reported if type(result) is object else result)["counts"]
 
 
 def _render(name: str) -> Callable[..., Any]:

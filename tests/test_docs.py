@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 import transduce
 from transduce.app.filling import plan
 from transduce.app.filling.options import DEFAULTS
-from transduce.app.report.rows import CLEARLY_BETTER, FEWEST_TICKED
+from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Miscoverage
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.exchangeability import SIGNIFICANCE
@@ -158,19 +159,38 @@ def test_extras_are_named():
     assert set(re.sub(r"\(.*?\)", "", named).replace(" ", "").split(",")) == for_users
 
 
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = {
+SECTIONS = ("start", "trust", "methods/index", "application", "reference")
+
+
+def listed_pages(page):
+    """Return the pages that a page's tables of contents list, by their paths below docs."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    lines = [
         line
-        for block in re.findall(r"```{toctree}\n(.*?)```", index, re.S)
+        for block in re.findall(r"```{toctree}\n(.*?)```", text, re.S)
         for line in block.split()
         if ":" not in line
-    }
+    ]
+    folder = PurePosixPath(page).parent
+    return [posixpath.normpath(folder / line) for line in lines]
+
+
+def test_every_page_is_in_one_section():
+    """So that the side bar shows it, with its neighbours."""
+    assert tuple(listed_pages("index")) == SECTIONS
     docs = ROOT / "docs"
-    pages = {str(path.relative_to(docs).with_suffix("")) for path in PAGES[1:]} - {"index"}
-    assert pages <= listed
-    for page in pages:
-        assert f"({page}.md)" in index, f"{page} has no sentence in index.md"
+    pages = {path.relative_to(docs).with_suffix("").as_posix() for path in PAGES[1:]}
+    in_sections = [page for section in SECTIONS for page in listed_pages(section)]
+    assert sorted(set(in_sections)) == sorted(in_sections)
+    assert pages - {"index", *SECTIONS} == set(in_sections) - {"auto_examples/index"}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_says_what_each_page_is_about(section):
+    text = (ROOT / "docs" / f"{section}.md").read_text(encoding="utf-8")
+    links = re.findall(r"^- \[.*?\]\((.*?)\.(?:md|rst)\): ", text, re.M)
+    folder = PurePosixPath(section).parent
+    assert [posixpath.normpath(folder / link) for link in links] == listed_pages(section)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
+"""Plots of predictions, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left") -> Non
 
 @dataclass(eq=False, repr=False)
 class RegionDisplay(Display):
-    """Answers and their regions, row by row in the order of the values; with the truth, if it is known.
+    """Predictions and their regions, row by row in the order of the values; with the truth, if it is known.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class RegionDisplay(Display):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot the answer of a regression method, with the true labels (m,) at its rows if they are known."""
+        """Plot the predictions of a regression method, with the true labels (m,) at its rows if they are known."""
         if not isinstance(answer, Answer):
             raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
         if answer.regions is None:
@@ -105,9 +105,11 @@ class RegionDisplay(Display):
             ):
                 label = f"{word} ({mask.sum()})"
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
-        ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="answer")
+        ax.plot(
+            place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="prediction"
+        )
         _whole_numbers(ax)
-        finish(ax, xlabel="unlabelled rows, by answer", ylabel="label")
+        finish(ax, xlabel="unlabelled rows, by prediction", ylabel="label")
 
     def _draw_regions(self, ax: Any, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
@@ -208,13 +210,13 @@ class MiscoverageDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RejectionCurveDisplay(Display):
-    """Error among the answers kept, against the share of rows rejected, one step for each value of confidence.
+    """Error among the predictions kept, against the share of rows rejected, one step for each value of confidence.
 
     Parameters
     ----------
     errors, rejected : array of shape (k,)
         What `rejection_curve` returns.
-    name : str, default="answers kept"
+    name : str, default="predictions kept"
         Legend.
 
     Examples
@@ -227,7 +229,7 @@ class RejectionCurveDisplay(Display):
 
     errors: Array
     rejected: Array
-    name: str = "answers kept"
+    name: str = "predictions kept"
     _size = (5.5, 4.2)
 
     @classmethod
@@ -237,17 +239,17 @@ class RejectionCurveDisplay(Display):
         y_pred: Any,
         confidence: Any,
         *,
-        name: str = "answers kept",
+        name: str = "predictions kept",
         ax: Any = None,
     ) -> Self:
-        """Plot the curve of any answers (m,), given how sure each is."""
+        """Plot the curve of any predictions (m,), given how certain each is."""
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
     def from_answer(
-        cls, answer: Answer, y_true: Any, *, name: str = "answers kept", ax: Any = None
+        cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Any = None
     ) -> Self:
-        """Plot the curve of a classifier's answer, given the true labels (m,) at the unlabelled rows."""
+        """Plot the curve of a classifier's predictions, given the true labels (m,) at the unlabelled rows."""
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
@@ -410,7 +412,7 @@ class BandDisplay(Display):
     seen : tuple of two arrays, optional
         The feature and the label of the labelled rows.
     unlabelled : tuple of three arrays, optional
-        The feature, the answer and its standard error at the unlabelled rows.
+        The feature, the prediction and its standard error at the unlabelled rows.
     name : str, default="feature"
         Name of the feature.
 
@@ -470,7 +472,7 @@ class BandDisplay(Display):
         if self.unlabelled is not None and len(self.unlabelled[0]):
             x, values, errors = self.unlabelled
             style: dict[str, Any] = {"fmt": "o", "ms": 3, "lw": 0.7, "alpha": 0.7}
-            ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="answer", **style)
+            ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="prediction", **style)
         finish(ax, xlabel=self.name, ylabel="label", loc="best")
 
 
@@ -481,7 +483,8 @@ class GraphMapDisplay(Display):
     Parameters
     ----------
     positions : array of shape (n, 2)
-        Entries of the two eigenvectors, divided by the root of the degree, which takes out how densely a row is tied.
+        Entries of the two eigenvectors, divided by the root of the degree, which takes out how
+        densely a row is tied.
     colours : array of shape (n,)
         Scores, or class numbers; NaN at rows that no label reaches, which are grey crosses.
     labelled : boolean array of shape (n,)

@@ -25,7 +25,7 @@ from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
-from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.fit_and_predict import (
@@ -189,7 +189,7 @@ class ConformalTransducer(Transducer):
         self._publish(confidence)
         verdict = table.weights.verdict
         if verdict is not None and verdict.shifted:
-            warnings.warn(str(verdict), stacklevel=2)
+            warnings.warn(str(verdict), ShiftWarning, stacklevel=2)
         return self
 
     def _check_settings(self) -> tuple[float, str]:
@@ -217,7 +217,8 @@ class ConformalTransducer(Transducer):
         """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
         rows, unlabelled = problem.rows, problem.sample.unlabelled
         both = np.concatenate([rows[held_out], unlabelled])
-        order = np.concatenate([rows[~held_out], random.permutation(both)])
+        drawn = random.permutation(problem.by_content(both))
+        order = np.concatenate([rows[~held_out], drawn])
         second = None
         with reusing():
             first = ask(inner, problem, np.flatnonzero(~held_out), both, order=order)
@@ -247,7 +248,10 @@ class ConformalTransducer(Transducer):
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
         calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
-        ties = np.zeros(n) if self.ties == "inside" else random.uniform(size=n)
+        ties = np.zeros(n)
+        if self.ties == "random":
+            both = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
+            ties[np.argsort(problem.places[both])] = random.uniform(size=n)
         return CalibratedTable(
             calibration=calibration,
             unlabelled=reply.at(np.arange(c, n)),

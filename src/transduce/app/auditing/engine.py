@@ -56,7 +56,8 @@ def audit(  # noqa: PLR0913 - settings of a public function
     checks : DataFrame, or path of a table, optional
         Another table that holds the target, matched by `id`.
     id : column, optional
-        Names the rows of both tables.
+        Names the rows of both tables; not needed for a list of drawn rows that ``transduce draw``
+        wrote, which has row numbers.
     second : column, optional
         What a second person found at some of the same rows.
     seen : column, optional
@@ -96,9 +97,8 @@ def audit(  # noqa: PLR0913 - settings of a public function
     notes = list(source.notes)
     frame = source.frame
     if checks is not None:
-        if id is None:
-            raise ValueError("Name the column that both tables have in common as id.")
-        frame, more = join_checks(frame, _read_table(checks).frame, id, target)
+        wanted = [name for name in (target, second, seen) if name is not None]
+        frame, more = join_checks(frame, _read_table(checks).frame, id, wanted)
         notes += more
     question = AuditQuestion(
         target=target,

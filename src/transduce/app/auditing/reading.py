@@ -10,13 +10,15 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
-from transduce.app.tables.columns import check_once
+from transduce.app.tables.columns import check_columns, check_once
 from transduce.app.tables.nested import read_field
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 from transduce.population.draws import read_marks
 
 MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
+ROW_NUMBER = "row_number"  # the column of a list that says which row of the table each is
+EMPTY = "(empty)"  # what a group is called that has no name
 MOST_NAMED = 5  # identifiers in a message
 
 
@@ -100,7 +102,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         drawn=drawn & ~seen,
         strata=strata,
         seen=seen,
-        groups={name: _read_groups(frame, name) for name in question.by},
+        groups={name: class_texts(read_field(frame, name)) for name in question.by},
         notes=notes,
     )
 
@@ -255,50 +257,55 @@ def _read_draw(
     if stratum is None:
         return drawn, None
     notes.append(f"Rows were drawn from each {stratum!r} by itself.")
-    return drawn, _read_groups(frame, stratum)
+    return drawn, class_texts(read_field(frame, stratum))
 
 
-def _read_groups(frame: pd.DataFrame, name: ColumnName) -> AnyArray:
-    """Return the group of each row as text."""
-    column = read_field(frame, name)
+def class_texts(column: pd.Series) -> AnyArray:
+    """Return the class or group of each row as text; EMPTY where there is none."""
     codes, cells = pd.factorize(column.astype(object))
-    texts = np.array([*(_class_text(cell) for cell in cells), "(empty)"], dtype=object)
+    texts = np.array([*(_class_text(cell) for cell in cells), EMPTY], dtype=object)
     return texts[codes]
 
 
 def join_checks(
-    frame: pd.DataFrame, checks: pd.DataFrame, id: ColumnName, target: ColumnName
+    frame: pd.DataFrame, checks: pd.DataFrame, id: ColumnName | None, wanted: list[ColumnName]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table with the checks of another one, matched by an identifier, and notes.
+    """Return a table with columns of another one, matched by an identifier, and notes.
 
-    Columns of the other table that the first one lacks come along. Identifiers that repeat or do
-    not match are refused or told.
+    Without an identifier rows are matched by the row numbers that a list of drawn rows has.
+    Identifiers that repeat or do not match are refused or told.
     """
-    for name, table in (("table", frame), ("table of checks", checks)):
-        if id not in table.columns:
-            raise ValueError(f"The {name} has no column {id!r} to match the rows by.")
-    if target not in checks.columns:
-        raise ValueError(f"The table of checks has no column {target!r}.")
-    keys = frame[id].map(_class_text, na_action="ignore")
+    if id is None and ROW_NUMBER in checks.columns and ROW_NUMBER not in frame.columns:
+        frame_ids = pd.Series(np.arange(1, len(frame) + 1), index=frame.index)
+        id = ROW_NUMBER
+    elif id is None:
+        raise ValueError("Name the column that both tables have in common as id.")
+    else:
+        check_columns(frame, [id])
+        frame_ids = frame[id]
+    for name in (id, wanted[0]):
+        if name not in checks.columns:
+            raise ValueError(f"The table of checks has no column {name!r}.")
+    keys = frame_ids.map(_class_text, na_action="ignore")
     check_keys = checks[id].map(_class_text, na_action="ignore")
     _refuse_repeated("table", id, keys)
     _refuse_repeated("table of checks", id, check_keys)
     places = pd.Series(np.arange(len(checks)), index=check_keys)
     matched = keys.map(places)
     found = matched.dropna().astype(int)
-    unmatched = check_keys[~check_keys.isin(set(keys.dropna()))]
+    unmatched = check_keys[~check_keys.isin(set(keys))]
     if len(found) == 0:
         raise ValueError(
             f"No {id!r} of the checks is in the table: {quoted(check_keys.iloc[0])} and "
             f"{quoted(keys.iloc[0])} are examples of each."
         )
     joined = frame.copy(deep=False)
-    for name in checks.columns:
-        if name == id or (name in frame.columns and name != target):
-            continue
-        column = pd.Series(np.full(len(frame), None, dtype=object), index=frame.index)
-        column.loc[found.index] = checks[name].astype(object).to_numpy()[found.to_numpy()]
-        joined[name] = column.infer_objects()
+    for name in wanted:
+        if name in checks.columns:
+            cells = frame.get(name, pd.Series(np.full(len(frame), None), index=frame.index))
+            column = cells.astype(object)
+            column.loc[found.index] = checks[name].astype(object).to_numpy()[found.to_numpy()]
+            joined[name] = column.infer_objects()
     notes = [f"{counted(len(found), 'check')} were matched by {id!r}."]
     if len(unmatched):
         examples = ", ".join(map(quoted, unmatched.iloc[:MOST_NAMED].tolist()))

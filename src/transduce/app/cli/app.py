@@ -206,6 +206,19 @@ LABELLED = "The column to label."
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
 FRESH = "Draw the same rows again; by default the seed is fresh."
+DRAW_BY = "A column of predicted classes: draw from each by itself."
+DRAW_UNCERTAIN = (
+    "A column that says how uncertain each prediction is: draw from bands of it, more from the "
+    "uncertain ones."
+)
+ALLOCATION = (
+    "With --by: equal numbers from each, numbers in proportion to its size, or by the spread "
+    "expected in it (Neyman)."
+)
+LIST = (
+    "Write the drawn rows alone, predictions hidden, as a sheet to fill in (.xlsx or .csv); "
+    "`transduce audit --checks FILE` takes it back."
+)
 CHECKED = "The column with what a person found; empty where nobody looked."
 PREDICTED = (
     "The column of predicted classes or numbers; fields of JSON objects are named with dots, such "
@@ -219,7 +232,10 @@ STRATUM = "The stratum that each row was drawn from; by default as `transduce dr
 OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
 AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
-KINDS = "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip"
+KINDS = (
+    "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip, or a "
+    "table of SQLite or DuckDB, as file.db::table"
+)
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
 OutFile = Annotated[
@@ -307,11 +323,17 @@ def answer(
 
 @app.command()
 @takes("missing", "keep", "sheet", "quiet", "force")
-def draw(
+def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
     seed: Annotated[int | None, _option("--seed", "SEED", FRESH, min=0)] = None,
+    by: Annotated[str | None, _option("--by", "COLUMN", DRAW_BY)] = None,
+    uncertainty: Annotated[str | None, _option("--uncertainty", "COLUMN", DRAW_UNCERTAIN)] = None,
+    allocation: Annotated[
+        Literal["equal", "proportional", "neyman"], typer.Option(help=ALLOCATION)
+    ] = "neyman",
+    to_check: Annotated[Path | None, _option("--list", "FILE", LIST)] = None,
     out: OutFile = None,
     **options: Any,
 ) -> None:
@@ -322,8 +344,19 @@ def draw(
     COLUMN_random_seed with the seed, by default beside it, as NAME-draw. Label them, keep all other
     cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on
     purpose afterwards spoil the draw.
+
+    With --by rows are drawn from each predicted class by itself, which tells more about rare ones;
+    COLUMN_random_stratum and COLUMN_random_probability say how. `transduce audit` reads them.
     """
-    options |= {"out": out}
+    options |= {"out": out, "list": to_check}
+    if by is not None or uncertainty is not None:
+        strata: dict[str, Any] = {"by": by, "uncertainty": uncertainty}
+        strata |= {"allocation": allocation, "number": number, "seed": seed}
+        _run(
+            lambda commands: commands.draw_strata_of(table, target, strata, options),
+            quiet=options["quiet"],
+        )
+        return
     _run(
         lambda commands: commands.draw_rows_of(table, target, number, seed, options),
         quiet=options["quiet"],

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import typer
 
+from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
 from transduce.app.cli.terminal import (
     called,
@@ -27,11 +28,11 @@ from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill,
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.forecast import forecast_draw
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
 from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
 from transduce.app.filling.plan import FOLDS, caution_on_method
-from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
 from transduce.app.report.summary import summarize_later
@@ -52,7 +53,7 @@ from transduce.core.files import (
     write_text,
 )
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import OptionError, counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -383,7 +384,9 @@ def draw_rows_of(
     rows = draw_rows(missing, number, seed)
     marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
     new = pd.DataFrame(marks, index=source.frame.index)
-    with stage("writing"):
+    with stage("writing"), together():
+        if given["list"] is not None:
+            _write_list(source, target, RowsToCheck(rows, new, ""), [], given["list"], force=force)
         write(out, source, new, force=force)
     lacking = _what_draw_lacks(labels, rows, options)
     then = f"transduce fill {out} --target {target}"
@@ -404,6 +407,62 @@ def draw_rows_of(
         say(f"Then: {then}", err=out == "-")
 
     return show
+
+
+def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[str, Any]) -> Show:
+    """Mark rows drawn at random from each predicted class, or from bands of uncertainty."""
+    from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+
+    if strata["seed"] is None:
+        strata["seed"] = secrets.randbelow(2**31)
+    request = StrataRequest(**strata)
+    force = given["force"]
+    out = given["out"] or default_out(table, "draw")
+    _check_paths(table, given["list"], out, force=force)
+    source = read_table(table, force, given["sheet"])
+    check_fits(out, source)
+    check_columns(source.frame, [target])
+    taken = [name for name in source.frame.columns if str(name).startswith(f"{target}_random")]
+    if taken:
+        raise ValueError(
+            f"The table has a column {taken[0]!r} already, perhaps from an earlier draw: drop it "
+            "first."
+        )
+    options = read_options(given)
+    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    drawn = draw_by_strata(source.frame, target, missing, request)
+    with stage("writing"), together():
+        if given["list"] is not None:
+            _write_list(source, target, drawn, request.columns, given["list"], force=force)
+        write(out, source, drawn.columns, force=force)
+    written = [str(path) for path in (out, given["list"]) if path is not None]
+
+    def show() -> None:
+        tell(f"{drawn.statement} The seed is {request.seed}.", err=out == "-")
+        tell(f"Written: {', '.join(written)}", err=out == "-")
+        then = f"transduce audit {out} --target {target} --predictions {request.by or 'COLUMN'}"
+        if given["list"] is not None:
+            then += f" --checks {given['list']}"
+        say(f"Label them, then: {then}", err=out == "-")
+
+    return show
+
+
+def _write_list(
+    source: Table,
+    target: str,
+    drawn: RowsToCheck,
+    hidden: list[ColumnName],
+    path: Path,
+    *,
+    force: bool,
+) -> None:
+    """Write the drawn rows alone, with the classes that a checker may choose from."""
+    from transduce.app.auditing.drawing import classes_to_choose, list_to_check, write_list
+
+    rows = list_to_check(source.frame, target, drawn, hidden)
+    classes = classes_to_choose(source.frame, [target, *hidden])
+    write_list(path, rows, classes, force=force, like=source.files)
 
 
 NOT_SHOWN = 3  # exit code where a claim was to be shown, and was not

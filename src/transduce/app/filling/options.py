@@ -290,7 +290,9 @@ class Options:
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
                 hint = (
-                    f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                    f": ask the result, as in fill(...).with_options({name}=...)"
+                    if name in OPTIONS
+                    else ""
                 )
                 if name in LABEL_FLAGS:
                     hint = ": say how the labels came about, as in labels=Drawn('column')"
@@ -342,7 +344,7 @@ class Options:
         """Return which limits labels have, and those that the user names."""
         return seen.with_named(_named_limits(self.limit))
 
-    def possible(self, answer: Answer, seen: Limits) -> Answer:
+    def clip(self, answer: Answer, seen: Limits) -> Answer:
         """Return an answer that is open at the limits of labels, and cut to what is possible."""
         limits = self.limits_with(seen)
         return answer.opened(limits.below, limits.above).within(*self.limits)
@@ -537,7 +539,7 @@ class Options:
             lines.append("from transduce.app.tables.files import read")
             table = f"read({', '.join([repr(file), *(f'{name}={value!r}' for name, value in more.items())])})"
         call = f"fill({table}, {', '.join(fit)})"
-        return "\n".join([*lines, f"{call}.ask({', '.join(asked)})" if asked else call])
+        return "\n".join([*lines, f"{call}.with_options({', '.join(asked)})" if asked else call])
 
     def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
         """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,10 @@ from transduce.app.estimating.words import (
     plan_sentence,
     sentences_about,
 )
+from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.plain import clean, name_of, plain
 from transduce.core.types import ColumnName
 from transduce.core.words import in_a_sentence
-
-if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult
 
 LEVEL = 0.95
 MOST_CLASSES = 12  # whose shares are told
@@ -34,22 +32,21 @@ NUMBERS = (
 )
 
 
-def summarize_whole(filled: FillResult, by: ColumnName | None = None) -> dict[str, Any] | None:
+def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[str, Any] | None:
     """Return estimates of the whole column, by groups too; None if nothing was filled or can be asked.
 
     Parameters
     ----------
-    filled : FillResult
+    filled : FilledColumn
     by : str, optional
         The column to group by. By default the one with 2 to 12 values whose predictions differ most.
     """
-    if not len(filled.answer) or filled.told is not None:
-        return None
-    if filled.totals is not None:
-        why = "The fit saw a sample of the table: ask with `transduce estimate`, which reads all rows."
-        return {"why": why, "tables": [], "next": ""}
+    column = filled.predicted
+    if column is None:
+        if not filled.why_unasked:
+            return None
+        return {"why": clean(filled.why_unasked), "tables": [], "next": ""}
     try:
-        column = filled.predicted_column
         tables = _ask_tables(column, by)
     except ValueError as error:
         return {"why": clean(in_a_sentence(error)), "tables": [], "next": ""}
@@ -66,15 +63,14 @@ def summarize_whole(filled: FillResult, by: ColumnName | None = None) -> dict[st
     }
 
 
-def tables_by_column(filled: FillResult) -> list[dict[str, Any]]:
+def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
     """Return the mean, or the share of a class, by every column with few groups, of some columns.
 
     Those of a page on which a person chooses a column. There are none where nothing can be asked.
     """
-    whole = summarize_whole(filled)
-    if whole is None or whole["why"] or filled.class_shares is not None:
+    column = filled.predicted
+    if column is None or column.shares is not None:
         return []
-    column = filled.predicted_column
     tables: list[dict[str, Any]] = []
     for name in list(column.frame.columns):
         if name == column.name or len(tables) == MOST_COLUMNS:
