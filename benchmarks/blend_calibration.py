@@ -22,7 +22,7 @@ from race_draws import LEFT_OUT, deal, enters
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.app.filling.diagnostics import RightChance
+from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.tables.features import vectorize
 from transduce.core.scaling import to_power
 
@@ -80,7 +80,7 @@ def measure(
     after, power = answer.probabilities, answer.diagnostics["power"]
     columns = np.array([np.flatnonzero(answer.classes == label)[0] for label in truth])
     lines = []
-    filled = RightChance(n_labels).of_classes(answer, 0.9).probabilities
+    filled = ClassCalibration(n_labels).calibrate(answer, 0.9).probabilities
     for when, shares in (
         ("before", to_power(after, 1.0 / power)),
         ("after", after),

@@ -186,8 +186,8 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
 
     from transduce.app.filling.diagnostics import Diagnosis
     from transduce.app.filling.engine import fit_rows
+    from transduce.app.filling.later_rows import FittedFill
     from transduce.app.filling.options import Options
-    from transduce.app.filling.result import FittedFill
     from transduce.app.filling.sources import FrameSource, draw
 
     lines = []
@@ -207,7 +207,7 @@ def methods(names: list[str], n_labels: int = 5000) -> None:
         for n_outside in (0, 10_000_000):
             fit = fit_rows(rows, replace(settled, guarantee="column"), n_outside)
             diagnosis = Diagnosis(fit, settled)
-            fitted = FittedFill.of(fit, diagnosis.chance, held, options)
+            fitted = FittedFill.calibrate(fit, diagnosis.calibration, held, options)
             new = fitted.new_columns(shown.iloc[rest])
             weights = diagnosis.members.set_index("name")["weight"].dropna().round(2)
             lines.append((name, n_outside, *measures(new, target, truth[rest]), weights.to_dict()))

@@ -40,6 +40,7 @@ Files are written in one piece: if a run is interrupted, nothing is left half wr
 | 0 | done |
 | 1 | something is wrong with the table; one sentence on standard error says what |
 | 2 | something is wrong with the options, or a file would be overwritten (`--force` replaces it) |
+| 3 | of `audit --at-most`: that so few are wrong was not shown |
 | 130 | interrupted |
 
 The rest of this page is what `--help` prints.
@@ -63,6 +64,8 @@ def page() -> str:
         ("fill",),
         ("answer",),
         ("draw",),
+        ("estimate",),
+        ("audit",),
         ("open",),
         ("label",),
         ("compare",),

@@ -12,6 +12,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx-mathjax-offline",  # copies MathJax beside the pages, so that formulas need no network
     "sphinx_gallery.gen_gallery",
 ]
@@ -30,6 +31,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
+    "within_subsection_order": "FileNameSortKey",  # those on `fill` first
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,  # those pages would take scripts from the network
@@ -41,4 +43,13 @@ suppress_warnings = ["config.cache"]
 html_theme = "pydata_sphinx_theme"
 html_title = "transduce"
 html_show_sourcelink = False
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"index": []}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "logo": {"text": "transduce"},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}

@@ -37,8 +37,14 @@ FILLS = {
     ),
     "numbers, by a blend": ("numbers", "--budget 20"),
     "classes": ("classes", QUICK),
-    "classes, within classes": ("classes", f"{QUICK} --label-conditional --guarantee column"),
-    "classes, for the column": ("classes", f"{QUICK} --guarantee column --probabilities"),
+    "classes, within classes": (
+        "classes",
+        f"{QUICK} --label-conditional --guarantee column",
+    ),
+    "classes, for the column": (
+        "classes",
+        f"{QUICK} --guarantee column --probabilities",
+    ),
     "one class is rare": ("rare", QUICK),
     "few labels": ("few", QUICK),
     "columns that tell nothing": ("noise", f"{QUICK} --guarantee column"),
@@ -51,14 +57,23 @@ FILLS = {
     "within categories": ("numbers", f"{QUICK} --within kind --guarantee column"),
     "along an order": ("numbers", f"{QUICK} --order time"),
     "an order that matters": ("ordered", f"{QUICK} --order time"),
-    "odds that may be off": ("numbers", f"{QUICK} --sensitivity 1.5 --guarantee column"),
+    "odds that may be off": (
+        "numbers",
+        f"{QUICK} --sensitivity 1.5 --guarantee column",
+    ),
     "labels chosen by class": ("classes", f"{QUICK} --labels-by-class"),
     "given shares of classes": ("classes", f"{QUICK} --class-shares high=0.3,low=0.7"),
     "many classes": ("many classes", QUICK),
     "labels that are limits": ("limits", QUICK),
     "drawn rows without a label": ("drawn empty", f"{QUICK} --random-labels drawn"),
-    "drawn rows of classes without a label": ("drawn classes", f"{QUICK} --random-labels drawn"),
-    "few labels of each class": ("many classes", f"{QUICK} --label-conditional --guarantee column"),
+    "drawn rows of classes without a label": (
+        "drawn classes",
+        f"{QUICK} --random-labels drawn",
+    ),
+    "few labels of each class": (
+        "many classes",
+        f"{QUICK} --label-conditional --guarantee column",
+    ),
     "a class with one label": ("one label", f"{QUICK} --labels-by-class"),
     "a fit to a sample": ("many", f"{QUICK} --sample 100"),
 }
@@ -73,13 +88,22 @@ def make_table(kind: str) -> tuple[pd.DataFrame, pd.Series]:
         [f"g{k}" for k in rng.integers(0, 30, n)],
     )
     frame["time"], frame["p"] = np.arange(n), 0.5
-    noise = rng.normal(size=n) * (1.0 + (np.arange(n) / 10.0 if kind == "ordered" else 0.0))
-    y = pd.Series((10.0 + (0.0 if kind == "noise" else 3.0) * frame["a"] + noise).round(2))
+    noise = rng.normal(size=n) * (
+        1.0 + (np.arange(n) / 10.0 if kind == "ordered" else 0.0)
+    )
+    y = pd.Series(
+        (10.0 + (0.0 if kind == "noise" else 3.0) * frame["a"] + noise).round(2)
+    )
     if kind in ("classes", "rare", "drawn classes", "one label"):
-        y = pd.Series(np.where(y > (12.5 if kind == "rare" else 10.0), "high", "low"), dtype=object)
+        y = pd.Series(
+            np.where(y > (12.5 if kind == "rare" else 10.0), "high", "low"),
+            dtype=object,
+        )
     known = rng.random(n) < (0.06 if kind == "few" else 0.5)
     if kind in ("shifted", "apart"):
-        known = rng.random(n) < 1 / (1 + np.exp((40.0 if kind == "apart" else 2.0) * frame["a"]))
+        known = rng.random(n) < 1 / (
+            1 + np.exp((40.0 if kind == "apart" else 2.0) * frame["a"])
+        )
     if kind == "grouped":
         known = frame["group"].str[1:].astype(int).to_numpy() < 18
     if kind == "ordered":
@@ -134,13 +158,27 @@ def other_commands() -> Iterator[tuple[str, str]]:
     yield (
         "save",
         said_by(
-            "fill", "t.csv", "--target", "y", *QUICK.split(), "--save", "t.transduce", "--force"
+            "fill",
+            "t.csv",
+            "--target",
+            "y",
+            *QUICK.split(),
+            "--save",
+            "t.transduce",
+            "--force",
         ),
     )
-    later = {"alike": frame, "few": frame[:3], "shifted": frame.assign(a=frame["a"] + 2.0)}
+    later = {
+        "alike": frame,
+        "few": frame[:3],
+        "shifted": frame.assign(a=frame["a"] + 2.0),
+    }
     for name, rows in later.items():
         rows.drop(columns="y").to_csv("later.csv", index=False)
-        yield f"answer: {name}", said_by("answer", "t.transduce", "later.csv", "--force")
+        yield (
+            f"answer: {name}",
+            said_by("answer", "t.transduce", "later.csv", "--force"),
+        )
     yield "draw", said_by("draw", "t.csv", "--target", "y", "--number", "5")
     for name in ("diabetes", "wine"):
         yield f"demo: {name}", said_by("demo", name, *QUICK.split())
@@ -150,22 +188,35 @@ def page() -> Iterator[tuple[str, str]]:
     """Yield the words of the labelling page: of its certificates, and of its files."""
     frame, truth = make_table("classes")
     frame["y"] = None
-    session = Session(frame, "y", classes=["high", "low"], settings=SessionSettings(seed=1))
+    session = Session(
+        frame, "y", classes=["high", "low"], settings=SessionSettings(seed=1)
+    )
     for row in range(12):
         session.answer(truth[row], row=row)
-    yield "page: before any draw", certificate_text(session.certificate(), "high", "t.csv", "")
+    yield (
+        "page: before any draw",
+        certificate_text(session.certificate(), "high", "t.csv", ""),
+    )
     session.freeze()
     session.plan_draws(9)
     for judged in range(30):
         proposal = session.propose("audit")
         if judged in (0, 3, 12, 29):
-            yield "page: certificates", certificate_text(session.certificate(), "high", "t.csv", "")
+            yield (
+                "page: certificates",
+                certificate_text(session.certificate(), "high", "t.csv", ""),
+            )
         if proposal is not None:
             session.answer(truth[proposal.row])
     for path in sorted(STATIC.glob("*.js")):
-        texts = re.findall(r"[\"`]([A-Z][^\"`]*[.!?])[\"`]", path.read_text(encoding="utf-8"))
+        texts = re.findall(
+            r"[\"`]([A-Z][^\"`]*[.!?])[\"`]", path.read_text(encoding="utf-8")
+        )
         yield f"page: {path.name}", " ".join(texts)
-    yield "page: index.html", visible((STATIC / "index.html").read_text(encoding="utf-8"))
+    yield (
+        "page: index.html",
+        visible((STATIC / "index.html").read_text(encoding="utf-8")),
+    )
 
 
 def visible(html: str) -> str:
@@ -180,7 +231,9 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text; lines of tables and progress are left out."""
     for line in text.replace("\u00a0", " ").splitlines():
         if not re.search(r"[┃│┏━└]|\d %.*left|^\W*$", line):
-            yield from filter(None, re.split(r"(?<=[.!?:]) +(?=[A-Z“‘])", " ".join(line.split())))
+            yield from filter(
+                None, re.split(r"(?<=[.!?:]) +(?=[A-Z“‘])", " ".join(line.split()))
+            )
 
 
 def collect() -> Iterator[tuple[str, str]]:

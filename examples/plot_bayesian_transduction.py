@@ -25,15 +25,30 @@ shown = np.random.default_rng(0).permutation(120)[:14]
 y = np.full(120, np.nan)
 y[shown] = truth[shown]
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharey=True)
-grid = np.stack(np.meshgrid(np.linspace(-1.6, 2.6, 90), np.linspace(-1.1, 1.6, 60)), axis=-1)
+grid = np.stack(
+    np.meshgrid(np.linspace(-1.6, 2.6, 90), np.linspace(-1.1, 1.6, 60)), axis=-1
+)
 for ax, softness in zip(axes, (0.0, 0.3), strict=True):
     model = BayesianTransducer(width=0.8, softness=softness, random_state=0).fit(X, y)
     share = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(60, 90)
     shade = ax.contourf(
-        grid[..., 0], grid[..., 1], share, levels=np.linspace(0, 1, 11), cmap="RdBu", alpha=0.75
+        grid[..., 0],
+        grid[..., 1],
+        share,
+        levels=np.linspace(0, 1, 11),
+        cmap="RdBu",
+        alpha=0.75,
     )
     ax.scatter(*X.T, c="white", s=12, edgecolors="0.4", linewidths=0.5)
-    ax.scatter(*X[shown].T, c=y[shown], cmap="RdBu", s=60, edgecolors="black", vmin=-0.3, vmax=1.3)
+    ax.scatter(
+        *X[shown].T,
+        c=y[shown],
+        cmap="RdBu",
+        s=60,
+        edgecolors="black",
+        vmin=-0.3,
+        vmax=1.3,
+    )
     ax.set_title(
         f"softness {softness:g}: {np.mean(model.answer_.values == truth[np.isnan(y)]):.0%} right"
     )

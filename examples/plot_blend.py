@@ -36,7 +36,9 @@ def error(values, truth, unlabelled):
 weights, errors = {}, {}
 for name, (X, truth) in tables.items():
     unlabelled = np.random.default_rng(1).permutation(len(truth)) >= 40
-    model = TransductiveBlend(random_state=0).fit(X, np.where(unlabelled, np.nan, truth))
+    model = TransductiveBlend(random_state=0).fit(
+        X, np.where(unlabelled, np.nan, truth)
+    )
     weights[name] = model.weights_
     answers = {
         member: fitted.answer_.values
@@ -45,7 +47,9 @@ for name, (X, truth) in tables.items():
         for member, fitted in model.estimators_.items()
     }
     answers["blend"] = model.answer_.values
-    errors[name] = {member: error(values, truth, unlabelled) for member, values in answers.items()}
+    errors[name] = {
+        member: error(values, truth, unlabelled) for member, values in answers.items()
+    }
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 colours = {"diabetes": "#0b5394", "friedman": "#b45f06", "linear": "#6a994e"}
@@ -53,14 +57,20 @@ for ax, numbers in ((left, pd.DataFrame(weights)), (right, pd.DataFrame(errors))
     places = np.arange(len(numbers))
     for k, table in enumerate(numbers):
         ax.barh(
-            places + 0.26 * (k - 1), numbers[table], height=0.24, color=colours[table], label=table
+            places + 0.26 * (k - 1),
+            numbers[table],
+            height=0.24,
+            color=colours[table],
+            label=table,
         )
     ax.set_yticks(places, [member.replace("_", " ") for member in numbers.index])
     ax.invert_yaxis()
 left.axvline(1 / 4, color="0.3", linestyle=":", linewidth=1.2)
 left.set(xlabel="weight", title="weights of the members")
 right.axhspan(3.5, 4.5, color="0.92", zorder=0)
-right.set(xlabel="error / error of the labels' mean", title="error at the unlabelled rows")
+right.set(
+    xlabel="error / error of the labels' mean", title="error at the unlabelled rows"
+)
 left.legend(frameon=False)
 plt.show()
 

@@ -60,7 +60,9 @@ for seed in range(n_splits):
     scores.append(score(seed))
     if sys.stderr.isatty():
         print(
-            f"\rsplit {seed + 1} of {n_splits}", end="\n" * (seed + 1 == n_splits), file=sys.stderr
+            f"\rsplit {seed + 1} of {n_splits}",
+            end="\n" * (seed + 1 == n_splits),
+            file=sys.stderr,
         )
 scores = np.array(scores)
 table = pd.DataFrame(
@@ -88,9 +90,13 @@ RegionDisplay.from_answer(machine.answer_, y_true=truth[unlabelled], ax=left)
 left.set(title="90 % regions of the unlabelled rows", ylabel="disease progression")
 right.axline((0.9, 0.9), slope=1, color="lightgrey", label="as guaranteed")
 right.plot(LEVELS, scores[:, :, 0].T, "_", ms=9, alpha=0.35, color="tab:blue")
-right.plot(LEVELS, scores[:, :, 0].mean(axis=0), "o", color="tab:blue", label="observed")
+right.plot(
+    LEVELS, scores[:, :, 0].mean(axis=0), "o", color="tab:blue", label="observed"
+)
 right.set(
-    xlabel="guaranteed coverage", ylabel="observed coverage", title=f"Coverage of {n_splits} splits"
+    xlabel="guaranteed coverage",
+    ylabel="observed coverage",
+    title=f"Coverage of {n_splits} splits",
 )
 right.legend(loc="upper left")
 
@@ -98,7 +104,9 @@ right.legend(loc="upper left")
 # As a script with ``--out FOLDER``, this example writes the table and the picture there.
 
 if __name__ == "__main__" and "sphinx_gallery" not in sys.modules:
-    parser = argparse.ArgumentParser(description="The confidence machine on the diabetes data.")
+    parser = argparse.ArgumentParser(
+        description="The confidence machine on the diabetes data."
+    )
     parser.add_argument("--out", type=Path, default=Path("demo-output"))
     folder = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)

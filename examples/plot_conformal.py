@@ -39,9 +39,13 @@ for split in range(400):
     rows = np.random.default_rng(split).permutation(442)
     holes = np.append(truth.to_numpy()[rows[:150]], np.full(292, np.nan))
     again = ConformalTransducer(
-        RidgeConfidenceMachine(kernel="linear"), test_exchangeability=False, random_state=split
+        RidgeConfidenceMachine(kernel="linear"),
+        test_exchangeability=False,
+        random_state=split,
     ).fit(X.to_numpy()[rows], holes)
-    counts.append(int(np.sum(~again.answer_.regions.contains(truth.to_numpy()[rows[150:]]))))
+    counts.append(
+        int(np.sum(~again.answer_.regions.contains(truth.to_numpy()[rows[150:]])))
+    )
 distribution = again.miscoverage_
 edges = np.arange(0, max(counts) + 6, 5)
 plt.figure(figsize=(6.5, 3.8), layout="constrained")

@@ -44,14 +44,21 @@ models = {
 hidden = y.isna()
 for name, model in models.items():
     model.fit(features, y)
-    error = np.sqrt(np.mean((model.answer_.values - truth[hidden]) ** 2)) / truth[hidden].std()
+    error = (
+        np.sqrt(np.mean((model.answer_.values - truth[hidden]) ** 2))
+        / truth[hidden].std()
+    )
     print(f"{name}: error {error:.3f}; {model.answer_.diagnostics['choice']}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 3.8), layout="constrained")
 RelevanceDisplay.from_estimator(models["another prior"], ax=left)
 moments = models["another prior"].moments_.iloc[::-1]
 right.errorbar(
-    moments["mean"], moments.index, xerr=moments["standard deviation"], fmt="o", capsize=4
+    moments["mean"],
+    moments.index,
+    xerr=moments["standard deviation"],
+    fmt="o",
+    capsize=4,
 )
 right.set_xlabel("label: mean and one standard deviation either way")
 left.set_title("Relevance of the features")
@@ -64,7 +71,9 @@ plt.show()
 
 rng = np.random.default_rng(0)
 way = np.sqrt(rng.uniform(3, 14**2, 300))
-spiral = np.column_stack([way * np.cos(way), way * np.sin(way)]) + 0.2 * rng.normal(size=(300, 2))
+spiral = np.column_stack([way * np.cos(way), way * np.sin(way)]) + 0.2 * rng.normal(
+    size=(300, 2)
+)
 y = np.where(np.arange(300) < 15, way + 0.5 * rng.normal(size=300), np.nan)
 A = neighbor_graph(spiral, n_neighbors=8, metric="euclidean").toarray()
 laplacian = np.diag(A.sum(axis=1)) - A

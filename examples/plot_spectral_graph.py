@@ -30,7 +30,9 @@ print(
     f"right answers: graph {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}, ",
     end="",
 )
-print(f"nearest labelled row {np.mean(nearest.predict(X[unlabelled]) == truth[unlabelled]):.0%}")
+print(
+    f"nearest labelled row {np.mean(nearest.predict(X[unlabelled]) == truth[unlabelled]):.0%}"
+)
 
 # %%
 # Every row along the two leading eigenvectors of the graph, with the class it was given; labelled rows have a rim.
@@ -43,4 +45,6 @@ margins = np.sort(model.answer_.scores, axis=1)
 unsure = unlabelled[np.argmin(margins[:, -1] - margins[:, -2])]
 y[unsure] = truth[unsure]
 model.relabel(y)
-print(f"with one more label {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}")
+print(
+    f"with one more label {np.mean(model.transduction_[unlabelled] == truth[unlabelled]):.0%}"
+)

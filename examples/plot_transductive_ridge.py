@@ -31,11 +31,18 @@ def errors(seed, **settings):
     """Return the mean squared errors of both answers."""
     X, truth, y = draw(seed)
     answer = TransductiveRidge(**settings).fit(X, y).answer_
-    return [np.mean((values - truth[64:]) ** 2) for values in (answer.inductive, answer.values)]
+    return [
+        np.mean((values - truth[64:]) ** 2)
+        for values in (answer.inductive, answer.values)
+    ]
 
 
 paper = {"width": np.exp(2.75), "ridge": 0.1, "tether": 50 / 256}
-settings = {"the paper's": paper, "automatic": {}, "automatic, tether by cv": {"tether": "cv"}}
+settings = {
+    "the paper's": paper,
+    "automatic": {},
+    "automatic, tether by cv": {"tether": "cv"},
+}
 means = {
     name: np.mean([errors(seed, **chosen) for seed in range(3)], axis=0)
     for name, chosen in settings.items()
@@ -52,14 +59,19 @@ path = TransductiveRidge().fit(X, y).loo_path_.dropna()
 for width, curve in path.sort_values("ridge").groupby("width"):
     left.plot(curve["ridge"], curve["error"], label=f"width {width:.3g}")
 left.set(
-    xscale="log", xlabel="ridge", ylabel="leave-one-out error", ylim=(0, 3 * path["error"].min())
+    xscale="log",
+    xlabel="ridge",
+    ylabel="leave-one-out error",
+    ylim=(0, 3 * path["error"].min()),
 )
 left.legend(fontsize="x-small", ncols=3)
 answer = TransductiveRidge(**paper).fit(X, y).answer_
 nearer = np.abs(answer.values - truth[64:]) <= np.abs(answer.inductive - truth[64:])
 right.axline((0, 0), slope=1, color="lightgrey", label="no change")
 for mask, name in ((nearer, "nearer to the truth"), (~nearer, "further from it")):
-    right.plot(answer.inductive[mask], answer.values[mask], ".", label=f"{name} ({mask.sum()})")
+    right.plot(
+        answer.inductive[mask], answer.values[mask], ".", label=f"{name} ({mask.sum()})"
+    )
 right.set(xlabel="inductive answer", ylabel="transductive answer")
 right.legend()
 left.set_title("Choosing width and ridge")

@@ -605,7 +605,7 @@ def of_filling() -> dict[str, list[Call]]:
             return result.guarantee.confidence
 
     def ask(**questions: Any) -> Any:
-        return filled_columns(filled().ask(**questions))
+        return filled_columns(filled().with_options(**questions))
 
     options = {"confidence": 0.8, "random_state": 0, "missing": ["?"], "ignore": ["kind"]}
     options |= {"guarantee": "auto", "task": "auto", "certainty": 0.9, "id": "kind"}
@@ -613,7 +613,22 @@ def of_filling() -> dict[str, list[Call]]:
     known = set(_parameters(transduce.fill))
     options = {name: value for name, value in options.items() if name in known}
     questions = {"minimum": -100.0, "maximum": 100.0, "tolerance": 0.5, "reject": 0.1}
+
+    def audited(table: Any, target: Any, predictions: Any, **settings: Any) -> Any:
+        result = transduce.audit(table, target, predictions, suspects=0, **settings)
+        return result.wrong["at_most"], result.forecast["share"].to_numpy()
+
+    checks = CLASS_TABLE.assign(guess="a")
+    columns = {"table": checks, "target": "price", "predictions": "guess"}
+    settings = {"by": "kind", "certainty": 0.9, "missing": ["?"]}
     return {
+        "transduce.audit": [
+            Call(audited, columns),
+            Call(audited, columns | settings, "settings", (*settings,)),
+        ],
+        "transduce.app.auditing.AuditResult": [
+            Call(lambda by: audited(**columns, by=by), {"by": "kind"})
+        ],
         "transduce.fill": [
             Call(fill, {"table": TABLE, "target": "price"}, slow=True),
             Call(fill_classes, {"table": CLASS_TABLE}, "classes", slow=True),
@@ -675,6 +690,8 @@ def of_filling() -> dict[str, list[Call]]:
                 slow=True,
             )
         ],
+        "transduce.app.report.FilledColumn": [Call(lambda: _summary_of(object()), {})],
+        "transduce.app.report.Summary": [Call(lambda: _summary_of(object()), {})],
         "transduce.app.report.summarize": [
             Call(lambda result: _summary_of(result), {"result": object()})
         ],
@@ -695,7 +712,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 def _summary_of(result: Any) -> Any:
     from transduce.app.report import summarize
 
-    return summarize(filled() if type(result) is object else result)["counts"]
+    return summarize(filled().reported if type(result) is object else result)["counts"]
 
 
 def _render(name: str) -> Callable[..., Any]:

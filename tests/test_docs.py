@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 import transduce
 from transduce.app.filling import plan
 from transduce.app.filling.options import DEFAULTS
-from transduce.app.report.rows import CLEARLY_BETTER, FEWEST_TICKED
-from transduce.conformal import Chance, Miscoverage
+from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
+from transduce.conformal import Miscoverage
+from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.exchangeability import SIGNIFICANCE
 from transduce.core.guarantee import SUSPECTED
 from transduce.core.ranks import fewest_calibration
@@ -25,7 +27,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "methods").glob("*.md")),
 ]
 NUMBERS, CLASSES = plan.ROW_BELOW["regression"], plan.ROW_BELOW["classification"]
-FEWEST = next(n for n in range(2, 100) if Chance().n_calibration(n, 0.9))
+FEWEST = next(n for n in range(2, 100) if calibration_number(n, 0.9))
 
 
 def answered_within_budget(member):
@@ -73,7 +75,7 @@ STATED = [
     (
         "docs/conformal.md",
         r"a whole number: (\d+) of 30, (\d+) of 150",
-        [Chance().n_calibration(n, 0.9) for n in (30, 150)],
+        [calibration_number(n, 0.9) for n in (30, 150)],
     ),
     (
         "docs/conformal.md",
@@ -157,19 +159,38 @@ def test_extras_are_named():
     assert set(re.sub(r"\(.*?\)", "", named).replace(" ", "").split(",")) == for_users
 
 
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = {
+SECTIONS = ("start", "trust", "methods/index", "application", "reference")
+
+
+def listed_pages(page):
+    """Return the pages that a page's tables of contents list, by their paths below docs."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    lines = [
         line
-        for block in re.findall(r"```{toctree}\n(.*?)```", index, re.S)
+        for block in re.findall(r"```{toctree}\n(.*?)```", text, re.S)
         for line in block.split()
         if ":" not in line
-    }
+    ]
+    folder = PurePosixPath(page).parent
+    return [posixpath.normpath(folder / line) for line in lines]
+
+
+def test_every_page_is_in_one_section():
+    """So that the side bar shows it, with its neighbours."""
+    assert tuple(listed_pages("index")) == SECTIONS
     docs = ROOT / "docs"
-    pages = {str(path.relative_to(docs).with_suffix("")) for path in PAGES[1:]} - {"index"}
-    assert pages <= listed
-    for page in pages:
-        assert f"({page}.md)" in index, f"{page} has no sentence in index.md"
+    pages = {path.relative_to(docs).with_suffix("").as_posix() for path in PAGES[1:]}
+    in_sections = [page for section in SECTIONS for page in listed_pages(section)]
+    assert sorted(set(in_sections)) == sorted(in_sections)
+    assert pages - {"index", *SECTIONS} == set(in_sections) - {"auto_examples/index"}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_says_what_each_page_is_about(section):
+    text = (ROOT / "docs" / f"{section}.md").read_text(encoding="utf-8")
+    links = re.findall(r"^- \[.*?\]\((.*?)\.(?:md|rst)\): ", text, re.M)
+    folder = PurePosixPath(section).parent
+    assert [posixpath.normpath(folder / link) for link in links] == listed_pages(section)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -37,6 +37,7 @@ ROOMS = [
     "metrics",
     "model_selection",
     "population",
+    "app.auditing",
     "app.filling",
     "app.labelling",
 ]
@@ -139,8 +140,9 @@ APPLICATION: dict[str, set[str]] = {
     "report": {"tables", "estimating"},
     "filling": {"tables", "estimating", "report"},
     "labelling": {"tables", "estimating", "report", "filling"},
-    "page": {"tables", "estimating", "report", "filling", "labelling"},
-    "cli": {"tables", "estimating", "report", "filling", "labelling", "page"},
+    "auditing": {"tables", "report"},
+    "page": {"tables", "estimating", "report", "filling", "labelling", "auditing"},
+    "cli": {"tables", "estimating", "report", "filling", "labelling", "auditing", "page"},
 }
 
 

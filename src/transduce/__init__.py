@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from transduce.core import lazy_names
 
 if TYPE_CHECKING:
+    from transduce.app.auditing import audit as audit
     from transduce.app.filling import FillResult as FillResult
     from transduce.app.filling import fill as fill
     from transduce.conformal import ConformalTransducer as ConformalTransducer
@@ -47,6 +48,7 @@ _HOMES = {
     "TransductiveGPRegressor": "transduce.methods.gaussian_process",
     "TransductiveRidge": "transduce.methods.ridge",
     "TransductiveRidgeClassifier": "transduce.methods.ridge",
+    "audit": "transduce.app.auditing",
     "fill": "transduce.app.filling",
     "show_progress": "transduce.core.computing",
 }

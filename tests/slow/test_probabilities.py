@@ -33,7 +33,7 @@ def test_what_is_nearly_sure_is_right_about_as_often_as_it_says():
         fit = SimpleNamespace(frame=frame, target=target, values_model=model, groups=None, X=X)
         fit.model, fit.shares, fit.measure = None, None, lambda rows: np.ones(len(rows))
         diagnosis = Diagnosis(fit, Options(method="ridge"))
-        answer = diagnosis.chance.of_classes(model.answer_, 0.9)
+        answer = diagnosis.calibration.calibrate(model.answer_, 0.9)
         assert not diagnosis.notes
         top = answer.probabilities.max(axis=1)
         stated += top[top >= 0.95].tolist()

@@ -52,7 +52,7 @@ def test_bounds_of_a_sample_and_of_the_other_rows_together(n_labels):
         table = pd.DataFrame({"u": X[:, 0], "v": X[:, 1], "y": np.where(labelled, truth, None)})
         how = {"method": "ridge", "sample": 150, "labels": Chance(reweight=False)}
         result = fill(table, "y", random_state=split, **how)
-        assert result.fitted is not None
+        assert result.seen.is_sample
         true = truth[result.answer.rows]
         outside += (~result.answer.contains(true)).sum() > result.guarantee.outside.at_most
         wrong += (result.answer.values != true).sum() > result.guarantee.wrong.at_most

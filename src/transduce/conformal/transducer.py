@@ -25,7 +25,7 @@ from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
-from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.fit_and_predict import (
@@ -189,7 +189,7 @@ class ConformalTransducer(Transducer):
         self._publish(confidence)
         verdict = table.weights.verdict
         if verdict is not None and verdict.shifted:
-            warnings.warn(str(verdict), stacklevel=2)
+            warnings.warn(str(verdict), ShiftWarning, stacklevel=2)
         return self
 
     def _check_settings(self) -> tuple[float, str]:

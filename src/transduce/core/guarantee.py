@@ -720,5 +720,9 @@ class Drift:
         )
 
 
+class ShiftWarning(UserWarning):
+    """Labelled and unlabelled rows differ: a test raised an alarm."""
+
+
 class TooFewLabelsWarning(UserWarning):
     """There are too few labels for this confidence: every interval is the whole line, every set holds all classes."""

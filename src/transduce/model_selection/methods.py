@@ -52,6 +52,8 @@ class Case:
     device: str | None = (
         None  # where the methods that can compute, as `transduce.device.to_device` takes it
     )
+    # Columns of each view of the rows, by their positions, where there are several: for the graph.
+    views: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def few(self) -> bool:
@@ -178,7 +180,10 @@ def _spectral_graph(case: Case) -> Any:
     # labels the two are level on five of six tables, and cosines ten points behind on iris; between
     # rows of unit length, such as texts, they have the same neighbours.
     return _scaled(
-        case, SpectralGraphTransducer(metric="euclidean", random_state=case.random_state)
+        case,
+        SpectralGraphTransducer(
+            metric="euclidean", views=case.views, random_state=case.random_state
+        ),
     )
 
 

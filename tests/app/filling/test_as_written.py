@@ -55,7 +55,7 @@ def test_dates_are_filled_as_dates(dated):
     np.testing.assert_array_equal(upper, np.ceil(hull[:, 1].round(6)))
     assert dated.notes[0] == "'y' was read as dates; task='classification' reads them as classes."
     with pytest.raises(ValueError, match="minimum is for numbers, and these labels are dates"):
-        dated.ask(minimum=0)
+        dated.with_options(minimum=0)
 
 
 def test_the_report_shows_dates(dated):

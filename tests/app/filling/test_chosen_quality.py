@@ -47,7 +47,7 @@ def test_rows_drawn_at_random_tell_and_no_others():
 
 def test_too_few_drawn_rows_say_so():
     frame, _, known = clear_cases(n_drawn=9)
-    result = filled(frame).ask(probabilities=True)
+    result = filled(frame).with_options(probabilities=True)
     summary = result.summary()
     assert summary["quality"] is None
     assert summary["cards"][0]["large"] == "not known"

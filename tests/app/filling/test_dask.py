@@ -57,11 +57,10 @@ def test_fill_returns_a_lazy_frame(frame, no_figures):
     assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_narrower", "y_status"]
     assert lazy.npartitions == 3
     assert lazy.dtypes["y_filled"].kind == "f"
-    assert result.totals == {
-        "rows": 900,
-        "labelled": frame["y"].count(),
-        "unlabelled": frame["y"].isna().sum(),
-    }
+    assert result.counts.rows == 900
+    assert result.counts.labelled == frame["y"].count()
+    assert result.counts.unlabelled == frame["y"].isna().sum()
+    assert result.counts.is_lazy
     assert "The rows that are shown are those of the sample." in result.report()
     cut = result.table(minimum=frame["y"].min()).compute(scheduler="synchronous")
     assert (

@@ -23,8 +23,10 @@ from transduce import (
     fill,
     show_progress,
 )
-from transduce.app.filling.diagnostics import RightChance, row_map, score
+from transduce.app.filling.class_calibration import ClassCalibration
+from transduce.app.filling.diagnostics import row_map
 from transduce.app.filling.engine import fill_table, join_answers
+from transduce.app.filling.hidden_labels import score
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import make_plan
 from transduce.app.tables.columns import narrowness, new_names
@@ -37,7 +39,8 @@ from transduce.model_selection.methods import METHODS, Case, default_members
 def plan(method, task, *, n_outside=0, n_classes=0, n_features=0, n_rows, n_labels, **options):
     """Return what is planned for a table of some size."""
     case = Case(task, n_rows, n_labels, n_features, n_classes, standardize=False, random_state=0)
-    return make_plan(case, Options(method=method, **options), Chance(), n_outside=n_outside)
+    design = Chance().bind(np.arange(n_rows) >= n_labels)
+    return make_plan(case, Options(method=method, **options), design, n_outside=n_outside)
 
 
 def line_table(n=60, every=3):
@@ -63,7 +66,7 @@ def test_numbers_agree_with_the_library(method):
         else TransductiveBlend(task="regression", standardize=False, random_state=3)
     )
     X = vectorize(frame, "target", random_state=3).matrix
-    order = result.rows  # in which the fit saw them
+    order = result.seen.order  # in which the fit saw them
     model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(
         X[order], frame["target"].iloc[order]
     )
@@ -93,7 +96,7 @@ def test_classes_agree_with_the_library():
     result = fill(frame, "target", random_state=1)
     X = vectorize(frame, "target", random_state=1).matrix
     blend = TransductiveBlend(task="classification", standardize=False, random_state=1)
-    order = result.rows  # in which the fit saw them
+    order = result.seen.order  # in which the fit saw them
     model = ConformalTransducer(blend, refit=True, random_state=1).fit(
         X[order], frame["target"].to_numpy()[order]
     )
@@ -104,7 +107,9 @@ def test_classes_agree_with_the_library():
     np.testing.assert_array_equal(lines["target_confidence"], own.confidence)
     np.testing.assert_array_equal(
         lines["target_probability"],
-        RightChance(frame["target"].notna().sum()).of_classes(own, 0.9).probabilities.max(axis=1),
+        ClassCalibration(frame["target"].notna().sum())
+        .calibrate(own, 0.9)
+        .probabilities.max(axis=1),
     )
     assert result.members["weight"].sum() == pytest.approx(1.0)
     assert set(result.out_of_fold) == {"true", "answered", "probability"}
@@ -119,7 +124,7 @@ def test_few_labels_have_regions_by_the_confidence_machine():
     machine = RidgeConfidenceMachine(
         settings="leave-one-out", residual="studentized", standardize=False
     )
-    order = result.rows  # in which the fit saw them
+    order = result.seen.order  # in which the fit saw them
     machine.fit(X[order], frame["price"].iloc[order])
     blend = TransductiveBlend(task="regression", standardize=False, random_state=0).fit(
         X[order], frame["price"].iloc[order]
@@ -145,7 +150,9 @@ def test_few_labels_have_regions_by_the_confidence_machine():
 
 
 def test_certainty_is_in_the_guarantee():
-    result = fill(line_table(), "price", method="ridge", guarantee="column").ask(certainty=0.99)
+    result = fill(line_table(), "price", method="ridge", guarantee="column").with_options(
+        certainty=0.99
+    )
     law = result.model.miscoverage_
     assert (
         f"With 99 % certainty at most {law.quantile(0.99)} of the 20 true values"
@@ -187,7 +194,9 @@ def test_auto_goes_by_the_number_of_labels_alone():
 
 def test_how_many_are_wrong_is_said():
     frame, truth = wild_table("two classes")
-    result = fill(frame, "target", method="ridge", guarantee="column").ask(probabilities=True)
+    result = fill(frame, "target", method="ridge", guarantee="column").with_options(
+        probabilities=True
+    )
     wrong = (result.answer.values != truth.to_numpy()[result.answer.rows]).sum()
     assert wrong <= result.guarantee.wrong.at_most <= len(result.answer)
     assert "of the" in result.guarantee.statement
@@ -275,7 +284,15 @@ def test_every_method(method):
     assert result.members["score"].notna().all()
     assert result.options.method == method
     assert f"({task}, {method})" in repr(result)
-    assert (result.relevance is None) == (method not in ("gaussian-process", "forest", "blend"))
+    assert (result.relevance is None) == (
+        method
+        not in (
+            "gaussian-process",
+            "moment-matched",
+            "forest",
+            "blend",
+        )
+    )
     if result.relevance is not None:
         assert result.relevance.iloc[0] == 1.0
         assert set(result.relevance.index) <= set(frame.columns) - {"target"}
@@ -353,7 +370,9 @@ def test_whole_numbers_as_classes_stay_whole():
 @pytest.mark.parametrize("kind", ["mixed", "two classes", "many classes"])
 def test_the_least_certain_rows_are_rejected(kind):
     frame, _ = wild_table(kind)
-    result = fill(frame, "target", method="blend" if kind == "mixed" else "ridge").ask(reject=0.25)
+    result = fill(frame, "target", method="blend" if kind == "mixed" else "ridge").with_options(
+        reject=0.25
+    )
     rejected = (result.frame["target_status"] == "rejected").sum()
     assert 0 < rejected <= 0.25 * len(result.answer)
     assert any(note.startswith(f"{rejected} of") for note in result.notes)
@@ -365,7 +384,7 @@ def test_the_least_certain_rows_are_rejected(kind):
 
 def test_rejection_without_probabilities_goes_by_confidence():
     frame, _ = wild_table("two classes")
-    answer = fill(frame, "target", method="confidence-machine").ask(reject=0.3).answer
+    answer = fill(frame, "target", method="confidence-machine").with_options(reject=0.3).answer
     assert answer.probabilities is None
     gone = answer.status == "rejected"
     assert 0 < gone.sum() <= 0.3 * len(answer)
@@ -770,14 +789,14 @@ def test_several_targets_are_filled_each_by_itself():
     assert list(both) == ["price", "kind"]
     assert "of 'price' filled" in repr(both)
     assert "of 'kind' filled" in repr(both)
-    asked = both.ask(minimum=-9.0, probabilities=True)
+    asked = both.with_options(minimum=-9.0, probabilities=True)
     assert asked.frame["price_lower"].min() >= -9.0
     assert "kind_probability_up" in asked.frame
     for wrong in ([], ["price", "price"], ["price", "nothing"]):
         with pytest.raises(ValueError, match=r"each once|no column 'nothing'"):
             fill(table, wrong, method="ridge")
     with pytest.raises(ValueError, match="tolerance is for numbers"):
-        fill(table, ["kind"], method="ridge").ask(tolerance=1.0)
+        fill(table, ["kind"], method="ridge").with_options(tolerance=1.0)
 
 
 @pytest.mark.parametrize("library", ["polars", "dask"])

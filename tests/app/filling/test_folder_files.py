@@ -53,17 +53,16 @@ def inputs(tmp_path_factory):
 def quick_fill(monkeypatch):
     """Fit no more than is needed to write parts: these tests are about files."""
     fitted = {}
-    plain = folders.fill_sample
+    plain = folders.fill_parts
 
     def once(source, target, options):
         key = (source.name, target, str(options.as_json()))
         if key not in fitted:
             fitted[key] = plain(source, target, options)
-        return folders.replace(
-            fitted[key], source=folders.replace(source, roles=fitted[key].source.roles)
-        )
+        seen = folders.replace(fitted[key].seen, source=source)
+        return folders.replace(fitted[key], seen=seen)
 
-    monkeypatch.setattr(folders, "fill_sample", once)
+    monkeypatch.setattr(folders, "fill_parts", once)
 
 
 def contents(folder):
@@ -364,7 +363,7 @@ def check_done(out, whole):
 @pytest.fixture
 def whole(inputs, quick_fill, tmp_path, monkeypatch):
     """What a run without a failure leaves; reports are short, since these tests are not about them."""
-    monkeypatch.setattr(FillResult, "summary", lambda result: {"counts": result.totals})
+    monkeypatch.setattr(FillResult, "summary", lambda result: {"counts": result.seen.totals})
     monkeypatch.setattr("transduce.app.filling.result.render_html", str)
     (tmp_path / "whole").mkdir()
     assert run_command(inputs, tmp_path / "whole").exit_code == 0
@@ -496,7 +495,7 @@ def test_an_empty_part_of_text(tmp_path, empty, first):
     assert len(files.parts) == 1
     if empty == "u,w,y\n":
         result = fill_folder(pattern, "y", tmp_path / "filled", **QUICK)
-        assert result.totals["rows"] == 80
+        assert result.counts.rows == 80
 
 
 def test_one_column_has_no_delimiter(tmp_path):

@@ -95,8 +95,8 @@ def test_parts_give_the_same_answers_as_memory(files, filled, tmp_path, monkeypa
     found = fill_folder(f"{files}/*.parquet", "y", tmp_path / "out", ignore=["number"], **SETTINGS)
     assert np.array_equal(columns(read(tmp_path / "out")), columns(filled.frame), equal_nan=True)
     assert found.guarantee.outside == filled.guarantee.outside
-    assert found.totals["rows"] == 1500
-    assert found.totals["answered"] == len(filled.answer)
+    assert found.counts.rows == 1500
+    assert found.counts.statuses["answered"] == len(filled.answer)
     assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["state"] == "complete"
     assert len(pd.read_parquet(tmp_path / "out")) == 1500  # the manifest is no part
     summary = found.summary()
@@ -195,12 +195,12 @@ def test_classes_in_parts(files, tmp_path):
     found = fill_folder(str(files), "y", tmp_path / "out", **settings)
     new = read(tmp_path / "out")
     assert set(new["y_filled"].dropna().astype(int)) <= {1, 2, 3}
-    assert found.guarantee.wrong.of == found.totals["unlabelled"]
+    assert found.guarantee.wrong.of == found.counts.unlabelled
     del settings["probabilities"]
     memory = fill(
         pd.concat([pd.read_parquet(p) for p in sorted(files.glob("?.parquet"))]), "y", **settings
     )
-    memory = memory.ask(probabilities=True)
+    memory = memory.with_options(probabilities=True)
     same = [name for name in memory.new.columns if "probability" in name]
     assert np.array_equal(new[same].to_numpy(), memory.new[same].to_numpy(), equal_nan=True)
 
@@ -363,7 +363,7 @@ def test_settings_that_need_all_rows(files, tmp_path, settings, named):
 def test_rejected_rows_are_of_the_whole_table(table):
     frame = table[0].drop(columns="number")
     frame["y"] = np.where(frame["y"].isna(), None, np.where(frame["y"] > 0, "p", "q"))
-    result = fill(frame, "y", **SETTINGS).ask(reject=0.2)
+    result = fill(frame, "y", **SETTINGS).with_options(reject=0.2)
     share = np.mean(result.answer.status == "rejected")
     assert 0.1 < share <= 0.2
     assert any("marked as rejected" in note for note in result.notes)
@@ -608,11 +608,11 @@ def test_a_class_whose_labels_are_all_held_out(labels, no_figures):
             "random_state": seed,
         }
         found = fill(frame, "kind", sample=200, **settings)
-        seen.add(len(set(found.fitted.labels)))
-        new = found.fitted.new_columns(frame)
+        seen.add(len(set(found.later_rows.labels)))
+        new = found.later_rows.new_columns(frame)
         assert set(new["kind_status"]) == {"given", "answered"}
         assert found.guarantee.outside.of == 500
-        if len(set(found.fitted.labels)) == 1:
+        if len(set(found.later_rows.labels)) == 1:
             assert (new["kind_filled"].iloc[1:].astype(str) == str(names[0])).all()
             assert new["kind_set"].dropna().str.contains(str(names[0])).all()
             alone = found

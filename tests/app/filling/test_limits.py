@@ -78,15 +78,15 @@ def test_limits_that_differ_and_one_that_is_named():
     result = fill(frame, "y", guarantee="column", **SETTINGS)
     assert result.guarantee.limits.below == 0.0
     assert "Limits differ from label to label" in result.guarantee.grounds
-    named = result.ask(limit="<0.3", minimum=-9)
+    named = result.with_options(limit="<0.3", minimum=-9)
     assert named.guarantee.limits.below == 0.3
     assert "no row has a limit beyond" not in named.guarantee.grounds
     ends = named.new["y_lower"][~known]
     assert ((ends == -9) | (ends > 0.3)).all()
-    assert ".ask(minimum=-9, limit=['<0.3'])" in named.again
-    assert result.ask(limit=["<-3"]).guarantee.limits.below == 0.0
+    assert ".with_options(minimum=-9, limit=['<0.3'])" in named.again
+    assert result.with_options(limit=["<-3"]).guarantee.limits.below == 0.0
     with pytest.raises(ValueError, match=r"is a limit such as '<0.5' or '>100'; got"):
-        result.ask(limit=["0.5"])
+        result.with_options(limit=["0.5"])
 
 
 def test_limits_of_either_side_that_overlap():
@@ -108,8 +108,8 @@ def test_rows_outside_the_fit_and_rows_that_come_later(tmp_path):
     frame, truth, known = table_of(n=700, labelled=200)
     settings = SETTINGS | {"sample": 100}
     result = fill(frame, "y", **settings)
-    assert result.fitted is not None
-    assert result.fitted.reading.limits.below == -0.5
+    assert result.seen.is_sample
+    assert result.later_rows.reading.limits.below == -0.5
     assert np.mean(inside(result.new[~known], truth[~known])) > 0.85
     parts = tmp_path / "parts"
     parts.mkdir()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from transduce import fill
-from transduce.app.filling.diagnostics import NextLabels, pick_rows
+from transduce.app.filling.next_labels import NextLabels, pick_rows
 
 
 def table(n=120, seed=0):
@@ -43,7 +43,7 @@ def test_rows_far_from_labels_and_from_each_other_are_picked():
 def test_fill_says_what_to_label_next(no_figures):
     frame = table()
     frame.loc[[11, 13], "a"] = [9.0, -9.0]  # far from all others
-    result = fill(frame, "y", method="ridge").ask(label_next=True)
+    result = fill(frame, "y", method="ridge").with_options(label_next=True)
     assert len(result.advice.rows) == 10
     assert {11, 13} <= set(result.advice.rows)
     assert 0.0 <= result.advice.smaller <= 0.5
@@ -87,7 +87,7 @@ def test_more_labels_help_where_they_do():
 def test_limits_cut_intervals_and_values(guarantee):
     frame = table()
     free = fill(frame, "y", method="ridge", guarantee=guarantee)
-    cut = free.ask(minimum=0, maximum=40)
+    cut = free.with_options(minimum=0, maximum=40)
     rows = free.answer.rows
     for name, low in (("y_lower", True), ("y_upper", False), ("y_filled", None)):
         np.testing.assert_allclose(cut.frame[name][rows], np.clip(free.frame[name][rows], 0, 40))

@@ -51,6 +51,7 @@ OTHER = {
     "ignore": ["a"],
     "text": ["b"],
     "number": ["d"],
+    "views": [["e", "f"], ["g"]],
     "id": "c",
     "features": "columns",
     "missing": ["-9"],
@@ -90,10 +91,10 @@ def test_every_field_is_tried_here():
 def test_an_option_is_everywhere(name, filled):
     """In the signature, in help, on the command line and its page, in JSON, and in what is printed to do it again."""
     question = name in QUESTIONS
-    parameters = inspect.signature(FillResult.ask if question else fill).parameters
+    parameters = inspect.signature(FillResult.with_options if question else fill).parameters
     assert parameters[name].default == DEFAULTS[name]
     assert f"{name} : " in pydoc.render_doc(
-        FillResult.ask if question else fill, renderer=pydoc.plaintext
+        FillResult.with_options if question else fill, renderer=pydoc.plaintext
     )
     flags = LABEL_FLAGS if name == "labels" else [name]
     text = CliRunner().invoke(app, ["fill", "--help"], terminal_width=100).output
@@ -140,13 +141,13 @@ def test_what_is_asked_of_the_result_changes_no_fit(filled):
     assert surer.outside.certainty == 0.99
     assert surer.tolerance == 1.0
     assert surer.outside.at_most >= filled.guarantee.outside.at_most
-    cut = filled.ask(minimum=0.0, reject=0.2)
+    cut = filled.with_options(minimum=0.0, reject=0.2)
     assert cut.fit is filled.fit
     assert cut.diagnosis is filled.diagnosis
     assert filled.table() is not filled.frame
     pd.testing.assert_frame_equal(filled.table(), filled.frame)
-    assert cut.ask(minimum=None, reject=None).frame.equals(filled.frame)
-    assert cut.again.endswith(".ask(minimum=0.0, reject=0.2)")
+    assert cut.with_options(minimum=None, reject=None).frame.equals(filled.frame)
+    assert cut.again.endswith(".with_options(minimum=0.0, reject=0.2)")
 
 
 def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
@@ -156,7 +157,7 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
     def fails(*args):
         raise ArithmeticError("no convergence")
 
-    for name in ("row_map", "_hide_labels", "relevance", "_gain", "_next_rows"):
+    for name in ("row_map", "look_at_labels", "relevance", "gain_of_labels", "next_rows"):
         monkeypatch.setattr(diagnostics, name, fails)
     fresh = replace(filled, diagnosis=diagnostics.Diagnosis(filled.fit, filled.options))
     assert fresh.map is None
@@ -166,7 +167,7 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
     page = fresh.report()
     assert sum("could not be computed: no convergence" in note for note in fresh.notes) == 5
     assert "The map could not be computed: no convergence" in page
-    again = fresh.ask(minimum=0.0)
+    again = fresh.with_options(minimum=0.0)
     assert again.report().count("The map could not be computed") == page.count(
         "The map could not be computed"
     )
@@ -176,12 +177,12 @@ def test_what_cannot_be_computed_is_a_note(filled, monkeypatch):
 
 def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
     """The terminal and the report have the same notes, those on what they asked for among them."""
-    from transduce.app.filling import diagnostics
+    from transduce.app.filling import hidden_labels
 
     def fails(*args, **settings):
         raise ValueError("too few labels of a class.")
 
-    monkeypatch.setattr(diagnostics, "cross_val_transduce", fails)
+    monkeypatch.setattr(hidden_labels, "cross_val_transduce", fails)
     size = np.arange(60.0)
     table = pd.DataFrame({"size": size, "price": np.where(size % 3 == 0, np.nan, 2 * size)})
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -200,7 +201,7 @@ def test_what_cannot_be_computed_is_shown(tmp_path, monkeypatch):
     [
         (
             {"certainty": 0.9},
-            r"fill has no option 'certainty': ask the result, as in fill\(...\).ask",
+            r"fill has no option 'certainty': ask the result, as in fill\(...\).with_options",
         ),
         ({"groups": "person"}, "fill has no option 'groups': say how the labels came about"),
         ({"magic": 1}, "fill has no option 'magic'"),

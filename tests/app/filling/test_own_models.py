@@ -125,7 +125,7 @@ def test_a_regressor_is_calibrated_and_fitted_again_with_all_labels(table):
     assert result.guarantee.outside is not None
     assert list(result.members["name"]) == ["RandomForestRegressor"]
     inner = RandomForestRegressor(10, random_state=0)  # seeded, since no seed was given
-    labels = table["y"].to_numpy()[result.rows]  # in the order in which the fit saw them
+    labels = table["y"].to_numpy()[result.seen.order]  # in the order in which the fit saw them
     twin = ConformalTransducer(inner, refit=True, random_state=0).fit(
         result.fit.features.matrix, labels
     )
@@ -273,7 +273,7 @@ def test_large_tables(table, tmp_path, monkeypatch):
     settings = {"method": in_columns(), "features": "columns", "sample": 100}
     short = pd.concat([table.drop(columns="sort")] * 2, ignore_index=True)
     sampled = fill(short, "y", labels=Chance(reweight=False), **settings)
-    assert sampled.fitted is not None
+    assert sampled.seen.is_sample
     assert sampled.new["y_status"].isin(["given", "answered"]).all()
     short.to_parquet("t.parquet")
     folder = fill_folder("t.parquet", "y", "out", **settings)

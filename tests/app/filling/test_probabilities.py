@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from transduce import Answer, Guarantee, fill
 from transduce.app.filling import fit_fill
-from transduce.app.filling.diagnostics import RightChance
+from transduce.app.filling.class_calibration import ClassCalibration
 
 
 def stated(probabilities):
@@ -30,10 +30,10 @@ def stated(probabilities):
 
 def test_one_label_more_is_spread_over_the_classes():
     """By hand: nine labels, and half a label for each of two classes."""
-    found = RightChance(9).of_classes(stated([1.0, 0.5]), 0.9)
+    found = ClassCalibration(9).calibrate(stated([1.0, 0.5]), 0.9)
     np.testing.assert_allclose(found.probabilities, [[0.95, 0.05], [0.5, 0.5]])
-    np.testing.assert_allclose(RightChance(9).right(found), [0.95, 0.5])
-    squared = RightChance(9, power=2.0).of_classes(stated([0.75]), 0.9)
+    np.testing.assert_allclose(ClassCalibration(9).probability_correct(found), [0.95, 0.5])
+    squared = ClassCalibration(9, power=2.0).calibrate(stated([0.75]), 0.9)
     np.testing.assert_allclose(
         squared.probabilities, [[(9 * 0.9 + 0.5) / 10, (9 * 0.1 + 0.5) / 10]]
     )
@@ -43,9 +43,14 @@ def test_where_nothing_is_stated():
     folds = pd.DataFrame({"true": "a", "answered": list("aaaaaaab")})
     silent = replace(stated([0.5] * 3), probabilities=None)
     np.testing.assert_allclose(
-        RightChance.of(folds, 8).right(RightChance.of(folds, 8).of_classes(silent, 0.9)), 0.8
+        ClassCalibration.of_hidden_labels(folds, 8).probability_correct(
+            ClassCalibration.of_hidden_labels(folds, 8).calibrate(silent, 0.9)
+        ),
+        0.8,
     )
-    assert np.isnan(RightChance.of(folds[:0], 8).right(silent)).all()
+    assert np.isnan(
+        ClassCalibration.of_hidden_labels(folds[:0], 8).probability_correct(silent)
+    ).all()
 
 
 @pytest.mark.parametrize("method", ["auto", "ridge"])
@@ -57,7 +62,7 @@ def test_there_is_one_probability(method):
         np.clip(frame["a"] + 1.5 + 0.4 * rng.normal(size=90), 0, 2.9).astype(int)
     ]
     frame["y"] = pd.Series(word, dtype=object).where(np.arange(90) % 2 == 0, None)
-    result = fill(frame, "y", method=method, task="classification").ask(probabilities=True)
+    result = fill(frame, "y", method=method, task="classification").with_options(probabilities=True)
     later = fit_fill(frame, "y", method=method, task="classification", probabilities=True)
     for new in (result.new, later.new_columns(frame.drop(columns="y"))):
         new = new[new["y_status"] != "given"]

@@ -89,13 +89,13 @@ def results(tmp_path_factory):
 def _fill(kind, task, folder, **questions):
     frame, settings = make_table(task), settings_of(task)
     if kind == "memory":
-        return fill(frame, "y", **settings | {"sample": 20_000}).ask(**questions)
+        return fill(frame, "y", **settings | {"sample": 20_000}).with_options(**questions)
     if kind == "sampled":
-        return fill(frame, "y", **settings).ask(**questions)
+        return fill(frame, "y", **settings).with_options(**questions)
     if kind == "folder":
         return fill_parts(frame, folder, **settings, **questions)
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    return fill(dd.from_pandas(frame, npartitions=3), "y", **settings).ask(**questions)
+    return fill(dd.from_pandas(frame, npartitions=3), "y", **settings).with_options(**questions)
 
 
 def read_rows(result):
@@ -158,14 +158,14 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
         with pytest.raises(ValueError, match=f"^{name} needs a table in memory"):
             result.table(**asked)
         with pytest.raises(ValueError, match=f"^{name} needs a table in memory"):
-            result.ask(**asked)
+            result.with_options(**asked)
         return
     if kind == "folder" and name not in OF_GUARANTEE:
         with pytest.raises(ValueError, match=f"were written without {name}="):
             result.table(**asked)
         found = _fill(kind, task, tmp_path / "again", **asked)
     else:
-        found = result.ask(**asked)
+        found = result.with_options(**asked)
     plain, new = new_of(read_rows(result)), new_of(read_rows(found))
     if name == "probabilities":
         shares = [column for column in new.columns if column not in plain.columns]
@@ -197,16 +197,16 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
 def test_the_same_rows_have_the_same_columns_wherever_they_are(
     results, task, name, asked, tmp_path
 ):
-    whole = new_of(read_rows(results("sampled", task).ask(**asked)))
+    whole = new_of(read_rows(results("sampled", task).with_options(**asked)))
     folder = _fill("folder", task, tmp_path / "folder", **asked)
     assert_same(new_of(read_rows(folder)), whole)
-    assert_same(new_of(read_rows(results("dask", task).ask(**asked))), whole)
-    given = new_of(read_rows(results("memory", task).ask(**asked)))
+    assert_same(new_of(read_rows(results("dask", task).with_options(**asked))), whole)
+    given = new_of(read_rows(results("memory", task).with_options(**asked)))
     labelled = (whole["y_status"] == "given").to_numpy()
     assert_same(given[labelled], whole[labelled])
     save(tmp_path / "y.transduce", make_table(task), "y", **settings_of(task), **asked)
     later = load(tmp_path / "y.transduce")
-    roles = results("sampled", task).rows
+    roles = results("sampled", task).seen.order
     others = np.setdiff1d(np.flatnonzero(~labelled), roles)
     answered = later.new_columns(make_table(task).iloc[others])
     assert len(others) > 100
@@ -265,7 +265,7 @@ def test_files_of_text_are_rounded_alike(task, tmp_path):
 def test_an_option_of_the_fit_is_no_question(results, kind, name):
     other = {"confidence": 0.5, "method": "forest", "guarantee": "row", "random_state": 3}
     asked = {name: other.get(name, ["u"])}
-    for ask in (results(kind, "regression").ask, results(kind, "regression").table):
+    for ask in (results(kind, "regression").with_options, results(kind, "regression").table):
         with pytest.raises(TypeError, match=f"^'{name}' is no question to a result"):
             ask(**asked)
 
@@ -275,7 +275,7 @@ def test_a_label_beyond_what_is_possible_is_refused_also_if_the_fit_did_not_see_
     """The least label of the table may be one that calibrates."""
     least = make_table("regression")["y"].min()
     with pytest.raises(ValueError, match="correct one of them"):
-        results(kind, "regression").ask(minimum=float(least) + 1e-6)
+        results(kind, "regression").with_options(minimum=float(least) + 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sampled", "dask"])
@@ -296,7 +296,7 @@ def test_every_question_is_asked_here():
 
 
 def test_fewer_rejected_answers_than_asked_for_are_explained(results):
-    result = results("memory", "regression").ask(reject=0.2)
+    result = results("memory", "regression").with_options(reject=0.2)
     ties = pd.Series(np.round(result.answer.regions.measure(), 9)).duplicated(keep=False)
     count = int((result.answer.status == "rejected").sum())
     note = next(note for note in result.notes if "marked as rejected" in note)
@@ -308,9 +308,9 @@ def test_fewer_rejected_answers_than_asked_for_are_explained(results):
 
 def test_rows_that_come_later_are_not_a_share_of_anything(results):
     """A share of the answers is one of all rows: rows that come later are answered as if nobody had asked for it."""
-    result = results("sampled", "regression").ask(reject=0.3, label_next=True)
+    result = results("sampled", "regression").with_options(reject=0.3, label_next=True)
     later = make_table("regression").drop(columns="y").iloc[:50]
-    new = result.fitted.new_columns(later)
+    new = result.later_rows.new_columns(later)
     assert set(new["y_status"]) == {"answered"}
     assert "y_label_next" not in new.columns
 
@@ -318,10 +318,10 @@ def test_rows_that_come_later_are_not_a_share_of_anything(results):
 def test_a_folder_says_what_to_do(results):
     folder = results("folder", "regression")
     with pytest.raises(ValueError, match="fill the table into another folder") as error:
-        folder.ask(minimum=-7.5)
+        folder.with_options(minimum=-7.5)
     assert "minimum=-7.5" in str(error.value)
     assert str(Path(folder.frame.folder)) in str(error.value)
-    same = partial(folder.ask, minimum=None, maximum=None, probabilities=False)
+    same = partial(folder.with_options, minimum=None, maximum=None, probabilities=False)
     assert same().frame.paths == folder.frame.paths
 
 
@@ -329,7 +329,7 @@ def test_a_folder_says_what_to_do(results):
 def test_probabilities_that_a_method_does_not_state_are_not_left_out_silently(sample):
     frame = make_table("classification").iloc[:300]
     result = fill(frame, "y", method="spectral-graph", ignore=["number"], sample=sample)
-    asked = result.ask(probabilities=True)
+    asked = result.with_options(probabilities=True)
     assert list(asked.new.columns) == list(result.new.columns)
     missing = "There is no column for the probability of each class"
     assert any(note.startswith(missing) for note in asked.notes)

@@ -64,7 +64,7 @@ def split_counts(folder, split, task="regression"):
         Miscoverage.at(CONFIDENCE, n_unlabelled=len(rows), n_calibration=c)
         for rows, c in (
             (inside, len(found.model.calibration_rows_)),
-            (outside, len(found.fitted.outside.table.labels)),
+            (outside, len(found.later_rows.outside.table.labels)),
         )
     ]
     return [(int(out[rows].sum()), law) for rows, law in zip((inside, outside), laws, strict=True)]

@@ -24,7 +24,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling import Session, SessionSettings
 from transduce.app.labelling.answering import estimate_shares_left
-from transduce.app.labelling.export import fill_labels, told_answers
+from transduce.app.labelling.export import exported_answers, fill_labels
 from transduce.app.labelling.journal import Event, pack
 from transduce.app.labelling.prepared import prepare
 from transduce.app.labelling.sentences import about_intervals, about_left
@@ -755,7 +755,7 @@ def exported(session, folder, monkeypatch):
     assert done.guarantee in done.certificate.read_text(encoding="utf-8")
     report = done.report.read_text(encoding="utf-8")
     assert report.startswith("<!DOCTYPE html>")
-    rows = fill_labels(session, told_answers(session)).summary()["rows"]
+    rows = fill_labels(session, exported_answers(session)).summary()["rows"]
     written = pd.read_csv(done.filled, dtype=str).loc[~given, f"{target}_filled"]
     assert {one["position"]: str(one["value"]) for one in rows} == written.to_dict()
     return labelled, filled, report, done.guarantee

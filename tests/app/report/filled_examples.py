@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,60 +20,12 @@ from transduce import (
     TransductiveRidge,
     TransductiveRidgeClassifier,
 )
+from transduce.app.report import FilledColumn
+from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
-
-
-@dataclass(frozen=True, eq=False)
-class Filled:
-    """What a report reads of a `FillResult`, as plain fields that a test can replace."""
-
-    frame: pd.DataFrame
-    target: str
-    task: str
-    answer: Any
-    model: Any
-    members: pd.DataFrame
-    out_of_fold: pd.DataFrame
-    columns: pd.DataFrame
-    miscoverage: Any = None
-    exchangeability: Any = None
-    sensitivity: Any = None
-    relevance: Any = None
-    map: Any = None
-    confidence: float = 0.9
-    certainty: float = 0.95
-    asked: dict = field(default_factory=dict)
-    again: str = "transduce fill table.csv --target y"
-    notes: list = field(default_factory=list)
-    advice: Any = None
-    totals: Any = None
-    class_shares: Any = None
-    class_coverage: Any = None
-    diagnosis: Any = field(
-        default_factory=lambda: SimpleNamespace(unmeasured="", measured_at="", drawn=False)
-    )
-    told: Any = None
-
-    @property
-    def shown(self):
-        return self.frame
-
-    @property
-    def new(self):
-        return self.frame
-
-    @property
-    def guarantee(self):
-        return self.answer.guarantee
-
-    @property
-    def labels(self):
-        cells = self.frame[self.target]
-        values = pd.to_numeric(cells) if self.task == "regression" else cells.astype(object)
-        return Target(self.target, values.to_numpy(), cells.isna().to_numpy(), self.task)
 
 
 def _hide(frame, target, n_unlabelled, seed):
@@ -84,6 +34,12 @@ def _hide(frame, target, n_unlabelled, seed):
     frame[target] = frame[target].astype(object)
     frame.loc[np.random.default_rng(seed).permutation(len(frame))[:n_unlabelled], target] = None
     return frame
+
+
+def labels_of(frame, target, task):
+    cells = frame[target]
+    values = pd.to_numeric(cells) if task == "regression" else cells.astype(object)
+    return Target(target, values.to_numpy(), cells.isna().to_numpy(), task)
 
 
 def make(frame, target, model, method, *, task):
@@ -131,10 +87,11 @@ def make(frame, target, model, method, *, task):
     plane = PCA(2).fit_transform(StandardScaler().fit_transform(X))
     values = {
         "frame": frame,
-        "target": target,
-        "task": task,
+        "labels": labels_of(frame, target, task),
         "answer": answer,
-        "model": model,
+        "counts": RowCounts.count_rows(len(frame), answer),
+        "row_names": range(1, len(frame) + 1),
+        "again": "transduce fill table.csv --target y",
         "miscoverage": getattr(model, "miscoverage_", None),
         "exchangeability": getattr(model, "exchangeability_", None),
         "confidence": 0.9,
@@ -144,7 +101,7 @@ def make(frame, target, model, method, *, task):
         "columns": columns,
         "relevance": relevance,
         "map": pd.DataFrame(plane, columns=["x", "y"]),
-        "asked": {
+        "options": {
             "source": "table.csv",
             "target": target,
             "method": "auto",
@@ -153,7 +110,13 @@ def make(frame, target, model, method, *, task):
         },
         "notes": ["The task was guessed from the target."],
     }
-    return Filled(**values)
+    return FilledColumn(**values)
+
+
+def with_answer(filled, answer):
+    """Return a filled column with another answer."""
+    counts = RowCounts.count_rows(len(filled.frame), answer)
+    return replace(filled, answer=answer, counts=counts)
 
 
 def _half(method, X, y, task):
@@ -226,7 +189,7 @@ def two_classes():
         TransductiveRidgeClassifier(), nonconformity="margin", random_state=0
     )
     filled = make(frame, "diagnosis", model, TransductiveRidgeClassifier(), task="classification")
-    return replace(filled, answer=filled.answer.reject(share=0.1))
+    return with_answer(filled, filled.answer.reject(share=0.1))
 
 
 @cache
@@ -259,7 +222,7 @@ def many_classes():
     filled = make(frame, "kind", model, TransductiveRidgeClassifier(), task="classification")
     status = filled.answer.status.copy().astype(object)
     status[:5] = "unreached"
-    return replace(filled, answer=replace(filled.answer, status=status))
+    return with_answer(filled, replace(filled.answer, status=status))
 
 
 @cache
@@ -294,11 +257,11 @@ def spoil(filled):
     return replace(
         filled,
         frame=frame,
-        target=NASTY + LONG,
+        labels=replace(filled.labels, name=NASTY + LONG),
         columns=pd.concat([columns, extra], ignore_index=True),
         relevance=relevance,
         again=f"transduce fill {NASTY}",
-        asked={
+        options={
             "source": NASTY,
             NASTY: [NASTY],
             "none": None,

@@ -9,7 +9,8 @@ import pytest
 from tests import brute
 from transduce import ConformalTransducer, fill
 from transduce.app.cli.terminal import how_good
-from transduce.app.report.rows import class_values, least_certain_first, number_quality, share_alone
+from transduce.app.report.quality import number_quality, share_alone
+from transduce.app.report.rows import class_values, least_certain_first
 from transduce.conformal import ByClass, Chance, Drawn
 from transduce.core.guarantee import CHANCE, DRAWN, Drift, Guarantee, Verdict
 
@@ -141,7 +142,7 @@ def test_values_that_no_label_allows_are_noted(seed, sign):
     hints = [note for note in result.notes if note.startswith(f"No label is {word}")]
     assert len(hints) == 1
     assert f"say so with {name}=0." in hints[0]
-    asked = result.ask(**{name: 0})
+    asked = result.with_options(**{name: 0})
     assert not [note for note in asked.notes if note.startswith("No label is")]
     assert (asked.new["y_lower"].dropna() * sign >= 0.0).all() or sign < 0.0
 

@@ -21,15 +21,11 @@ from tests.app.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
 from transduce.app.filling.options import Options
 from transduce.app.report import render_html, render_json, summarize
+from transduce.app.report.filled_column import RowCounts
 from transduce.app.report.plain import clean, interval_text, name_of, number, plain, rough_percent
+from transduce.app.report.quality import class_quality, number_quality
 from transduce.app.report.render import figures
-from transduce.app.report.rows import (
-    class_quality,
-    class_values,
-    context_columns,
-    least_certain_first,
-    number_quality,
-)
+from transduce.app.report.rows import class_values, context_columns, least_certain_first
 from transduce.conformal import Chance, exchangeability_test
 from transduce.conformal.designs.grouped import CHANCE_OF_GROUPS
 from transduce.conformal.designs.sampled import PROBABILITIES
@@ -94,8 +90,8 @@ def pages(summaries):
 
 def test_numbers_are_those_of_the_library(summaries):
     filled, summary = examples.numbers(), summaries["numbers"]
-    law = filled.model.miscoverage_
-    assert summary["law"]["at_most"] == filled.model.outside_at_most(0.95)
+    law = filled.miscoverage
+    assert summary["law"]["at_most"] == filled.guarantee.outside.at_most
     assert summary["law"]["expected"] == law.mean
     assert f"at most {law.quantile(0.95)} of the 150" in summary["guarantee"]["statement"]
     assert summary["guarantee"]["column"] == ""
@@ -187,10 +183,13 @@ def test_least_certain_come_first():
 
 
 def test_other_certainty_has_its_own_sentence(no_figures):
-    filled = examples.numbers()
-    answer = replace(filled.answer, guarantee=filled.model.guarantee_at(certainty=0.8))
+    model = ConformalTransducer(examples.TransductiveRidge(), random_state=0)
+    filled = examples.make(
+        examples.diabetes(), "progression", model, examples.TransductiveRidge(), task="regression"
+    )
+    answer = replace(filled.answer, guarantee=model.guarantee_at(certainty=0.8))
     summary = summarize(replace(filled, certainty=0.8, answer=answer))
-    assert summary["law"]["at_most"] == filled.model.outside_at_most(0.8)
+    assert summary["law"]["at_most"] == model.outside_at_most(0.8)
     page = render_html(summary)
     assert "With 80\u00a0% certainty at most" in page
     assert "With 95\u00a0% certainty at most" not in page
@@ -206,7 +205,6 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
     summary = summarize(
         replace(
             filled,
-            model=model,
             answer=model.answer_,
             miscoverage=model.miscoverage_,
             exchangeability=model.exchangeability_,
@@ -232,7 +230,6 @@ def test_shifted_rows_are_said_aloud(no_figures):
     summary = summarize(
         replace(
             filled,
-            model=model,
             answer=model.answer_,
             miscoverage=model.miscoverage_,
             exchangeability=model.exchangeability_,
@@ -432,7 +429,7 @@ def test_no_number_at_all(no_figures):
     values = np.full(150, np.nan)
     regions = Regions.from_intervals(np.tile([-np.inf, np.inf], (150, 1)))
     answer = replace(filled.answer, status=status, values=values, regions=regions)
-    summary = summarize(replace(filled, answer=answer))
+    summary = summarize(examples.with_answer(filled, answer))
     assert summary["answers"]["n_answered"] == 0
     assert "no answer" in render_html(summary)
     assert "answers" not in figures(summary)
@@ -458,7 +455,7 @@ def test_bare_records():
         out_of_fold=filled.out_of_fold[:0],
         relevance=None,
         map=None,
-        asked={},
+        options={},
         notes=[],
     )
     summary = summarize(bare)
@@ -483,7 +480,9 @@ def test_plots_of_little():
         name: getattr(filled.answer, name)[:0]
         for name in ("rows", "values", "status", "label_sets", "p_values", "confidence", "credibility")
     })  # fmt: skip
-    summary = summarize(replace(filled, out_of_fold=pairs, map=nowhere, answer=nobody))
+    summary = summarize(
+        replace(examples.with_answer(filled, nobody), out_of_fold=pairs, map=nowhere)
+    )
     drawn = figures(summary)
     assert set(drawn) == {"quality", "relevance"}
     assert "None of the classes was taken for another" in drawn["quality"].text
@@ -525,8 +524,10 @@ def test_long_tables_are_cut_in_the_page_only():
     filled = replace(
         examples.numbers(),
         frame=frame,
-        target="y",
+        labels=examples.labels_of(frame, "y", "regression"),
         answer=answer,
+        counts=RowCounts.count_rows(n, answer),
+        row_names=list(frame.index),
         map=pd.DataFrame(rng.normal(size=(n, 2)), columns=["x", "y"]),
         out_of_fold=pd.DataFrame({"true": ends[:, 0], "answered": ends[:, 1]}),
     )
@@ -575,7 +576,10 @@ def test_constant_values_can_be_mapped_and_drawn():
         progression=np.where(filled.frame["progression"].isna(), np.nan, 7.0)
     )
     pairs = pd.DataFrame({"true": [7.0, 7.0], "answered": [7.0, 7.0]})
-    summary = summarize(replace(filled, frame=frame, answer=answer, out_of_fold=pairs))
+    labels = examples.labels_of(frame, "progression", "regression")
+    summary = summarize(
+        replace(filled, frame=frame, labels=labels, answer=answer, out_of_fold=pairs)
+    )
     assert set(figures(summary)) == {"answers", "quality", "relevance", "map"}
     status = np.where(np.arange(len(answer)) < 3, "unreached", "answered")
     assert "map" in figures(summarize(replace(filled, answer=replace(answer, status=status))))
@@ -681,7 +685,7 @@ def test_to_do_it_again(summaries, pages):
     call = options.as_call("price", "regression")
     assert (
         call
-        == "fill(table, 'price', task='regression', missing=['-', 'x y']).ask(probabilities=True)"
+        == "fill(table, 'price', task='regression', missing=['-', 'x y']).with_options(probabilities=True)"
     )
     assert summaries["numbers"]["again"] in pages["numbers"]
     assert f"which is of {summaries['numbers']['made']}" in pages["numbers"]

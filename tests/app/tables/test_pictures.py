@@ -148,7 +148,7 @@ def test_the_same_in_parts_and_saved_for_later_rows(shapes, tmp_path):
     save(tmp_path / "model", frame, "y", pictures=str(folder), **settings)
     later = load(tmp_path / "model").below(folder).new_columns(frame[210:])
     np.testing.assert_allclose(
-        later["y_filled"], whole.fitted.new_columns(frame[210:])["y_filled"], rtol=1e-6
+        later["y_filled"], whole.later_rows.new_columns(frame[210:])["y_filled"], rtol=1e-6
     )
 
 

@@ -206,6 +206,31 @@ LABELLED = "The column to label."
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
 FRESH = "Draw the same rows again; by default the seed is fresh."
+DRAW_BY = "A column of predicted classes: draw from each by itself."
+DRAW_UNCERTAIN = (
+    "A column that says how uncertain each prediction is: draw from bands of it, more from the "
+    "uncertain ones."
+)
+ALLOCATION = (
+    "With --by: equal numbers from each, numbers in proportion to its size, or by the spread "
+    "expected in it (Neyman)."
+)
+LIST = (
+    "Write the drawn rows alone, predictions hidden, as a sheet to fill in (.xlsx or .csv); "
+    "`transduce audit --checks FILE` takes it back."
+)
+CHECKED = "The column with what a person found; empty where nobody looked."
+PREDICTED = (
+    "The column of predicted classes or numbers; fields of JSON objects are named with dots, such "
+    "as output.label. Repeated, columns of probabilities, one for each class."
+)
+BY_GROUP = "A column of groups, each with statements of its own. May be repeated."
+OTHER_FILE = "Another file that holds the target, matched by --id."
+SEEN = "Marks rows whose labels the predictor has seen: they say nothing of other rows."
+RANDOM = "Marks the rows that were drawn; by default the column that `transduce draw` writes."
+STRATUM = "The stratum that each row was drawn from; by default as `transduce draw` writes it."
+OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
+AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
 KINDS = "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip"
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
@@ -295,11 +320,17 @@ def answer(
 
 @app.command()
 @takes("missing", "keep", "sheet", "quiet", "force")
-def draw(
+def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
     seed: Annotated[int | None, _option("--seed", "SEED", FRESH, min=0)] = None,
+    by: Annotated[str | None, _option("--by", "COLUMN", DRAW_BY)] = None,
+    uncertainty: Annotated[str | None, _option("--uncertainty", "COLUMN", DRAW_UNCERTAIN)] = None,
+    allocation: Annotated[
+        Literal["equal", "proportional", "neyman"], typer.Option(help=ALLOCATION)
+    ] = "neyman",
+    to_check: Annotated[Path | None, _option("--list", "FILE", LIST)] = None,
     out: OutFile = None,
     **options: Any,
 ) -> None:
@@ -310,10 +341,147 @@ def draw(
     COLUMN_random_seed with the seed, by default beside it, as NAME-draw. Label them, keep all other
     cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on
     purpose afterwards spoil the draw.
+
+    With --by rows are drawn from each predicted class by itself, which tells more about rare ones;
+    COLUMN_random_stratum and COLUMN_random_probability say how. `transduce audit` reads them.
     """
-    options |= {"out": out}
+    options |= {"out": out, "list": to_check}
+    if by is not None or uncertainty is not None:
+        strata: dict[str, Any] = {"by": by, "uncertainty": uncertainty}
+        strata |= {"allocation": allocation, "number": number, "seed": seed}
+        _run(
+            lambda commands: commands.draw_strata_of(table, target, strata, options),
+            quiet=options["quiet"],
+        )
+        return
     _run(
         lambda commands: commands.draw_rows_of(table, target, number, seed, options),
+        quiet=options["quiet"],
+    )
+
+
+ESTIMATED = tuple(
+    name
+    for name in CLI_OPTIONS
+    if name
+    not in (
+        *("labels", "out", "report", "save", "confidence", "certainty", "tolerance", "guarantee"),
+        *("label_conditional", "probabilities", "reject", "label_next"),
+    )
+)
+WHAT = (
+    "What to ask: mean, total, share, median, 'quantile 0.9', 'share above 100', 'share of yes', "
+    "difference, 'slope of income'. May be repeated. By default the mean, or the share of every class."
+)
+BY = "A column: one estimate for each of its groups. May be repeated."
+OF = (
+    "What it is of, where --what does not say so: a class, a quantile, two groups, or the columns of a "
+    "slope; several are separated by commas."
+)
+OUTCOME = "For a slope: a column that is regressed on the filled one."
+TO_CSV = "Write the estimates as CSV; - for standard output."
+
+
+@app.command("estimate", cls=PanelCommand)
+@takes(*ESTIMATED)
+def estimate_command(  # noqa: PLR0913
+    table: TableFile,
+    target: TargetOption,
+    what: Annotated[list[str] | None, _option("--what", "QUESTION", WHAT)] = None,
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", BY)] = None,
+    of: Annotated[str | None, _option("--of", "WORDS", OF)] = None,
+    outcome: Annotated[str | None, _option("--outcome", "COLUMN", OUTCOME)] = None,
+    level: Annotated[
+        float,
+        typer.Option(callback=_checked("--level", LEVEL), help="Level of each interval by itself."),
+    ] = 0.95,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Let all intervals hold together at the level.")
+    ] = False,
+    out: Annotated[str | None, _option("--out", "FILE", TO_CSV)] = None,
+    **options: Any,
+) -> None:
+    """Estimate the mean, a share or a slope of a whole column, with an interval that holds.
+
+    Filled values vary less than true ones: averaged or counted as if they were measured, they
+    mislead. Here the labels make an interval valid, and predictions make it narrow, however wrong
+    they are. The estimates say what the labels alone would give, and how many labels the
+    predictions are worth.
+    """
+    asked = {
+        "what": what or [],
+        "by": by or [],
+        "of": of,
+        "outcome": outcome,
+        "level": level,
+        "joint": joint,
+        "out": out,
+    }
+
+    def work(_: Any) -> Callable[[], None]:
+        from transduce.app.cli.estimates import estimate_file
+
+        return estimate_file(table, target, asked, options)
+
+    _run(work, quiet=options["quiet"])
+
+
+def _share_or_number(text: str) -> tuple[float, bool]:
+    """Return a number, and whether it was written as a percentage."""
+    word = text.strip()
+    relative = word.endswith("%")
+    number = _number(word.removesuffix("%").strip())
+    return (number / 100.0 if relative else number), relative
+
+
+@app.command("audit")
+@takes("missing", "case_sensitive", "sheet", "certainty", "report", "json", "quiet", "force")
+def audit_command(  # noqa: PLR0913
+    table: TableFile,
+    target: Annotated[str, _option("--target", "COLUMN", CHECKED, show_default=False)],
+    predictions: Annotated[
+        list[str], _option("--predictions", "COLUMN", PREDICTED, show_default=False)
+    ],
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", BY_GROUP)] = None,
+    checks: Annotated[Path | None, _option("--checks", "FILE", OTHER_FILE)] = None,
+    id: Annotated[str | None, _option("--id", "COLUMN", "Names the rows of both files.")] = None,
+    second: Annotated[
+        str | None, _option("--second", "COLUMN", "What a second person found at the same rows.")
+    ] = None,
+    seen: Annotated[str | None, _option("--seen", "COLUMN", SEEN)] = None,
+    random: Annotated[str | None, _option("--random", "COLUMN", RANDOM)] = None,
+    stratum: Annotated[str | None, _option("--stratum", "COLUMN", STRATUM)] = None,
+    tolerance: Annotated[str | None, _option("--tolerance", "NUMBER", OFF_BY)] = None,
+    at_most: Annotated[str | None, _option("--at-most", "SHARE", AT_MOST)] = None,
+    suspects: Annotated[
+        int, _option("--suspects", "NUMBER", "How many of the most suspect rows to name.", min=0)
+    ] = 20,
+    **options: Any,
+) -> None:
+    """Say how wrong predictions are that were made elsewhere, from the rows that somebody checked.
+
+    A language model, a vendor or an old rule has predicted every row; a person has looked at some,
+    drawn at random. The bounds are exact, however wrong the predictions are.
+
+    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 if --at-most was not shown, 130 interrupted.
+    """
+    question: dict[str, Any] = {
+        "by": by or [],
+        "checks": checks,
+        "id": id,
+        "second": second,
+        "seen": seen,
+        "random": random,
+        "stratum": stratum,
+        "suspects": suspects,
+    }
+    if tolerance is not None:
+        question["tolerance"], question["relative"] = _share_or_number(tolerance)
+    limit = None
+    if at_most is not None:
+        limit = _share_or_number(at_most)[0]
+    _run(
+        lambda commands: commands.audit_file(table, target, predictions, question, limit, options),
         quiet=options["quiet"],
     )
 

@@ -13,17 +13,26 @@ import numpy as np
 import pandas as pd
 import typer
 
+from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
-from transduce.app.cli.terminal import called, say, show_choice, show_result, show_table, tell
+from transduce.app.cli.terminal import (
+    called,
+    say,
+    show_audit,
+    show_choice,
+    show_result,
+    show_table,
+    tell,
+)
 from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
 from transduce.app.filling.engine import fill_targets
 from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.forecast import forecast_draw
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
 from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
 from transduce.app.filling.plan import FOLDS, caution_on_method
-from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
 from transduce.app.report.summary import summarize_later
@@ -44,7 +53,7 @@ from transduce.core.files import (
     write_text,
 )
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import OptionError, counted, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -82,7 +91,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
-    if _in_parts(table, given):
+    if is_in_parts(table, given):
         return _fill_parts(table, targets, options, given)
     if given["out"] is None:
         out = default_out(table)
@@ -97,7 +106,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         reports = [_reports(given, name) for name in targets]
     report_paths = [path for of_target in reports for path in of_target]
     _check_paths(table, *report_paths, given["save"], out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
@@ -125,7 +134,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     return show
 
 
-def _in_parts(table: str, given: dict[str, Any]) -> bool:
+def is_in_parts(table: str, given: dict[str, Any]) -> bool:
     """Return whether a table is to be filled part by part.
 
     It is several files, or a large one, or goes to a folder.
@@ -231,7 +240,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     else:
         out = given["out"]
     _check_paths(table, to_json, out, force=force)
-    source = _read(table, force)
+    source = read_table(table, force)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
@@ -318,7 +327,8 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(tables.named_after(table, word))
 
 
-def _read(table: str, force: bool, sheet: str | None = None) -> Table:
+def read_table(table: str, force: bool, sheet: str | None = None) -> Table:
+    """Return a table in a file, or from standard input."""
     with stage("reading"):
         return tables.read(table, sheet=sheet, force=force)
 
@@ -359,7 +369,7 @@ def draw_rows_of(
     else:
         out = given["out"]
     _check_paths(table, out, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
@@ -374,7 +384,9 @@ def draw_rows_of(
     rows = draw_rows(missing, number, seed)
     marks = {name: np.isin(np.arange(len(missing)), rows), f"{name}_seed": seed}
     new = pd.DataFrame(marks, index=source.frame.index)
-    with stage("writing"):
+    with stage("writing"), together():
+        if given["list"] is not None:
+            _write_list(source, target, RowsToCheck(rows, new, ""), [], given["list"], force=force)
         write(out, source, new, force=force)
     lacking = _what_draw_lacks(labels, rows, options)
     then = f"transduce fill {out} --target {target}"
@@ -393,6 +405,114 @@ def draw_rows_of(
         if lacking and not given["quiet"]:
             tell(f"- {lacking}", err=out == "-")
         say(f"Then: {then}", err=out == "-")
+
+    return show
+
+
+def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[str, Any]) -> Show:
+    """Mark rows drawn at random from each predicted class, or from bands of uncertainty."""
+    from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+
+    if strata["seed"] is None:
+        strata["seed"] = secrets.randbelow(2**31)
+    request = StrataRequest(**strata)
+    force = given["force"]
+    out = given["out"] or default_out(table, "draw")
+    _check_paths(table, given["list"], out, force=force)
+    source = read_table(table, force, given["sheet"])
+    check_fits(out, source)
+    check_columns(source.frame, [target])
+    taken = [name for name in source.frame.columns if str(name).startswith(f"{target}_random")]
+    if taken:
+        raise ValueError(
+            f"The table has a column {taken[0]!r} already, perhaps from an earlier draw: drop it "
+            "first."
+        )
+    options = read_options(given)
+    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    drawn = draw_by_strata(source.frame, target, missing, request)
+    with stage("writing"), together():
+        if given["list"] is not None:
+            _write_list(source, target, drawn, request.columns, given["list"], force=force)
+        write(out, source, drawn.columns, force=force)
+    written = [str(path) for path in (out, given["list"]) if path is not None]
+
+    def show() -> None:
+        tell(f"{drawn.statement} The seed is {request.seed}.", err=out == "-")
+        tell(f"Written: {', '.join(written)}", err=out == "-")
+        then = f"transduce audit {out} --target {target} --predictions {request.by or 'COLUMN'}"
+        if given["list"] is not None:
+            then += f" --checks {given['list']}"
+        say(f"Label them, then: {then}", err=out == "-")
+
+    return show
+
+
+def _write_list(
+    source: Table,
+    target: str,
+    drawn: RowsToCheck,
+    hidden: list[ColumnName],
+    path: Path,
+    *,
+    force: bool,
+) -> None:
+    """Write the drawn rows alone, with the classes that a checker may choose from."""
+    from transduce.app.auditing.drawing import classes_to_choose, list_to_check, write_list
+
+    rows = list_to_check(source.frame, target, drawn, hidden)
+    classes = classes_to_choose(source.frame, [target, *hidden])
+    write_list(path, rows, classes, force=force, like=source.files)
+
+
+NOT_SHOWN = 3  # exit code where a claim was to be shown, and was not
+
+
+def audit_file(
+    table: str,
+    target: str,
+    predictions: list[str],
+    question: dict[str, Any],
+    limit: float | None,
+    given: dict[str, Any],
+) -> Show:
+    """Say how wrong predictions of a table in a file are."""
+    from transduce.app.auditing import audit
+    from transduce.app.auditing.page import render_audit
+
+    force = given["force"]
+    _check_paths(table, given["report"], given["json"], force=force)
+    source = read_table(table, force, given["sheet"])
+    named: Any = predictions[0] if len(predictions) == 1 else predictions
+    result = audit(
+        source,
+        target,
+        named,
+        certainty=given["certainty"],
+        missing=given["missing"] or [],
+        case_sensitive=given["case_sensitive"],
+        **question,
+    )
+    written = []
+    with stage("writing"), together():
+        if given["report"] is not None:
+            write_text(given["report"], render_audit(result), force=force, like=source.files)
+            written.append(str(given["report"]))
+        if given["json"] is not None:
+            result.write_json(given["json"], force=force, like=source.files)
+            written.append(str(given["json"]))
+
+    def show() -> None:
+        show_audit(result, quiet=given["quiet"])
+        if written:
+            tell(f"Written: {', '.join(written)}")
+        if limit is None:
+            return
+        shown = result.share_wrong_at_most <= limit
+        verdict = "is shown" if shown else "is not shown"
+        tell(f"That at most {percent(limit)} of the unchecked predictions are wrong {verdict}.")
+        if not shown:
+            raise typer.Exit(NOT_SHOWN)
 
     return show
 
@@ -442,7 +562,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
-    source = _read(table, force, given["sheet"])
+    source = read_table(table, force, given["sheet"])
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -538,7 +658,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source = _read(str(path), force=True)
+    source = read_table(str(path), force=True)
     if truth.dtype.kind == "f":
         task = "regression"
     else:

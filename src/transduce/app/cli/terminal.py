@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.progress import Progress, TaskID
 
+    from transduce.app.auditing.result import AuditResult
     from transduce.app.filling.result import FillResult
     from transduce.model_selection.cross_validation import MethodChoice
 
@@ -168,9 +169,9 @@ def show_result(
         source = f"{result.source.name}: "
     else:
         source = ""
-    totals = result.totals or {"unlabelled": len(result.answer), "rows": len(result.shown)}
+    counts = result.counts
     target = shortened(str(result.target))
-    count = f"{totals['unlabelled']:,} of {totals['rows']:,} cells of '{target}'"
+    count = f"{counts.unlabelled:,} of {counts.rows:,} cells of '{target}'"
     names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
     if len(names) == 1:
         how = names.iloc[0]
@@ -184,13 +185,13 @@ def show_result(
     for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
         tell(line, err=err)
     advice = ""
-    if result.totals is None:  # rows of a sample have no places in the table
+    if counts.sampled is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
         if not quiet and result.advice is not None:
             advice = f"To label next: {result.advice}"
         else:
             advice = ""
-    if quiet or not totals["unlabelled"]:
+    if quiet or not counts.unlabelled:
         use = ""
     else:
         use = NO_DATA[result.task]
@@ -204,7 +205,7 @@ def show_result(
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.app.report.rows import quality_of, why_not_known
+    from transduce.app.report.quality import quality_of, why_not_known
 
     quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
@@ -215,7 +216,7 @@ def how_good(result: FillResult) -> str:
     else:
         unit = ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
-    unknown = why_not_known(result)
+    unknown = why_not_known(result.diagnosis.drawn, result.exchangeability, result.guarantee)
     if unknown:
         found = f"How good the answers are cannot be known. {unknown}"
         return " ".join(filter(None, [found, quality.slips]))
@@ -274,6 +275,25 @@ def _cell(value: Any) -> str:
             return f"{value:,.0f}"
         return f"{value:.4g}"
     return shortened(str(value).removesuffix(" 00:00:00"), LONGEST_CELL)
+
+
+def show_audit(result: AuditResult, *, quiet: bool = False) -> None:
+    """Print what an audit found: statements, then tables, then what to do next."""
+    from transduce.app.auditing.result import WHAT_IT_RESTS_ON
+
+    tell(result.statement)
+    tell(WHAT_IT_RESTS_ON)
+    for warning in result.warnings:
+        tell(f"In doubt: {warning}")
+    if result.agreement is not None:
+        tell(result.agreement.statement)
+    for title, frame in result.tables():
+        show_table(frame, title)
+    if quiet:
+        return
+    for note in result.notes:
+        tell(f"- {note}")
+    tell(result.what_more_checks_bring)
 
 
 def called(member: str) -> str:

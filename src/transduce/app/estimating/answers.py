@@ -18,7 +18,8 @@ from transduce.app.estimating.groups import (
     read_outcome,
     read_regressors,
 )
-from transduce.app.estimating.notes import add_notes
+from transduce.app.estimating.notes import add_notes, rows_of_line
+from transduce.app.estimating.planning import add_plan
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.tables.amounts import with_plain_signs
@@ -136,8 +137,16 @@ def _answer(column: PredictedColumn, question: Question, level: float) -> Answer
     elif _is_estimated(column):
         frame["kind"] = frame["kind"].replace("exact", "approximate")
     frame = _within_limits(column, question, frame)
+    frame = add_plan(frame, _rows_behind(frame, question, groups, len(column.target.missing)))
     frame = add_notes(frame, column, question, groups, level)
     return Answered(question, _as_dates(column, question, frame), level)
+
+
+def _rows_behind(
+    frame: pd.DataFrame, question: Question, groups: AnyArray | None, n_rows: int
+) -> list[int]:
+    """Return how many rows each line is about."""
+    return [int(np.sum(rows_of_line(name, question, groups, n_rows))) for name in frame.index]
 
 
 def _is_estimated(column: PredictedColumn) -> bool:
@@ -382,6 +391,7 @@ def _share_by_shares(column: PredictedColumn, question: Question, level: float) 
         "labels_alone_lower": np.nan,
         "labels_alone_upper": np.nan,
         "worth": np.nan,
+        "labels_for_half": pd.array([pd.NA], dtype="Int64"),
         "note": note,
     }
     return pd.DataFrame(frame, index=[ALL])

@@ -71,7 +71,9 @@ def _quarters(numbers: Array, missing: Mask) -> AnyArray:
 
 def short_number(value: float) -> str:
     """Return a number for reading, with about four digits."""
-    if not np.isfinite(value) or value == 0.0:
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    if not np.isfinite(value):
         return f"{value:g}"
     decimals = int(np.clip(3 - np.floor(np.log10(abs(value))), 0, 9))
     return f"{value:,.{decimals}f}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from transduce.app.filling.diagnostics import RightChance
+from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.options import Options
 from transduce.app.tables.columns import Target, new_columns, rounded
 from transduce.core.answer import Answer
@@ -21,15 +21,16 @@ from transduce.core.types import AnyArray
 
 
 def answer_as_asked(
-    answer: Answer, options: Options, limits: Limits, chance: RightChance
+    answer: Answer, options: Options, limits: Limits, calibration: ClassCalibration
 ) -> Answer:
     """Return answers as the options want them.
 
-    Intervals are open at the limits of labels and end at what is possible, probabilities are calibrated, and the least
-    certain answers are marked. A share of the answers to be marked is one of those given here: of all rows at once.
+    Intervals are open at the limits of labels and end at what is possible, probabilities are
+    calibrated, and the least certain answers are marked: a share of those that are given here, all
+    rows at once.
     """
-    possible = options.possible(answer, limits)
-    calibrated = chance.of_classes(possible, float(options.confidence))
+    clipped = options.clip(answer, limits)
+    calibrated = calibration.calibrate(clipped, float(options.confidence))
     if options.reject is None:
         return calibrated
     return _mark_rejected(calibrated, float(options.reject))
@@ -53,10 +54,8 @@ class AnswerColumns:
     """What makes new columns of answers; the same for all rows of a table."""
 
     options: Options  # what was asked for
-    chance: RightChance  # how probable classes are
-    fitted_labels: (
-        AnyArray  # those that the fit saw: widths of intervals are compared with their spread
-    )
+    calibration: ClassCalibration  # how probable classes are
+    fitted_labels: AnyArray  # that the fit saw: widths are compared with their spread
     same_types: bool = False  # whether types may not depend on the rows, as those of parts may not
 
     def make(
@@ -81,7 +80,7 @@ class AnswerColumns:
         """
         right = None
         if labels.task == "classification":
-            right = self.chance.right(answer)
+            right = self.calibration.probability_correct(answer)
         new = new_columns(
             labels,
             answer,

@@ -6,14 +6,18 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
 
 from transduce.app.filling.design_columns import bind_design
-from transduce.app.filling.diagnostics import SMALL, Diagnosis, Told
+from transduce.app.filling.diagnostics import SMALL, Diagnosis
+from transduce.app.filling.interval_models import HeldOutModel, IntervalModel, MachineModel
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on, running_columns
 from transduce.app.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.app.filling.plan import (
@@ -25,65 +29,83 @@ from transduce.app.filling.plan import (
     make_plan,
     options_of_sample,
 )
-from transduce.app.filling.result import (
-    FillResult,
-    FillResults,
-    FittedFill,
-    TableFit,
-    estimator_rows,
+from transduce.app.filling.result import FillResult, FillResults
+from transduce.app.filling.seen_rows import AllRows, OtherRows, SampledRows, SampleOfParts
+from transduce.app.filling.sources import (
+    DaskSource,
+    FrameSource,
+    PartSource,
+    Source,
+    draw,
+    is_dask,
 )
-from transduce.app.filling.sources import DaskSource, FrameSource, Source, draw, is_dask
+from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_columns, limits_in
 from transduce.app.tables.features import Features, vectorize
+from transduce.app.tables.files import read
 from transduce.app.tables.numbers import without
-from transduce.conformal import Exchangeability, exchangeability_test
+from transduce.app.tables.row_draws import PartScan, RowDraw
+from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated import holding_values, named, with_values
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import announce_forecast, few_threads, stage
-from transduce.core.guarantee import Guarantee, Limits, TooFewLabelsWarning
-from transduce.core.types import AnyArray
+from transduce.core.guarantee import Guarantee, Limits, ShiftWarning, TooFewLabelsWarning
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
-from transduce.model_selection.fit_and_predict import answer_of, ask, pass_on, read_problem
+from transduce.model_selection.fit_and_predict import (
+    Problem,
+    Reply,
+    answer_of,
+    ask,
+    pass_on,
+    read_problem,
+)
 from transduce.model_selection.methods import Case
 
 BATCH = 50_000
+MOST_DISTINCT = 0.7  # share of different rows up to which a table seems to hold copies
 EACH_BY_ITSELF = (
     "What is guaranteed holds for each filled column by itself, not for all of them together."
 )
 
 
 @overload
-def fill(table: Any, target: list[Any], **given: Unpack[FillOptions]) -> FillResults: ...
+def fill(table: Any, target: list[ColumnName], **given: Unpack[FillOptions]) -> FillResults: ...
 @overload
-def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult: ...
+def fill(table: Any, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult: ...
 @described(FIT)
 def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | FillResults:
     """Fill the empty cells of a column, and say what is guaranteed.
 
     Parameters
     ----------
-    table : pandas, polars or Dask DataFrame, or Table
-        All rows; columns of any kind. A `Table` is one read from a file by `transduce.app.tables.files.read`.
+    table : pandas, polars or Dask DataFrame, str or Path, or Table
+        All rows; columns of any kind. A path names a file, which is read whole: CSV, TSV, Parquet,
+        Feather, Excel, JSON or JSON lines. A `Table` is one read from a file by
+        `transduce.app.tables.files.read`.
     target : str or list of str
-        The column to fill. Of several, none is a feature of another, and options go to those that they suit.
+        The column to fill. If several are given, none is used as a feature for another, and each
+        option applies where it fits.
     OPTIONS
 
     Returns
     -------
     FillResult or, of a list of columns, FillResults
-        ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and ``_narrower`` (or
-        ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its own, lazy for a Dask frame;
-        ``answer``, ``guarantee``, ``report()``, ``json()``. What does not touch the fit is asked of it:
-        ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``. Warnings of the methods are in ``notes``.
+        ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and
+        ``_narrower`` (or ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its
+        own, lazy for a Dask frame; ``answer``, ``guarantee``, ``report()``, ``json()``. What does
+        not touch the fit is asked of it: ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``.
+        Warnings of the methods are in ``notes``.
 
     Examples
     --------
     >>> from transduce import fill
     >>> from transduce.datasets import load_houses
-    >>> fill(load_houses()[0], "price", method="ridge", guarantee="column").frame.columns[-6:].tolist()
+    >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
+    >>> result.frame.columns[-6:].tolist()
     ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
     """
     names = target if isinstance(target, list) else [target]
@@ -92,54 +114,65 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
             f"target is the name of a column, or a list of names; got {quoted(target)}."
         )
     options = Options.read(given)
+    if isinstance(table, str | Path):
+        table = read(table)
     if isinstance(target, list):
         return fill_targets(table, target, options)
     return fill_table(table, target, options)
 
 
-def fill_targets(table: Any, targets: list[Any], options: Options) -> FillResults:
-    """Fill several columns: none tells anything of another, and options go to those that they suit."""
+def fill_targets(table: Any, targets: list[ColumnName], options: Options) -> FillResults:
+    """Fill several columns: none is a feature of another, and options go where they suit."""
     if not targets or len(set(targets)) < len(targets):
         raise ValueError(f"target names columns to fill, each once; got {quoted(targets)}.")
-    tasks, results = dict.fromkeys(targets, ""), {}
-    for name in targets if not is_dask(table) else ():
-        tasks[name] = FrameSource.read(table, name, options).labels.task
+    tasks = dict.fromkeys(targets, "")
+    if not is_dask(table):
+        tasks = {name: FrameSource.read(table, name, options).labels.task for name in targets}
+    results = {}
     for name in targets:
         others = [other for other in targets if other != name]
-        elsewhere = set(tasks.values()) - {tasks[name]}
+        other_tasks = set(tasks.values()) - {tasks[name]}
         unsuited = {
-            one: DEFAULTS[one] for one, about in OPTIONS.items() if about.kind.task in elsewhere
+            word: DEFAULTS[word]
+            for word, about in OPTIONS.items()
+            if about.kind.task in other_tasks
         }
-        own = replace(options, ignore=[*options.ignore, *others], **unsuited)
-        result = results[name] = fill_table(table, name, own)
+        suited = replace(options, ignore=[*options.ignore, *others], **unsuited)
+        result = fill_table(table, name, suited)
         if others:
-            verb, noun = ("is", "no feature") if len(others) == 1 else ("are", "no features")
-            said = (
-                f"{', '.join(map(repr, others))} {verb} filled too, and {verb} {noun} of {name!r}."
-            )
-            notes = [*result.fit.notes, said, EACH_BY_ITSELF]
-            results[name] = replace(result, fit=replace(result.fit, notes=notes))
+            result = _note_others(result, name, others)
+        results[name] = result
     return FillResults(results, options)
 
 
-def fill_table(table: Any, target: Any, options: Options) -> FillResult:
+def _note_others(result: FillResult, name: ColumnName, others: list[ColumnName]) -> FillResult:
+    """Return a result that says which other columns are filled too."""
+    names = ", ".join(map(repr, others))
+    note = f"{names} are filled too, and are no features of {name!r}."
+    if len(others) == 1:
+        note = f"{names} is filled too, and is no feature of {name!r}."
+    notes = [*result.fit.notes, note, EACH_BY_ITSELF]
+    return replace(result, fit=replace(result.fit, notes=notes))
+
+
+def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
     """Fill a column, with options that were read, questions to the result among them."""
     if is_dask(table):
         options.check_sampled()
         check_columns(pd.DataFrame(columns=list(table.columns)), options.columns(target))
-        return fill_sample(DaskSource(table, parts=table.to_delayed()), target, options)
-    frame = FrameSource.read(table, target, options)
-    settled = options.for_labels(frame.labels)
-    if is_sampled(frame, settled):
-        return _answer_others(fill_sample(frame, target, options), frame)
-    return _fill_all_rows(frame, options, settled)
+        return fill_parts(DaskSource(table, parts=table.to_delayed()), target, options)
+    source = FrameSource.read(table, target, options)
+    settled = options.for_labels(source.labels)
+    if is_sampled(source, settled):
+        return _fill_sampled_rows(source, target, options)
+    return _fill_all_rows(source, options, settled)
 
 
 def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> FillResult:
-    """Fit to all rows, in an order that their contents decide, and show the answers in the order of the table."""
-    # What is drawn by place, such as folds, is then the same however the rows of the table are sorted; see
-    # `tables/row_hashes.py`, which also says why guarantees stay. Columns are read, and rows named in messages,
-    # in the order of the table.
+    """Fit to all rows, in an order that their contents decide, and answer in that of the table."""
+    # What is drawn by place, such as folds, is then the same however the rows of the table are
+    # sorted; see `tables/row_hashes.py`, which also says why guarantees stay. Columns are read, and
+    # rows named in messages, in the order of the table.
     bind_design(settled.design, source.labels.missing, source.frame)
     features = _read_features(source, settled)
     order = source.order_by_content(settled)
@@ -148,14 +181,19 @@ def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> F
     fit = _fit_features(source.at(order), features.at(order), settled)
     answer = replace(fit.answer, rows=order[fit.answer.rows])
     answer = answer.at(np.argsort(answer.rows))
-    diagnosis = Diagnosis(fit, settled)
-    return FillResult(fit, source, options, source.labels, answer, diagnosis, rows=order)
+    seen = AllRows(source, order, partial(_fit_later, source))
+    return FillResult(fit, seen, options, source.labels, answer, Diagnosis(fit, settled))
 
 
 def fit_fill(
-    table: Any, target: Any, *, prefer: str = "", limits: Limits | None = None, **options: Any
+    table: Any,
+    target: ColumnName,
+    *,
+    prefer: str = "",
+    limits: Limits | None = None,
+    **options: Any,
 ) -> FittedFill:
-    """Fit a model of one column, to answer rows that come later; some labels are kept from it and calibrate it.
+    """Fit a model of one column that answers rows which come later; some labels calibrate it.
 
     Parameters
     ----------
@@ -168,119 +206,74 @@ def fit_fill(
     limits : Limits, optional
         Limits among the labels of a larger table, of which these rows are a sample.
     **options
-        As those of `fill`, and of `FillResult.ask`.
+        As those of `fill`, and of `FillResult.with_options`.
 
     Returns
     -------
     FittedFill
-        ``new_columns(rows)`` gives the new columns of later rows, and ``guarantee_of_later(n)`` says what holds for n
-        of them, if rows were labelled at random, and later rows are like those of the table.
+        ``new_columns(rows)`` gives the new columns of later rows, and ``guarantee_of_later(n)``
+        says what holds for n of them, if rows were labelled at random, and later rows are like
+        those of the table.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
+    >>> price = [2.0 * n if n % 3 else None for n in range(200)]
+    >>> table = pd.DataFrame({"size": range(200), "price": price})
     >>> fitted = fit_fill(table, "price", method="ridge")
     >>> fitted.new_columns(pd.DataFrame({"size": [12.5]}))["price_filled"].round().tolist()
     [25.0]
     """
-    read = Options.read(options, questions=True)
-    source = FrameSource.read(table, target, read)
-    read.check_sampled()
-    fitted = fill_sample(
-        replace(source, prefer=prefer or source.prefer), target, read, limits
-    ).fitted
-    assert fitted is not None
-    return fitted
+    settings = Options.read(options, questions=True)
+    source = FrameSource.read(table, target, settings)
+    source = replace(source, prefer=prefer or source.prefer)
+    return _fit_later(source, settings, limits)
 
 
-def fill_told(
-    table: Any, target: Any, told: Told, calibrated: FillResult | None, **given: Unpack[FillOptions]
-) -> FillResult:
-    """Return answers that were made elsewhere as a result, with what a calibrated one says of some of the rows."""
-    options = Options.read(given)
-    source = FrameSource.read(table, target, options)
-    frame, labels = source.frame, source.labels
-    answer = _told_answer(labels, told, calibrated)
-    if calibrated is None:
-        folder = options.pictures or source.pictures
-        about = {name: getattr(options, name) for name in ("text", "number", "id", "random_state")}
-        about |= {"ignore": options.no_features(target), "folder": folder}
-        features = vectorize(without(frame, options.missing), target, **about, **options.reading)
-        plan = Plan(None, {}, 0.0, [])
-        X = features.matrix
-        fit = TableFit(
-            frame, labels, features, X, plan, None, None, answer.rows, answer, None, 0.0, []
-        )
-        result = FillResult(fit, source, options, labels, answer, Diagnosis(fit, options))
-    else:
-        result = replace(calibrated, source=source, labels=labels, unasked=answer)
-        columns = calibrated.fit.features.columns  # of which one may mark the draws
-        columns = columns[columns["name"].isin(frame.columns)]
-        features = replace(calibrated.fit.features, columns=columns)
-        fit = replace(calibrated.fit, features=features, compared=None)
-        if calibrated.fitted is None and calibrated.rows is not None:  # it saw all rows
-            order = calibrated.rows
-            own_answer = replace(answer, rows=np.argsort(order)[answer.rows])
-            own_answer = own_answer.at(np.argsort(own_answer.rows))
-            fit = replace(fit, frame=frame.iloc[order], target=labels.at(order), answer=own_answer)
-    fit = replace(fit, notes=[*told.notes, *labels.notes])
-    return replace(result, fit=fit, diagnosis=Diagnosis(fit, options, told))
+def _fit_later(source: FrameSource, options: Options, limits: Limits | None = None) -> FittedFill:
+    """Fit a model that answers rows which come later."""
+    options.check_sampled()
+    return fit_sample(source, source.labels.name, options, limits).later
 
 
-def _told_answer(labels: Target, told: Told, calibrated: FillResult | None) -> Answer:
-    """Return answers with intervals, or sets, of a calibrated result, extended to values; elsewhere all is possible."""
-    rows = np.flatnonzero(labels.missing)
-    values, none = told.values[rows], pd.isna(told.values[rows])
-    status = np.where(none, "unreached", "answered")
-    own = None if calibrated is None else calibrated.unasked
-    at = np.flatnonzero(np.isin(rows, [] if own is None else own.rows))
-    places = np.searchsorted([] if own is None else own.rows, rows[at])
-    answer = Answer(rows, values, status, told.guarantee)
-    if labels.task == "regression":
-        ends = np.tile([-np.inf, np.inf], (len(rows), 1))
-        if own is not None and own.regions is not None:
-            ends[at] = own.regions.hull()[places]
-        return with_values(
-            replace(answer, regions=Regions.from_intervals(ends)), values, status, None, None
-        )
-    known = [] if own is None or own.classes is None else own.classes.tolist()
-    classes = np.array(sorted({*labels.known.tolist(), *values[~none].tolist(), *known}))
-    p, sets = np.ones((len(rows), len(classes))), np.ones((len(rows), len(classes)), dtype=bool)
-    if own is not None and own.p_values is not None and own.label_sets is not None:
-        where = np.ix_(at, np.searchsorted(classes, known))
-        p[at], sets[at] = 0.0, False  # a class that has got its first label since
-        p[where], sets[where] = own.p_values[places], own.label_sets[places]
-    answer = replace(answer, p_values=p, label_sets=sets, classes=classes)
-    return with_values(answer, values, status, None, None)
+# --------------------------------------------------------------------------------- a fit to all rows
 
 
 def fit_rows(
     rows: FrameSource, options: Options, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
-    """Fit to all rows what suits them; `n_outside` rows are to be answered besides, of `classes` besides those here."""
+    """Fit to all rows what suits them, for `n_outside` other rows, and `classes` not seen here."""
     features = _read_features(rows, options)
     return _fit_features(rows, features, options, n_outside, classes)
 
 
 def _read_features(rows: FrameSource, options: Options) -> Features:
     """Return the features of rows, or raise a ValueError if there are none."""
-    frame, target = rows.frame, rows.labels
+    target = rows.labels
     left_out = columns_left_out(rows, options)
-    about: dict[str, Any] = {
-        name: getattr(options, name) for name in ("text", "number", "id", "random_state")
-    }
-    about |= {
-        "ignore": options.no_features(target.name),
-        "left_out": {one.name: one.treatment for one in left_out},
-        "prefer": rows.prefer,
-    } | options.reading
-    about |= {"folder": rows.pictures if options.pictures is None else options.pictures}
-    features = vectorize(without(frame, options.missing), target.name, **about)
+    folder = options.pictures
+    if folder is None:
+        folder = rows.pictures
+    features = vectorize(
+        without(rows.frame, options.missing),
+        target.name,
+        text=options.text,
+        number=options.number,
+        id=options.id,
+        random_state=options.random_state,
+        ignore=options.no_features(target.name),
+        left_out={column.name: column.treatment for column in left_out},
+        prefer=rows.prefer,
+        folder=folder,
+        **options.reading,
+    )
     is_target = features.columns["name"] == target.name
     features.columns.loc[is_target, "n_missing"] = int(target.missing.sum())
     features = replace(features, notes=[*notes_on(left_out), *features.notes])
     if features.matrix.shape[1] == 0:
-        nothing = f"No column except {target.name!r} varies from row to row: there is nothing to learn from."
+        nothing = (
+            f"No column except {target.name!r} varies from row to row: "
+            "there is nothing to learn from."
+        )
         raise ValueError(" ".join([nothing, *features.notes]))
     return features
 
@@ -293,237 +286,383 @@ def _fit_features(
     classes: tuple[Any, ...] = (),
 ) -> TableFit:
     """Fit to all rows, whose features are known, what suits them."""
-    frame, target = rows.frame, rows.labels
-    with few_threads(len(frame), SMALL):
-        plan, compared = _planned(rows, features, options, n_outside, classes)
+    with few_threads(len(rows.frame), SMALL):
+        plan, compared = _plan_fit(rows, features, options, n_outside, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = _fit(rows, features, plan, options, compared)
-    known = getattr(
-        getattr(fit.model, "exchangeability_", None), "verdict", None
-    )  # the guarantee says it
-    said = [str(one.message) for one in caught if not issubclass(one.category, TooFewLabelsWarning)]
-    said = [one for one in dict.fromkeys(said) if known is None or one != str(known)]
-    failures = [one.message for one in caught if issubclass(one.category, MemberFailedWarning)]
-    for message in dict.fromkeys(map(str, failures)):
+            fit = _fit_plan(rows, features, plan, options, compared)
+    for message in _messages(caught, MemberFailedWarning):
         warnings.warn(message, MemberFailedWarning, stacklevel=2)
-    noted = [*target.notes, *features.notes, *_about_features(features)]
-    return replace(fit, notes=[*noted, *plan.notes, *said])
+    # The guarantee itself says that labels are few, and that rows differ.
+    told = [
+        warning
+        for warning in caught
+        if not issubclass(warning.category, TooFewLabelsWarning | ShiftWarning)
+    ]
+    notes = [*rows.labels.notes, *features.notes, *_about_features(features), *plan.notes]
+    return replace(fit, notes=[*notes, *_messages(told, Warning)])
 
 
-def _planned(
+def _messages(caught: list[warnings.WarningMessage], category: type[Warning]) -> list[str]:
+    """Return the messages of warnings of a category, each once."""
+    of_category = [warning for warning in caught if issubclass(warning.category, category)]
+    return list(dict.fromkeys(str(warning.message) for warning in of_category))
+
+
+def _places_of_views(
+    views: list[list[ColumnName]], origins: list[ColumnName]
+) -> tuple[tuple[int, ...], ...] | None:
+    """Return the features of each view, by their positions; None if there are no views."""
+    if not views:
+        return None
+    places = []
+    for columns in views:
+        of_view = tuple(place for place, origin in enumerate(origins) if origin in columns)
+        if not of_view:
+            names = ", ".join(map(repr, columns))
+            raise ValueError(f"The view {names} has no features: leave it out, or add a column.")
+        places.append(of_view)
+    return tuple(places)
+
+
+def _plan_fit(
     rows: FrameSource,
     features: Features,
     options: Options,
     n_outside: int,
     classes: tuple[Any, ...],
 ) -> tuple[Plan, Exchangeability | None]:
-    """Return what is to be fitted, and how rows compare; if they differ, labels are held out where they are enough."""
-    target, matrix = rows.labels, features.matrix
-    n_classes = len(set(target.known.tolist())) if target.task == "classification" else 0
-    sizes = (len(rows.frame), target.n_labels, matrix.shape[1], n_classes)
-    computing: dict[str, Any] = {"random_state": options.random_state, "device": options.device}
-    case = Case(target.task, *sizes, standardize=False, **computing)
-    more: dict[str, Any] = {"n_outside": n_outside, "classes": classes}
-    plan = make_plan(case, options, bind_design(options.design, target.missing, rows.frame), **more)
-    if not plan.by_row or not options.design.testable:
+    """Return what is to be fitted, and how rows compare; if they differ, labels are held out."""
+    target = rows.labels
+    n_classes = 0
+    if target.task == "classification":
+        n_classes = len(set(target.known.tolist()))
+    case = Case(
+        target.task,
+        len(rows.frame),
+        target.n_labels,
+        features.matrix.shape[1],
+        n_classes,
+        standardize=False,
+        random_state=options.random_state,
+        device=options.device,
+        views=_places_of_views(options.views, features.origins),
+    )
+    design = bind_design(options.design, target.missing, rows.frame)
+    plan = make_plan(case, options, design, n_outside=n_outside, classes=classes)
+    if plan.holds_out or not options.design.testable:
         return plan, None
     with stage("exchangeability"):
-        compared = exchangeability_test(matrix, ~target.missing, random_state=options.random_state)
-    design = design_if_shifted(case.n_labels, options)
-    if compared.shifted and design is not None:
-        plan = make_plan(case, options, design.bind(target.missing), **more)
+        compared = exchangeability_test(
+            features.matrix, ~target.missing, random_state=options.random_state
+        )
+    reweighed = design_if_shifted(case.n_labels, options)
+    if compared.shifted and reweighed is not None:
+        bound = reweighed.bind(target.missing)
+        plan = make_plan(case, options, bound, n_outside=n_outside, classes=classes)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
 
-def _fit(
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What a plan fitted: intervals or sets, and the values in them."""
+
+    model: IntervalModel
+    answer: Answer
+    values_model: Any
+    order: AnyArray  # rows that the values come from
+    compared: Exchangeability | None
+    shares: ClassShares | None
+
+
+def _fit_plan(
     rows: FrameSource,
     features: Features,
     plan: Plan,
     options: Options,
     compared: Exchangeability | None,
 ) -> TableFit:
-    """Fit the model and what the values come from."""
-    frame, target = rows.frame, rows.labels
-    index = frame.index if options.id is None else pd.Index(frame[options.id])
+    """Fit what intervals come from and what values come from."""
+    frame = rows.frame
+    target = rows.labels
+    index = frame.index
+    if options.id is not None:
+        index = pd.Index(frame[options.id])
     y = pd.Series(target.labels, index=index, name=target.name)
     X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
     announce_forecast(max(plan.seconds, 1.0))
     with stage("answers"):
-        model = plan.model.fit(X, y)
-    if not plan.by_row:
-        compared = model.exchangeability_
-    if compared is not None:
-        running = running_columns(frame, target.missing) if compared.shifted else ()
-        compared = replace(compared.named(features.origins), running=running)
-    answer, values_model, order, shares = _values(model, plan, features, target, options)
-    about = (answer, compared, time.perf_counter() - began, list[str](), shares)
-    return TableFit(frame, target, features, X, plan, model, values_model, order, *about)
+        estimator = plan.model.fit(X, y)
+    if plan.holds_out:
+        fitted = _read_held_out(estimator, options)
+    else:
+        fitted = _read_machine(estimator, plan, features, target, options)
+        fitted = replace(fitted, compared=compared)
+    return TableFit(
+        frame=frame,
+        target=target,
+        features=features,
+        X=X,
+        model=fitted.model,
+        values_model=fitted.values_model,
+        order=fitted.order,
+        answer=fitted.answer,
+        compared=_name_columns(fitted.compared, rows, features),
+        seconds=time.perf_counter() - began,
+        left_out=plan.left_out,
+        notes=[],
+        shares=fitted.shares,
+    )
 
 
-def _values(
-    model: Any, plan: Plan, features: Features, target: Target, options: Options
-) -> tuple[Answer, Any, AnyArray, ClassShares | None]:
-    """Return the answer with values from a fit to all labels, that estimator, its rows, and shares of classes."""
-    if not plan.by_row:
-        return model.answer_, model.refitted_, model.fitted_rows_, model.class_shares_
-    every = np.arange(len(target.labels))
+def _name_columns(
+    compared: Exchangeability | None, rows: FrameSource, features: Features
+) -> Exchangeability | None:
+    """Return how rows compare, with the columns of the table in place of features."""
+    if compared is None:
+        return None
+    running: tuple[str, ...] = ()
+    if compared.shifted:
+        running = running_columns(rows.frame, rows.labels.missing)
+    return replace(compared.named(features.origins), running=running)
+
+
+def _read_held_out(estimator: ConformalTransducer, options: Options) -> _Fitted:
+    """Return intervals or sets that held-out labels calibrate, with values of a fit to all labels."""
+    return _Fitted(
+        model=HeldOutModel(estimator, float(options.confidence)),
+        answer=estimator.answer_,
+        values_model=estimator.refitted_,
+        order=estimator.fitted_rows_,
+        compared=estimator.exchangeability_,
+        shares=estimator.class_shares_,
+    )
+
+
+def _read_machine(
+    machine: Any, plan: Plan, features: Features, target: Target, options: Options
+) -> _Fitted:
+    """Return intervals or sets of the confidence machine, with values of the method asked for."""
+    all_rows = np.arange(len(target.labels))
     if plan.values is None:
-        return holding_values(model.answer_), model, every, None
+        answer = holding_values(machine.answer_)
+        return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
     with stage("values"):
         problem = read_problem(features.matrix, target.labels, task=target.task)
-        reply = ask(plan.values, problem, np.arange(len(problem.labels)), problem.sample.unlabelled)
-        own = answer_of(reply, problem, Guarantee("none"))
-        pass_on(reply.notes)
-    assert reply.fitted is not None
-    random, none = (
-        np.random.RandomState(options.random_state),
-        np.zeros(len(problem.labels), dtype=bool),
-    )
-    answer, shares = model.answer_, None
+        labels = np.arange(len(problem.labels))
+        prediction = ask(plan.values, problem, labels, problem.sample.unlabelled)
+        values = answer_of(prediction, problem, Guarantee("none"))
+        pass_on(prediction.notes)
+    assert prediction.fitted is not None
+    answer = machine.answer_
+    shares = None
     if options.design.chosen_by_class:
-        given = options.design.given_shares(problem.classes)
-        shares = shares_of_classes(problem, none, reply, reply, given, random)
-        last = shares.applied(reply)
-        values, probabilities = named(last, problem.classes), last.probabilities
-        own = replace(own, values=values, status=last.status, probabilities=probabilities)
-        answer = replace(
-            answer, unseen=None, p_unseen=None
-        )  # classes that were chosen by are known
-    answer = with_values(answer, own.values, own.status, own.standard_errors, own.probabilities)
-    return answer, reply.fitted.estimator, every, shares
+        shares = _estimate_shares(problem, prediction, options)
+        reweighed = shares.applied(prediction)
+        values = replace(
+            values,
+            values=named(reweighed, problem.classes),
+            status=reweighed.status,
+            probabilities=reweighed.probabilities,
+        )
+        # Classes by which labels were chosen are all known.
+        answer = replace(answer, unseen=None, p_unseen=None)
+    answer = with_values(
+        answer, values.values, values.status, values.standard_errors, values.probabilities
+    )
+    model = MachineModel.of(machine, shares)
+    return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)
+
+
+def _estimate_shares(problem: Problem, prediction: Reply, options: Options) -> ClassShares:
+    """Return the shares of the classes among the unlabelled rows, with no label held out."""
+    none_held_out = np.zeros(len(problem.labels), dtype=bool)
+    declared = options.design.given_shares(problem.classes)
+    random = np.random.RandomState(options.random_state)
+    return shares_of_classes(problem, none_held_out, prediction, prediction, declared, random)
 
 
 def _about_features(features: Features) -> list[str]:
-    """Return notes on columns that were dropped although nobody asked for it, and on many rows that are copies."""
-    notes, columns = [], features.columns
+    """Return notes on columns that were dropped unasked, and on many rows that are copies."""
+    notes = []
+    columns = features.columns
     dropped = columns[columns["treatment"].str.startswith("dropped")]
     if len(dropped):
         pairs = zip(dropped["name"], dropped["kind"], strict=True)
         notes.append(f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}.")
-    n = distinct = len(features.matrix)
-    if "number" in set(
-        columns["kind"]
-    ):  # then rows are rarely copies unless a table was entered twice
-        distinct = len(np.unique(features.matrix.round(9), axis=0))
-    if distinct <= 0.7 * n:
-        how = f"keep one of each, or name them with {option('groups')}"
-        why = "copies that are labelled together are not chosen by chance one by one"
-        copies = f"{n - distinct:,} of the {n:,} rows are copies of others"
-        notes.append(f"{copies}. If they were entered twice, {how}: {why}.")
+    if "number" not in set(columns["kind"]):
+        return notes
+    # With a column of numbers, rows are rarely copies unless a table was entered twice.
+    n_rows = len(features.matrix)
+    n_distinct = len(np.unique(features.matrix.round(9), axis=0))
+    if n_distinct <= MOST_DISTINCT * n_rows:
+        notes.append(
+            f"{n_rows - n_distinct:,} of the {n_rows:,} rows are copies of others. If they were "
+            f"entered twice, keep one of each, or name them with {option('groups')}: copies that are "
+            "labelled together are not chosen by chance one by one."
+        )
     return notes
 
 
-def fill_sample(
-    source: Source, target: Any, options: Options, seen: Limits | None = None
-) -> FillResult:
-    """Fit to a sample of a table, calibrate the fit for other rows, and show the sample; `seen` are all limits."""
+# ----------------------------------------------------------------------------- a fit to a sample
+
+
+@dataclass(frozen=True, eq=False)
+class SampleFit:
+    """A fit to a sample of a table, calibrated for all other rows."""
+
+    fit: TableFit
+    later: FittedFill  # answers rows that the fit did not see
+    roles: RowDraw  # which rows were drawn for what
+    labels: Target  # of the sample
+    diagnosis: Diagnosis
+
+    @property
+    def n_others(self) -> int:
+        """How many unlabelled rows the fit did not see."""
+        return self.roles.n_unlabelled - len(self.roles.sampled)
+
+
+def fit_sample(
+    source: Source, target: ColumnName, options: Options, limits: Limits | None = None
+) -> SampleFit:
+    """Fit to a sample of a table, and calibrate the fit for other rows; `limits` are all there are."""
     with stage("reading"):
         scans = source.scan(target, options)
         roles = draw(scans, target, options)
     with stage("sample"):
         inside, held = source.take(roles, target, options)
-    shown, kept = inside.labels, held.labels
-    if seen is None and shown.task == "regression":
-        seen = limits_in(sum((Counter(scan.limits) for scan in scans), Counter()), shown.spelling)
-    spelling = replace(shown.spelling, words=source.words)
-    shown = replace(shown, limits=Limits() if seen is None else seen, spelling=spelling)
-    settled = options.for_labels(shown, kept)
-    n_rows, n_outside = (
-        roles.n_labelled + roles.n_unlabelled,
-        roles.n_unlabelled - len(roles.sampled),
-    )
-    classes = classes_of_sample(shown, kept, options)
-    rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=shown)
-    held_out = options_of_sample(shown, settled)
-    fit = fit_rows(rows, held_out, n_outside, classes)
+    labels = _labels_of_sample(inside.labels, scans, limits, words=source.words)
+    settled = options.for_labels(labels, held.labels)
+    classes = classes_of_sample(labels, held.labels, options)
+    rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=labels)
+    n_others = roles.n_unlabelled - len(roles.sampled)
+    fit = fit_rows(rows, options_of_sample(labels, settled), n_others, classes)
     diagnosis = Diagnosis(fit, settled)
-    fitted = FittedFill.of(fit, diagnosis.chance, held, options)
-    nobody = fitted.unasked(
-        fit.frame[:0]
-    )  # knows all classes, those with no label in the fit among them
-    answer = join_answers([fit.answer, nobody], by_class=options.by_class)
-    totals = {"rows": n_rows, "labelled": roles.n_labelled, "unlabelled": roles.n_unlabelled}
-    result = FillResult(fit, replace(source, roles=roles), options, shown, answer, diagnosis)
-    return replace(result, fitted=fitted, outside=(n_outside, 0), totals=totals)
+    later = FittedFill.calibrate(fit, diagnosis.calibration, held, options)
+    return SampleFit(fit, later, roles, labels, diagnosis)
 
 
-def _answer_others(sample: FillResult, source: FrameSource) -> FillResult:
-    """Return the result of a table in memory, given that of the rows that the fit saw."""
-    fit, fitted, roles = sample.fit, sample.fitted, sample.source.roles
-    assert fitted is not None
-    assert roles is not None
-    rows = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
-    others = np.setdiff1d(np.flatnonzero(source.labels.missing), rows)
-    answers = [replace(fit.answer, rows=rows[fit.answer.rows])]
-    with stage("other rows") as report:
-        known = without(source.frame, fitted.options.missing)
-        for start in range(0, len(others), BATCH):
-            some = others[start : start + BATCH]
-            answers.append(fitted.unasked(known.iloc[some], some))
-            report((start + len(some)) / len(others))
-    answer = join_answers(answers, by_class=fitted.options.by_class)
-    lost = int(sum((part.status == "unreached").sum() for part in answers[1:]))
-    id, outside = fitted.options.id, (len(others) - lost, lost)
-    index = source.frame.index if id is None else pd.Index(source.frame[id])
+def _labels_of_sample(
+    labels: Target, scans: list[PartScan], limits: Limits | None, *, words: bool
+) -> Target:
+    """Return the labels of a sample, read as those of the whole table with all its limits."""
+    if limits is None and labels.task == "regression":
+        texts = sum((Counter(scan.limits) for scan in scans), Counter[str]())
+        limits = limits_in(texts, labels.spelling)
+    spelling = replace(labels.spelling, words=words)
+    return replace(labels, limits=limits or Limits(), spelling=spelling)
+
+
+def fill_parts(source: PartSource, target: ColumnName, options: Options) -> FillResult:
+    """Fit to a sample of a table in parts, whose other rows are answered part by part, later."""
+    sample = fit_sample(source, target, options)
+    totals = {
+        "rows": sample.roles.n_labelled + sample.roles.n_unlabelled,
+        "labelled": sample.roles.n_labelled,
+        "unlabelled": sample.roles.n_unlabelled,
+    }
+    # An answer at no row knows all classes, those with no label in the fit among them.
+    no_rows = sample.later.raw_answer(sample.fit.frame[:0])
+    answer = join_answers([sample.fit.answer, no_rows], by_class=options.by_class)
+    others = OtherRows(sample.later, sample.n_others, 0)
+    seen = SampleOfParts(source, sample.fit.frame, sample.roles, others, totals)
+    return FillResult(sample.fit, seen, options, sample.labels, answer, sample.diagnosis)
+
+
+def _fill_sampled_rows(source: FrameSource, target: ColumnName, options: Options) -> FillResult:
+    """Fit to a sample of a table in memory, and answer its other rows one by one."""
+    sample = fit_sample(source, target, options)
+    roles = sample.roles
+    order = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
+    rows = np.setdiff1d(np.flatnonzero(source.labels.missing), order)
+    answers = _answer_others(sample.later, without(source.frame, options.missing), rows)
+    inside = replace(sample.fit.answer, rows=order[sample.fit.answer.rows])
+    answer = join_answers([inside, *answers], by_class=options.by_class)
+    index = source.frame.index
+    if options.id is not None:
+        index = pd.Index(source.frame[options.id])
     answer = replace(answer, index=index[answer.rows])
-    whole = replace(source, roles=roles)
-    about: dict[str, Any] = {"source": whole, "labels": source.labels, "totals": None}
-    return replace(sample, unasked=answer, rows=rows, outside=outside, **about)
+    n_unreached = int(sum((part.status == "unreached").sum() for part in answers))
+    others = OtherRows(sample.later, len(rows) - n_unreached, n_unreached)
+    seen = SampledRows(source, order, roles, others)
+    return FillResult(sample.fit, seen, options, source.labels, answer, sample.diagnosis)
+
+
+def _answer_others(later: FittedFill, frame: pd.DataFrame, rows: AnyArray) -> list[Answer]:
+    """Return the answers at rows of a table that the fit did not see, in batches."""
+    answers = []
+    with stage("other rows") as report:
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
+            answers.append(later.raw_answer(frame.iloc[batch], batch))
+            report((start + len(batch)) / len(rows))
+    return answers
+
+
+BY_ROW = (
+    "values",
+    "status",
+    "confidence",
+    "credibility",
+    "standard_errors",
+    "unseen",
+    "p_unseen",
+    "p_values",
+    "probabilities",
+    "label_sets",
+)  # fields of an answer with an entry for each row
 
 
 def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
     """Return several answers of one table as one, in the order of its rows."""
     classes = parts[-1].classes
-    parts = [part if part.classes is None else _widened(part, classes, by_class) for part in parts]
+    if classes is not None:
+        parts = [_with_classes(part, classes, by_class) for part in parts]
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
+    joined: dict[str, Any] = {}
+    for name in BY_ROW:
+        entries = [getattr(part, name) for part in parts]
+        if all(entry is not None for entry in entries):
+            joined[name] = np.concatenate(entries)[order]
     regions = [part.regions for part in parts if part.regions is not None]
-    of_rows = (
-        "values",
-        "status",
-        "confidence",
-        "credibility",
-        "standard_errors",
-        "unseen",
-        "p_unseen",
-    )
-    of_classes = ("p_values", "probabilities", "label_sets")
-    own = {name: [getattr(part, name) for part in parts] for name in (*of_rows, *of_classes)}
+    if len(regions) == len(parts):
+        joined["regions"] = Regions.concatenate(regions)[order]
     return Answer(
         rows=rows[order],
         guarantee=parts[0].guarantee,
-        regions=Regions.concatenate(regions)[order] if len(regions) == len(parts) else None,
         classes=classes,
         diagnostics=parts[0].diagnostics,
-        **{
-            k: np.concatenate(each)[order]
-            for k, each in own.items()
-            if all(one is not None for one in each)
-        },
+        **joined,
     )
 
 
-def _widened(part: Answer, classes: AnyArray | None, by_class: bool) -> Answer:
-    """Return an answer with columns for all classes; one that its fit did not know is as one that no label shows."""
-    if classes is None or part.classes is None or len(part.classes) == len(classes):
+def _with_classes(part: Answer, classes: AnyArray, by_class: bool) -> Answer:
+    """Return an answer with columns for all classes; one that its fit did not know has no label."""
+    if part.classes is None or len(part.classes) == len(classes):
         return part
     places = np.searchsorted(classes, part.classes)
 
-    def wide(numbers: Any, absent: Any) -> Any:
+    def widen(numbers: Any, absent: Any) -> Any:
         if numbers is None:
             return None
-        every = np.empty((len(numbers), len(classes)), dtype=numbers.dtype)
-        every[:] = np.reshape(absent, (-1, 1))
-        every[:, places] = numbers
-        return every
+        wide = np.empty((len(numbers), len(classes)), dtype=numbers.dtype)
+        wide[:] = np.reshape(absent, (-1, 1))
+        wide[:, places] = numbers
+        return wide
 
+    p_absent: Any = part.p_unseen
+    in_set: Any = part.unseen
+    if by_class:
+        p_absent = 1.0
+        in_set = True
     return replace(
         part,
         classes=classes,
-        p_values=wide(part.p_values, 1.0 if by_class else part.p_unseen),
-        probabilities=wide(part.probabilities, 0.0),
-        label_sets=wide(part.label_sets, by_class or part.unseen),
+        p_values=widen(part.p_values, p_absent),
+        probabilities=widen(part.probabilities, 0.0),
+        label_sets=widen(part.label_sets, in_set),
     )

@@ -16,15 +16,31 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.filling import sources
-from transduce.app.filling.engine import fill_sample
+from transduce.app.filling.engine import fill_parts
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.manifest import LOCK, Manifest
 from transduce.app.filling.options import OF_GUARANTEE, QUESTIONS, Options
-from transduce.app.filling.result import FillResult, FittedFill
-from transduce.app.filling.sources import LocalRunner, PartSource, Runner, SampledColumns, Work
+from transduce.app.filling.result import FillResult
+from transduce.app.filling.seen_rows import OtherRows, SampleOfParts
+from transduce.app.filling.sources import (
+    LocalRunner,
+    PartColumns,
+    PartSource,
+    Runner,
+    SampledColumns,
+    Work,
+)
 from transduce.app.tables.columns import check_columns
 from transduce.app.tables.delimited import decimal_sign
 from transduce.app.tables.files import memory_free
-from transduce.app.tables.parts import Part, PartFiles, PartWriter, find_files, open_parts
+from transduce.app.tables.parts import (
+    Part,
+    PartFiles,
+    PartWriter,
+    find_files,
+    open_parts,
+    reopen_parts,
+)
 from transduce.core import checks
 from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError, check_path
@@ -102,6 +118,11 @@ class _FileSource(PartSource):
         """Return what to call a row of a part, both counted from 0."""
         return f"{part_file(self.parts[part], self.files)}, row {row + 1}"
 
+    def reopen(self, work: Path) -> PartSource:
+        """Return the same parts: texts are kept as Parquet in another folder for work."""
+        files = reopen_parts(self.files, work)
+        return replace(self, files=files, parts=files.parts)
+
     def check_questions(self, before: Options, asked: Options) -> None:
         """Refuse what would change the columns: the parts are written once, with the options of `fill_folder`."""
         super().check_questions(before, asked)
@@ -117,7 +138,7 @@ class _FileSource(PartSource):
                 f"again: fill the table into another folder, with {option(changes[0], value)} given to fill_folder."
             )
 
-    def with_columns(self, result: FillResult, table: Any = None) -> FilledFolder | None:
+    def add_columns(self, columns: PartColumns, table: Any = None) -> FilledFolder | None:
         """Return the folder that was filled, as it was written."""
         return self.filled
 
@@ -259,13 +280,13 @@ def fill_folder(
     force : bool, default=False
         Whether to replace what the folder holds.
     **options
-        As those of `fill`, and of `FillResult.ask`: the parts are written once.
+        As those of `fill`, and of `FillResult.with_options`: the parts are written once.
 
     Returns
     -------
     FillResult
-        Its ``frame`` is the folder and its parts; ``totals`` are counts of the whole table, and the rows that it shows
-        are those that the fit saw.
+        Its ``frame`` is the folder and its parts; ``counts`` are of the whole table, and the rows
+        that it shows are those that the fit saw.
 
     Examples
     --------
@@ -307,8 +328,7 @@ def fill_folder_and_finish(
         remove_torn(folder)
         try:
             source = _open_source(table, target, manifest, read, memory, runner)
-            sample = fill_sample(source, target, read)
-            result = _answer(sample, source, manifest)
+            result = _answer(fill_parts(source, target, read), source, manifest)
             _finish(result, manifest, finish)
         except Exception:
             manifest.abandon()
@@ -344,33 +364,44 @@ def _open_source(
 
 def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> FillResult:
     """Answer the parts that are not complete yet, and return the result of all."""
-    files, folder, fitted, roles = source.files, source.folder, sample.fitted, sample.source.roles
-    assert fitted is not None
-    assert roles is not None
+    files = source.files
+    seen = sample.seen
+    assert isinstance(seen, SampleOfParts)
+    fitted = seen.others.later
     notes = _check_earlier(manifest, files, _fingerprint(sample, fitted))
     done = {part["number"] for part in manifest.parts.values()}
     todo = [part for part in files.parts if part.number not in done]
-    rows = files.n_rows - sum(part.n_rows for part in todo)
-    sampled = sources.sampled_columns(sample, roles)
+    n_done = files.n_rows - sum(part.n_rows for part in todo)
+    sampled = sources.sampled_columns(sample.new, seen.roles)
     with stage("answers") as report:
-        report(rows / files.n_rows)
+        report(n_done / files.n_rows)
         items = [(part, sampled.get(part.number)) for part in todo]
         # Workers may have another working directory.
-        shared = (fitted, files, source.batch_rows, Path(os.path.abspath(folder)))
+        folder = Path(os.path.abspath(source.folder))
+        shared = (fitted, files, source.batch_rows, folder)
         for part in source.runner.map(_write, shared, items):
             manifest.parts[part["name"]] = part
             manifest.save()
-            rows += part["rows"]
-            report(rows / files.n_rows)
+            n_done += part["rows"]
+            report(n_done / files.n_rows)
+    fit = replace(sample.fit, notes=[*sample.fit.notes, *notes])
+    return replace(sample, fit=fit, seen=_seen_parts(sample, seen, source, manifest))
+
+
+def _seen_parts(
+    sample: FillResult, seen: SampleOfParts, source: _FileSource, manifest: Manifest
+) -> SampleOfParts:
+    """Return which rows the fit saw, now that all parts are written."""
     parts = manifest.parts
-    totals = _counts(list(parts.values()))
     names = sorted(parts, key=lambda name: parts[name]["number"])
-    lost = totals["unreached"] - int((sample.fit.answer.status == "unreached").sum())
+    totals = _counts(list(parts.values()))
+    inside = sample.fit.answer
+    n_unreached = totals["unreached"] - int((inside.status == "unreached").sum())
+    n_answered = totals["unlabelled"] - len(inside) - n_unreached
     return replace(
-        sample,
-        fit=replace(sample.fit, notes=[*sample.fit.notes, *notes]),
-        source=replace(source, roles=roles, filled=FilledFolder(folder, names)),
-        outside=(totals["unlabelled"] - len(sample.fit.answer) - lost, lost),
+        seen,
+        source=replace(source, filled=FilledFolder(source.folder, names)),
+        others=OtherRows(seen.others.later, n_answered, n_unreached),
         totals=totals,
     )
 
@@ -408,7 +439,8 @@ def _finish(result: FillResult, manifest: Manifest, finish: Callable[[FillResult
         manifest.reports = run.hashes()
         manifest.save()
         run.place_last_first()
-    manifest.complete(guarantee=str(result.guarantee), counts=result.totals)
+    counts = _counts(list(manifest.parts.values()))
+    manifest.complete(guarantee=str(result.guarantee), counts=counts)
 
 
 def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:

@@ -79,6 +79,9 @@ HELP = {
         "ignore": "Columns to leave out.",
         "text": "Columns to read word by word.",
         "number": "Columns to read as numbers, the one in each cell.",
+        "views": "Classes: several descriptions of the same rows, each a list of columns (separated by commas), such "
+        "as the words of a page and those of the links to it: the neighbour graph ties rows that are alike in any of "
+        "them. For the method spectral-graph, and for blends that hold it.",
         "id": "The column that names the rows.",
         "features": "What estimators of your own are given: the numbers that are made of the columns, or the "
         "columns as they are.",
@@ -149,6 +152,26 @@ def _name(name: str, value: Any) -> None:
         raise ValueError(f"{name} is a name such as {such!r}; got {value!r}.")
 
 
+def read_views(views: Any) -> list[list[Any]]:
+    """Return the columns of each view; those of one view may be a text, separated by commas."""
+    words = "views is a list of lists of columns, such as [['title', 'text'], ['links']]"
+    if isinstance(views, str) or not isinstance(views, list | tuple):
+        raise ValueError(f"{words}; got {views!r}.")
+    columns = []
+    for view in views:
+        names = view
+        if isinstance(view, str):
+            names = [name.strip() for name in view.split(",")]
+        if not isinstance(names, list | tuple) or not names or "" in names:
+            raise ValueError(f"{words}; got {view!r}.")
+        columns.append(list(names))
+    return columns
+
+
+def _views(name: str, value: Any) -> None:
+    read_views(value)
+
+
 def _design(name: str, value: Any) -> None:
     check_design(value, "column")
 
@@ -187,6 +210,7 @@ METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", lambda name, value: rea
 METHOD = replace(METHOD, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
 LIMITS = Kind(list, "LIMIT", _limits, task="regression")
+VIEWS = Kind(list, "COLUMNS", _views, task="classification", words="list of lists of columns")
 
 
 @dataclass(frozen=True)
@@ -247,6 +271,7 @@ class Options:
     ignore: list[Any] = _option([], SOME_COLUMNS)
     text: list[Any] = _option([], SOME_COLUMNS)
     number: list[Any] = _option([], SOME_COLUMNS)
+    views: list[Any] = _option([], VIEWS)
     id: Any = _option(None, COLUMN)
     features: str = _option("encoded", _one_of(("encoded", "columns")))
     missing: list[Any] = _option([], VALUES)
@@ -265,7 +290,9 @@ class Options:
         for name in given:
             if name not in OPTIONS or (name in QUESTIONS and not questions):
                 hint = (
-                    f": ask the result, as in fill(...).ask({name}=...)" if name in OPTIONS else ""
+                    f": ask the result, as in fill(...).with_options({name}=...)"
+                    if name in OPTIONS
+                    else ""
                 )
                 if name in LABEL_FLAGS:
                     hint = ": say how the labels came about, as in labels=Drawn('column')"
@@ -275,6 +302,8 @@ class Options:
         for name in lists & set(given):  # one column is no list, and is refused below
             one = given[name] if name != "limit" else [given[name]]
             options[name] = one if isinstance(given[name], str) else list(given[name])
+        if "views" in given:
+            options["views"] = read_views(given["views"])
         for name in ("missing", "keep"):
             values = given.get(name, ())
             several = isinstance(values, list | tuple | set | frozenset)
@@ -315,7 +344,7 @@ class Options:
         """Return which limits labels have, and those that the user names."""
         return seen.with_named(_named_limits(self.limit))
 
-    def possible(self, answer: Answer, seen: Limits) -> Answer:
+    def clip(self, answer: Answer, seen: Limits) -> Answer:
         """Return an answer that is open at the limits of labels, and cut to what is possible."""
         limits = self.limits_with(seen)
         return answer.opened(limits.below, limits.above).within(*self.limits)
@@ -329,7 +358,8 @@ class Options:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
         design = self.design
         named = [] if self.id is None else [self.id]
-        names = [*self.ignore, *self.text, *self.number, *named, *design.columns]
+        in_views = [column for view in self.views for column in view]
+        names = [*self.ignore, *self.text, *self.number, *in_views, *named, *design.columns]
         if target in names:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise OptionError(f"{target!r} is the target: {cannot}.")
@@ -412,6 +442,14 @@ class Options:
                 raise OptionError(
                     f"{said}, and these labels are {KINDS[task]}: choose one of {good}."
                 )
+        with_graph = {"spectral-graph", "auto", "blend"}
+        if self.views and not with_graph & {part for part in self.parts if isinstance(part, str)}:
+            raise OptionError(
+                f"{option('views')} is for the methods 'spectral-graph', 'auto' and 'blend': name "
+                "one of them."
+            )
+        if self.views and self.device is not None:
+            raise OptionError(f"{option('views')} and {option('device')} exclude each other.")
         if self.own:
             from transduce.model_selection import own_models
 
@@ -501,7 +539,7 @@ class Options:
             lines.append("from transduce.app.tables.files import read")
             table = f"read({', '.join([repr(file), *(f'{name}={value!r}' for name, value in more.items())])})"
         call = f"fill({table}, {', '.join(fit)})"
-        return "\n".join([*lines, f"{call}.ask({', '.join(asked)})" if asked else call])
+        return "\n".join([*lines, f"{call}.with_options({', '.join(asked)})" if asked else call])
 
     def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
         """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
@@ -513,6 +551,8 @@ class Options:
         words = ["transduce", "fill", table, "--target", str(target)]
         for name, value in {**flags, **more}.items():
             for one in value if isinstance(value, list) else [value]:
+                if name == "views":
+                    one = ",".join(map(str, one))
                 beside = (
                     [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
                 )
@@ -536,6 +576,7 @@ class FillOptions(TypedDict, total=False):
     ignore: Sequence[Any]
     text: Sequence[Any]
     number: Sequence[Any]
+    views: Sequence[Sequence[Any]]
     id: Any
     features: str
     missing: Any

@@ -54,12 +54,12 @@ BLENDS = ("auto", "blend")
 class Plan:
     """What will be fitted."""
 
-    model: Any  # a `ConformalTransducer`, or a confidence machine
+    model: Any  # what intervals come from: a `ConformalTransducer`, or a confidence machine
+    holds_out: bool  # whether the model holds labels out, and compares rows by itself
     left_out: dict[str, str]  # methods that are not in the blend, and why
     seconds: float  # roughly how long it will take on one core
     notes: list[str]
     values: Any = None  # what the values come from, if not from the model
-    by_row: bool = False  # whether the model is a confidence machine: no label is held out
 
 
 def make_plan(
@@ -70,40 +70,82 @@ def make_plan(
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
 ) -> Plan:
-    """Choose what to fit, for `n_outside` more rows and `classes`, by task and size: labels would spoil guarantees."""
-    parts = options.parts
+    """Choose what to fit, for `n_outside` more rows and `classes`, by task and size alone.
+
+    Labels have no say in it: that would spoil guarantees.
+    """
     n_calibration = count_held_out(case, options, design)
-    if parts == ["confidence-machine"]:
-        return Plan(_machine(case.task, options, design), {}, 1.0, [], by_row=True)
-    blended = len(parts) > 1 or parts[0] in BLENDS
-    if blended:
-        # One for the values and, from labels that are not held out, one for the intervals.
-        inner, left_out, seconds, notes = _blend(
-            case, options, n_outside, 2 if n_calibration else 1
-        )
-    else:
-        left_out, notes = {}, []
-        inner, seconds = _one(parts[0], case, options)
-        seconds *= 2 + FOLDS
-    what = "intervals" if case.task == "regression" else "sets"
-    if asks_machine(options, design, n_calibration):
-        values = "the blend" if blended else options.method_name
-        note = f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the values "
-        note += f"from {values}. How many rows together are outside is not bounded; {option('guarantee', 'column')} "
-        note += "does that, and holds labels out for it."
+    if options.parts == ["confidence-machine"]:
         machine = _machine(case.task, options, design)
-        return Plan(machine, left_out, seconds, [note, *notes], inner, by_row=True)
-    if (
-        not n_outside or not n_calibration
-    ):  # of a sample, what became of all labels is said as a whole
+        return Plan(machine, holds_out=False, left_out={}, seconds=1.0, notes=[])
+    # One fit for the values and, from labels that are not held out, one for the intervals.
+    fits = 1
+    if n_calibration:
+        fits = 2
+    values = _plan_values(case, options, n_outside, fits)
+    what = "sets"
+    if case.task == "regression":
+        what = "intervals"
+    if asks_machine(options, design, n_calibration):
+        return Plan(
+            _machine(case.task, options, design),
+            holds_out=False,
+            left_out=values.left_out,
+            seconds=values.seconds,
+            notes=[_about_machine(what, options), *values.notes],
+            values=values.estimator,
+        )
+    notes = list(values.notes)
+    # Of a sample, what became of all labels is said as a whole.
+    if not n_outside or not n_calibration:
         notes.append(_about_labels(what, case.n_labels, n_calibration, design))
-    how: dict[str, Any] = {
-        "confidence": float(options.confidence),
-        "random_state": options.random_state,
-    }
-    how |= {"label_conditional": options.label_conditional, "classes": classes or None}
+    model = ConformalTransducer(
+        values.estimator,
+        labels=design,
+        refit=True,
+        confidence=float(options.confidence),
+        random_state=options.random_state,
+        label_conditional=options.label_conditional,
+        classes=classes or None,
+    )
     return Plan(
-        ConformalTransducer(inner, labels=design, refit=True, **how), left_out, seconds, notes
+        model, holds_out=True, left_out=values.left_out, seconds=values.seconds, notes=notes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _PlannedValues:
+    """What the values will come from."""
+
+    estimator: Any
+    left_out: dict[str, str]  # methods that are not in the blend, and why
+    seconds: float  # roughly how long it will take on one core
+    notes: list[str]
+
+
+def is_blended(options: Options) -> bool:
+    """Return whether values come from a blend of methods."""
+    return len(options.parts) > 1 or options.parts[0] in BLENDS
+
+
+def _plan_values(case: Case, options: Options, n_outside: int, fits: int) -> _PlannedValues:
+    """Return what the values will come from: a blend that is fitted so often, or one method."""
+    if is_blended(options):
+        return _plan_blend(case, options, n_outside, fits)
+    estimator, seconds = _one_method(options.parts[0], case, options)
+    return _PlannedValues(estimator, {}, seconds * (2 + FOLDS), [])
+
+
+def _about_machine(what: str, options: Options) -> str:
+    """Return where values and intervals come from where no label is held out."""
+    values = options.method_name
+    if is_blended(options):
+        values = "the blend"
+    column = option("guarantee", "column")
+    return (
+        f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the "
+        f"values from {values}. How many rows together are outside is not bounded; {column} does "
+        "that, and holds labels out for it."
     )
 
 
@@ -249,66 +291,90 @@ def machine_by_class(options: Options, design: BoundDesign) -> bool:
     return options.label_conditional or design.spec.chosen_by_class
 
 
-def _one(part: Any, case: Case, options: Options) -> tuple[Any, float]:
-    """Return one method, ours or of the user, and about how many seconds a fit of it takes, if that is known."""
+def _one_method(part: Any, case: Case, options: Options) -> tuple[Any, float]:
+    """Return one method, ours or of the user, and about how many seconds a fit takes, if known."""
     if isinstance(part, str):
         return METHODS[part].suited(case), METHODS[part].fit_seconds(case)
     return OwnModel.of(part, case, columns=options.features == "columns"), 0.0
 
 
-def _blend(
-    case: Case, options: Options, n_outside: int, fits: int
-) -> tuple[TransductiveBlend, dict[str, str], float, list[str]]:
-    """Return a blend whose members are likely to end in time, who was left out, seconds it will take, and notes."""
-    budget, n_labels = float(options.budget_seconds), case.n_labels
-    by_name = [part for part in options.parts if isinstance(part, str)]
-    members, unsuited = default_members(case) if set(BLENDS) & set(by_name) else ({}, {})
-    # The Gaussian process answers rows outside of the fit from all labels, or from some points if that is quicker.
-    one_by_one = n_outside * MEMBERS["gaussian_process"].answer_seconds(
-        Case("regression", 0, n_labels)
+def _plan_blend(case: Case, options: Options, n_outside: int, fits: int) -> _PlannedValues:
+    """Return a blend whose members are likely to end in time."""
+    budget = float(options.budget_seconds)
+    members: dict[str, Any] = {}
+    unsuited: dict[str, str] = {}
+    if any(part in BLENDS for part in options.parts if isinstance(part, str)):
+        members, unsuited = default_members(case)
+    uses_points = _uses_points(case.n_labels, n_outside, budget)
+    answering = case
+    if uses_points:
+        answering = replace(case, n_labels=POINTS)
+    answer_seconds = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in members}
+    slow_answers = _slow_answers(answer_seconds, n_outside, budget)
+    named_members = _named_members(case, options)
+    costs = planned_costs([name for name in members if name not in slow_answers], case, fits=fits)
+    costs = {name: seconds + answer_seconds[name] for name, seconds in costs.items()}
+    too_slow = leave_out_slow(costs, budget, others=len(named_members))
+    costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
+    blend = TransductiveBlend(
+        task=case.task,
+        standardize=False,
+        n_jobs=options.n_jobs,
+        device=options.device,
+        random_state=options.random_state,
     )
-    quick = n_labels <= MOST_EXACT and one_by_one <= ANSWER_SHARE * budget
-    exact = n_labels <= POINTS or quick
-    answering = case if exact else replace(case, n_labels=POINTS)
-    # Too slow to answer very many rows: counts alone decide, and not the number of processes.
-    answers = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in members}
+    limits_points = uses_points and "gaussian_process" in members and case.n_labels <= MOST_EXACT
+    if limits_points:
+        last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
+    if slow_answers or named_members or too_slow or limits_points or case.views:
+        kept = {name: members[name] for name in costs}
+        blend.set_params(estimators=kept | named_members)
+    notes = []
+    if slow_answers:
+        notes.append(_about_slow(slow_answers, n_outside, budget))
+    slow_reasons = dict.fromkeys(slow_answers, "it answers too slowly for so many rows")
+    left_out = {**unsuited, **slow_reasons, **too_slow}
+    return _PlannedValues(blend, left_out, sum(costs.values()), notes)
+
+
+def _uses_points(n_labels: int, n_outside: int, budget: float) -> bool:
+    """Return whether the Gaussian process answers other rows from some points, not all labels."""
+    if n_labels <= POINTS:
+        return False
+    seconds = MEMBERS["gaussian_process"].answer_seconds(Case("regression", 0, n_labels))
+    is_quick = n_outside * seconds <= ANSWER_SHARE * budget
+    return n_labels > MOST_EXACT or not is_quick
+
+
+def _slow_answers(
+    answer_seconds: dict[str, float], n_outside: int, budget: float
+) -> dict[str, float]:
+    """Return the members that are too slow to answer very many rows, with their seconds."""
+    # Counts alone decide, and not the number of processes.
     most = max(ANSWER_SHARE * budget, QUICK * n_outside)
-    slow = {name: seconds for name, seconds in answers.items() if seconds > most}
-    slow = slow if len(slow) < len(members) else {}
-    left_out = unsuited | dict.fromkeys(slow, "it answers too slowly for so many rows")
-    more = {
-        METHODS[name].member: METHODS[name].suited(case) for name in by_name if name not in BLENDS
+    slow = {name: seconds for name, seconds in answer_seconds.items() if seconds > most}
+    if len(slow) == len(answer_seconds):
+        return {}
+    return slow
+
+
+def _named_members(case: Case, options: Options) -> dict[str, Any]:
+    """Return the members of a blend that the user names, or gives."""
+    members: dict[str, Any] = {
+        METHODS[part].member: METHODS[part].suited(case)
+        for part in options.parts
+        if isinstance(part, str) and part not in BLENDS
     }
     for part in options.own:
-        more[unused_name(called(part), more)] = _one(part, case, options)[0]
-    changed = bool(slow or more)
-    if "gaussian_process" in members and n_labels <= MOST_EXACT and not exact:
-        last_step(members["gaussian_process"]).set_params(max_exact=POINTS)
-        changed = True
-    quick_enough = [name for name in members if name not in slow]
-    costs = planned_costs(quick_enough, case, fits=fits)
-    costs = {name: seconds + answers[name] for name, seconds in costs.items()}
-    too_slow = leave_out_slow(costs, budget, others=len(more))
-    left_out |= too_slow
-    costs = {name: seconds for name, seconds in costs.items() if name not in too_slow}
-    changed = changed or bool(too_slow)
-    computing = {name: getattr(options, name) for name in ("n_jobs", "device", "random_state")}
-    blend = TransductiveBlend(task=case.task, standardize=False, **computing)
-    if changed:
-        blend.set_params(estimators={name: members[name] for name in costs} | more)
-    return (
-        blend,
-        left_out,
-        sum(costs.values()),
-        _about_slow(slow, n_outside, budget) if slow else [],
-    )
+        members[unused_name(called(part), members)] = _one_method(part, case, options)[0]
+    return members
 
 
-def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> list[str]:
-    """Return a note on the methods that answer too slowly for so many rows, and how to have them all the same."""
+def _about_slow(slow: dict[str, float], n_outside: int, budget: float) -> str:
+    """Return a note on the methods that answer too slowly, and how to have them all the same."""
     names = ", ".join(f"{name} ({seconds:,.0f} s)" for name, seconds in slow.items())
     needed = option("budget_seconds", int(np.ceil(max(slow.values()) / ANSWER_SHARE)))
-    long = f"longer than {ANSWER_SHARE * budget:,.0f} s to answer {n_outside:,} rows with it"
-    return [
-        f"Left out, since one core would take {long}: {names}. With {needed} all methods take part."
-    ]
+    return (
+        f"Left out, since one core would take longer than {ANSWER_SHARE * budget:,.0f} s to answer "
+        f"{n_outside:,} rows with it: {names}. With {needed} all methods take part."
+    )

@@ -10,6 +10,7 @@ and predicts at unlabelled rows by the mean of the five.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,8 @@ from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import FOLDS
-from transduce.conformal import ConformalTransducer
+from transduce.conformal.calibrated import CalibratedFit
 from transduce.conformal.designs.propensity import EstimatedOdds, estimate_odds
-from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.ensemble.blend import TransductiveBlend
@@ -32,7 +32,10 @@ from transduce.model_selection.fit_and_predict import Reply, ask, last_step, rea
 from transduce.population import Sample
 
 if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult, TableFit
+    from transduce.app.filling.later_rows import FittedFill
+    from transduce.app.filling.result import FillResult
+    from transduce.app.filling.table_fit import TableFit
+    from transduce.app.tables.row_draws import RowDraw
 
 MIN_LABELS = 5  # fewer do not tell how good predictions are
 
@@ -51,27 +54,18 @@ def known_rows(predictions: Array) -> Mask:
     return np.asarray(wide.all(axis=1))
 
 
-def predict_column(result: FillResult) -> PredictedColumn:
-    """Return the column of a result with predictions for all its rows, and how its labels came about."""
-    if result.told is not None:
-        raise ValueError(
-            "These predictions were made elsewhere, and nothing tells which labels they saw: ask "
-            "transduce.population.estimate_mean, or estimate_share, with the labels that they did not see."
-        )
-    with stage("estimates"):
-        if result.totals is not None:
-            from transduce.app.filling.predicted_parts import predict_parts
-
-            return predict_parts(result)
-        return _predict_frame(result)
+def keep_predictions(predictions: Array, classes: AnyArray | None) -> Array:
+    """Return predictions as they are: the fit saw all rows."""
+    return predictions
 
 
-def _predict_frame(result: FillResult) -> PredictedColumn:
-    """Return the column of a table in memory."""
+def predict_frame(
+    result: FillResult,
+    order: AnyArray,
+    predict_others: Callable[[Array, AnyArray | None], Array] = keep_predictions,
+) -> PredictedColumn:
+    """Return the column of a table in memory; `order` says where the rows of the fit are in it."""
     target = result.labels
-    fit_rows = np.arange(len(target.missing))
-    if result.rows is not None:
-        fit_rows = result.rows
     of_fit = predict_fit(result.fit, result.options.random_state)
     n_rows = len(target.missing)
     predictions = None
@@ -79,11 +73,9 @@ def _predict_frame(result: FillResult) -> PredictedColumn:
     if of_fit is not None:
         classes = of_fit.classes
         wide = np.full((n_rows, *of_fit.values.shape[1:]), np.nan)
-        wide[fit_rows] = of_fit.values
-        if result.fitted is not None:
-            wide = _predict_others(result, wide, classes)
-        predictions = wide
-    odds = estimated_odds(result, fit_rows)
+        wide[order] = of_fit.values
+        predictions = predict_others(wide, classes)
+    odds = estimated_odds(result, order)
     design = bind_design(result.options.design, target.missing, result.shown)
     sample = None
     if result.class_shares is None:
@@ -147,10 +139,10 @@ def predict_fit(fit: TableFit, seed: int) -> RowPredictions | None:
     """Return predictions at the rows of a fit; None if labels are too few."""
     if fit.target.n_labels < MIN_LABELS or not len(fit.answer):
         return None
-    model = fit.model
+    calibrated = fit.model.held_out_fit
     with warnings.catch_warnings(action="ignore"):
-        if isinstance(model, ConformalTransducer) and model.calibrated.held_out.any():
-            held_out = _predict_held_out(fit, model)
+        if calibrated is not None:
+            held_out = _predict_held_out(fit, calibrated)
             if held_out is not None:
                 return held_out
         elif isinstance(fit.values_model, TransductiveBlend):
@@ -173,15 +165,13 @@ def _predict_by_blend(fit: TableFit) -> RowPredictions | None:
     return predictions
 
 
-def _predict_held_out(fit: TableFit, model: ConformalTransducer) -> RowPredictions | None:
-    """Return predictions of the fit that calibration labels were held out from; None if it has no folds."""
-    calibrated = model.calibrated
+def _predict_held_out(fit: TableFit, calibrated: CalibratedFit) -> RowPredictions | None:
+    """Return predictions of the fit that labels were held out from; None if it has no folds."""
     first = last_step(calibrated.first.estimator)
     hidden = getattr(first, "out_of_fold_", None)
     if not isinstance(first, TransductiveBlend):
         hidden = None
-    design = fit.calibrated.design
-    drawn_alone = design is not None and design.spec.draws_calibration
+    drawn_alone = calibrated.design.spec.draws_calibration
     if hidden is None and not drawn_alone:
         return None
     classes = calibrated.problem.classes
@@ -216,7 +206,9 @@ def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
     """Return predictions of one method in folds: at hidden labels, and their mean at unlabelled rows."""
     problem = read_problem(fit.X, fit.target.labels, task=fit.target.task)
     method = clone(fit.values_model)
-    folds = read_folds(FOLDS, problem, random_state=seed, groups=fit.groups, quiet=True)
+    folds = read_folds(
+        FOLDS, problem, random_state=seed, groups=fit.model.calibrated.groups, quiet=True
+    )
     predictions = _empty(fit, problem.classes)
     unlabelled = problem.sample.unlabelled
     total = np.zeros((len(unlabelled), *predictions.values.shape[1:]))
@@ -250,10 +242,9 @@ def estimated_odds(result: FillResult, fit_rows: AnyArray) -> EstimatedOdds | No
     """Return the odds that rows have no label, in the order of the table, where they are to be estimated."""
     fit = result.fit
     design = result.options.design
-    odds = None
-    if isinstance(fit.model, ConformalTransducer):
-        odds = fit.model.estimated_odds_
-    elif design.may_estimate and fit.compared is not None and fit.compared.shifted:
+    odds = fit.model.estimated_odds
+    shifted = fit.compared is not None and fit.compared.shifted
+    if not fit.model.holds_out and design.may_estimate and shifted:
         odds = estimate_odds(fit.X, ~fit.target.missing, result.options.random_state)
     if odds is None or len(fit_rows) != len(result.labels.missing):
         return None
@@ -261,24 +252,25 @@ def estimated_odds(result: FillResult, fit_rows: AnyArray) -> EstimatedOdds | No
     return EstimatedOdds(odds.odds[back], odds.model, odds.beyond[back])
 
 
-def _predict_others(result: FillResult, wide: Array, classes: AnyArray | None) -> Array:
+def predict_others(
+    result: FillResult,
+    later: FittedFill,
+    roles: RowDraw,
+    predictions: Array,
+    classes: AnyArray | None,
+) -> Array:
     """Return predictions with those at rows that the fit did not see, labelled ones among them."""
-    fitted = result.fitted
-    roles = result.source.roles
-    assert fitted is not None
-    answer = result.unasked
-    seen = known_rows(wide)
+    answer = result.raw_answer
+    seen = known_rows(predictions)
     others = ~seen[answer.rows]
     values = numbers_of_answer(answer, classes)
-    wide[answer.rows[others]] = values[others]
-    if roles is not None:
-        kept = roles.calibration[:, 1]
-        kept = kept[~result.labels.missing[kept]]
-        table = fitted.outside.table
-        wide[kept] = at_classes(
-            numbers_of_reply(table.calibration, table.classes), table.classes, classes
-        )
-    return wide
+    predictions[answer.rows[others]] = values[others]
+    kept = roles.calibration[:, 1]
+    kept = kept[~result.labels.missing[kept]]
+    table = later.outside.table
+    of_kept = numbers_of_reply(table.calibration, table.classes)
+    predictions[kept] = at_classes(of_kept, table.classes, classes)
+    return predictions
 
 
 def numbers_of_answer(answer: Any, classes: AnyArray | None) -> Array:

@@ -6,8 +6,12 @@ about 20 bytes; other columns are fetched when a question names them.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +32,9 @@ from transduce.app.tables.numbers import without
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 
 if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult, FittedFill
+    from transduce.app.filling.later_rows import FittedFill
+    from transduce.app.filling.result import FillResult
+    from transduce.app.tables.row_draws import RowDraw
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +66,14 @@ class PredictedPart:
     predictions: Array  # (m,) or (m, n_classes) at unlabelled rows
 
 
-def predict_parts(result: FillResult) -> PredictedColumn:
+def predict_parts(
+    result: FillResult, source: PartSource, fitted: FittedFill, roles: RowDraw
+) -> PredictedColumn:
     """Return the column of a table in parts, with a prediction at every row."""
-    source = result.source
-    fitted = result.fitted
-    assert isinstance(source, PartSource)
-    assert fitted is not None
+    work = Path(tempfile.mkdtemp(prefix="transduce-"))
+    source = source.reopen(work)
+    # Texts are kept as Parquet in the folder for as long as columns may be fetched from them.
+    weakref.finalize(source, shutil.rmtree, work, ignore_errors=True)
     parts = source.each("estimates", _predict_part, [fitted] * len(source.parts))
     labels = np.concatenate([part.labels for part in parts])
     missing = np.concatenate([part.missing for part in parts])
@@ -75,7 +83,8 @@ def predict_parts(result: FillResult) -> PredictedColumn:
     unlabelled = np.concatenate([part.predictions for part in parts])
     predictions = np.full((len(missing), *unlabelled.shape[1:]), np.nan)
     predictions[missing] = unlabelled
-    _predict_labelled(result, predictions, missing, starts, classes)
+    _predict_calibration(fitted, roles, predictions, missing, starts)
+    _predict_visible(result, roles, predictions, starts, classes)
     columns = PartColumns(source, result.fit.frame.columns, len(missing))
     design = result.options.design
     needed = pd.DataFrame({name: columns[name] for name in design.columns})
@@ -97,22 +106,24 @@ def predict_parts(result: FillResult) -> PredictedColumn:
     )
 
 
-def _predict_labelled(
-    result: FillResult,
-    predictions: Array,
-    missing: Mask,
-    starts: AnyArray,
-    classes: AnyArray | None,
+def _predict_calibration(
+    fitted: FittedFill, roles: RowDraw, predictions: Array, missing: Mask, starts: AnyArray
 ) -> None:
-    """Write predictions at labelled rows: of fits that did not see their labels."""
-    roles = result.source.roles
-    fitted = result.fitted
-    assert roles is not None
-    assert fitted is not None
+    """Write predictions at labelled rows that were kept from the fit."""
     kept = starts[roles.calibration[:, 0]] + roles.calibration[:, 1]
     kept = kept[~missing[kept]]
     table = fitted.outside.table
     predictions[kept] = numbers_of_reply(table.calibration, table.classes)
+
+
+def _predict_visible(
+    result: FillResult,
+    roles: RowDraw,
+    predictions: Array,
+    starts: AnyArray,
+    classes: AnyArray | None,
+) -> None:
+    """Write predictions at labelled rows of the fit: of fits that did not see their labels."""
     of_fit = predict_fit(result.fit, result.options.random_state)
     if of_fit is None:
         return
@@ -131,7 +142,7 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
         known = without(frame, fitted.options.missing)
         target = fitted.reading.read(known)
         rows = np.flatnonzero(target.missing)
-        answer = fitted.unasked(known.iloc[rows], rows)
+        answer = fitted.raw_answer(known.iloc[rows], rows)
         labels.append(target.labels)
         missing.append(target.missing)
         predictions.append(numbers_of_answer(answer, classes))

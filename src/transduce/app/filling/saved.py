@@ -15,8 +15,8 @@ import pandas as pd
 from pyarrow import parquet
 
 from transduce.app.filling.engine import fit_fill
+from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.options import Options
-from transduce.app.filling.result import FittedFill
 from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.arrow_tables import arrow_table
 from transduce.app.tables.formats import Table
@@ -46,7 +46,7 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     force : bool, default=False
         Whether an existing file may be replaced.
     **options
-        As those of `fill`, and of `FillResult.ask`.
+        As those of `fill`, and of `FillResult.with_options`.
 
     Notes
     -----

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,11 @@ from transduce.core import checks
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, ColumnName, Mask
 from transduce.population.draws import read_marks
 
 if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult, FittedFill
+    from transduce.app.filling.later_rows import FittedFill
 
 MOST_LABELS = 50_000  # more are not fitted to
 Work = Callable[[Any, Any], Any]
@@ -54,7 +54,6 @@ class _Source:
     prefer: str = "point"  # the decimal sign of numbers in text, in case of doubt
     words: bool = False  # whether texts such as NA stand for a missing label
     pictures: str = "."  # the folder below which pictures are
-    roles: RowDraw | None = None  # which rows the fit saw, if not all
 
     @property
     def origin(self) -> tuple[Path, ...]:
@@ -138,12 +137,13 @@ class FrameSource(_Source):
         inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
         return self.at(inside), self.at(roles.calibration[:, 1])
 
-    def with_columns(self, result: FillResult, table: Any = None) -> Any:
-        """Return the table, which may have new columns already, with those of the result after its own."""
-        table = self.given if table is None else table
+    def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with new columns after its own."""
+        if table is None:
+            table = self.given
         if not isinstance(table, pd.DataFrame):
-            return with_new_columns(table, result.new, self.labels.name)
-        return pd.concat([table, result.new], axis=1)
+            return with_new_columns(table, new, self.labels.name)
+        return pd.concat([table, new], axis=1)
 
 
 def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
@@ -200,9 +200,13 @@ class PartSource(_Source):
         """Return ``work(item, frames)`` for every part, in order; None where the item is None."""
         raise NotImplementedError
 
-    def with_columns(self, result: FillResult, table: Any = None) -> Any:
-        """Return the table, which may have new columns already, with those of the result after its own."""
+    def add_columns(self, columns: PartColumns, table: Any = None) -> Any:
+        """Return the table, which may have new columns already, with new columns after its own."""
         raise NotImplementedError
+
+    def reopen(self, work: Path) -> PartSource:
+        """Return the same parts, readable after the table was filled; `work` is an empty folder."""
+        return self
 
     def name_row(self, part: int, row: int) -> str:
         """Return what to call a row of a part, both counted from 0."""
@@ -247,7 +251,20 @@ class PartSource(_Source):
         return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
 
 
-Source = FrameSource | PartSource
+class Source(Protocol):
+    """A table, wherever its rows are, of which a sample can be drawn."""
+
+    @property
+    def words(self) -> bool:
+        """Whether texts such as NA stand for a missing label."""
+
+    def scan(self, target: ColumnName, options: Options) -> list[PartScan]:
+        """Return what a draw needs to know of each part."""
+
+    def take(
+        self, roles: RowDraw, target: ColumnName, options: Options
+    ) -> tuple[FrameSource, FrameSource]:
+        """Return the rows that the fit sees, and those that are kept from it."""
 
 
 def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame]) -> PartScan:
@@ -280,9 +297,17 @@ def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(taken, ignore_index=True)
 
 
-def sampled_columns(result: FillResult, roles: RowDraw) -> dict[int, SampledColumns]:
+@dataclass(frozen=True, eq=False)
+class PartColumns:
+    """What makes the new columns of each part of a table."""
+
+    fitted: FittedFill  # answers rows that the fit did not see
+    sampled: dict[int, SampledColumns]  # of each part, the rows that the fit saw
+
+
+def sampled_columns(new: pd.DataFrame, roles: RowDraw) -> dict[int, SampledColumns]:
     """Return the new columns of the sampled rows of each part, as the fit answered them."""
-    new = result.new.iloc[len(roles.visible) :].reset_index(drop=True)
+    new = new.iloc[len(roles.visible) :].reset_index(drop=True)
     parts = {
         n: np.flatnonzero(roles.sampled[:, 0] == n) for n in np.unique(roles.sampled[:, 0]).tolist()
     }
@@ -326,17 +351,19 @@ class DaskSource(PartSource):
         )
         return [None if item is None else next(done) for item in items]
 
-    def with_columns(self, result: FillResult, table: Any = None) -> Any:
-        """Return a lazy frame, which may have new columns already, with those of the result after its own."""
+    def add_columns(self, columns: PartColumns, table: Any = None) -> Any:
+        """Return a lazy frame, which may have new columns already, with new columns after its own."""
         import dask.dataframe as dd
         from dask import delayed
 
-        assert self.roles is not None
-        table = self.given if table is None else table
-        meta = _with_columns(result.fitted, None, table._meta)
-        sampled, fitted = sampled_columns(result, self.roles), _sent(result.fitted)
-        parts = enumerate(table.to_delayed())
-        tasks = [delayed(_with_columns)(fitted, sampled.get(n), part) for n, part in parts]
+        if table is None:
+            table = self.given
+        meta = _with_columns(columns.fitted, None, table._meta)
+        fitted = _sent(columns.fitted)
+        tasks = [
+            delayed(_with_columns)(fitted, columns.sampled.get(number), part)
+            for number, part in enumerate(table.to_delayed())
+        ]
         return dd.from_delayed(tasks, meta=meta, divisions=self.given.divisions, verify_meta=False)
 
 

@@ -16,14 +16,15 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.filling import FillResult, fill
-from transduce.app.filling.diagnostics import Told
-from transduce.app.filling.engine import fill_told
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.certificates import intervals
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.model import Model
 from transduce.app.labelling.prepared import Prepared
 from transduce.app.labelling.sentences import certificate_text
 from transduce.app.labelling.session import Exported, Session
+from transduce.app.labelling.session_fill import PageAnswers, SessionFill
 from transduce.app.labelling.state import ENOUGH_DRAWS, Answers, State, replay
 from transduce.app.tables import files
 from transduce.app.tables.files import write
@@ -50,9 +51,9 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         raise ValueError(f"There are no answers yet. {session.no_answers}")
     table = session.table
     source = table.source or Table(table.frame, Original(), "table")
-    answers = told_answers(session)
+    answers = exported_answers(session)
     labels = label_columns(session, answers)
-    result: FillResult | None = None
+    result: SessionFill | None = None
     try:
         result = fill_labels(session, answers)
         verdict = result.guarantee.statement
@@ -76,8 +77,8 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
     return done
 
 
-def told_answers(session: Session) -> Answers:
-    """Return the answers that all files tell of.
+def exported_answers(session: Session) -> Answers:
+    """Return the answers that all files are about.
 
     Those frozen last, which a certificate is about, or those of now.
     """
@@ -160,7 +161,7 @@ def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
 # -------------------------------------------------------------------------------- the filled table
 
 
-def fill_labels(session: Session, answers: Answers) -> FillResult:
+def fill_labels(session: Session, answers: Answers) -> SessionFill:
     """Return the table filled with a session's answers, and what is guaranteed of them."""
     state = session.state
     table = session.table
@@ -184,19 +185,21 @@ def fill_labels(session: Session, answers: Answers) -> FillResult:
             guarantee = replace(
                 guarantee, reasons=(f"The random draws cannot calibrate them: {error}",)
             )
-    about = (
-        answers.source,
-        judged_draws(session),
-        guarantee,
-        _origins(state),
-        _to_do(session),
-        again,
-        notes,
+    page_answers = PageAnswers(
+        values=session.named(answers.values),
+        source=answers.source,
+        judged=judged_draws(session),
+        guarantee=guarantee,
+        origins=_origins(state),
+        to_do=_to_do(session),
+        again=again,
+        notes=notes,
     )
-    told = Told(session.named(answers.values), *about)
-    frame = _with_labels(session, state.labelled)
-    result = fill_told(frame, table.target, told, calibrated, **_options(session, level))
-    return replace(result, source=replace(result.source, name=table.name))
+    options = Options.read(_options(session, level))
+    source = FrameSource.read(_with_labels(session, state.labelled), table.target, options)
+    if calibrated is not None:
+        options = calibrated.options
+    return SessionFill(source, table.name, options, page_answers, calibrated)
 
 
 def _options(session: Session, level: float) -> dict[str, Any]:

@@ -272,7 +272,7 @@ def work(
         options = choices.options().changed()
         # Limits are asked for afterwards: they change no fit.
         limits = {name: options.pop(name) for name in ("minimum", "maximum") if name in options}
-        result = fill(table, choices.target, **options).ask(**limits)
+        result = fill(table, choices.target, **options).with_options(**limits)
         if given is not None:
             result = given.keep_since(result, table)
         about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
@@ -373,8 +373,7 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
 
     The filled table, the report, the numbers, the answers row by row.
     """
-    summary = result.summary()
-    summary["again"] = again or summary["again"]
+    summary = result.summary(again=again)
     with stage("report"):
         write_text(part / "report.html", render_html(summary))
         write_text(part / "numbers.json", render_json(summary))
@@ -385,8 +384,8 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
         answers = _answers(result).assign(**trusted)
         answers.to_feather(part / "answers.feather", compression="uncompressed")
         _errors_at_labels(result).to_feather(part / ERRORS)
-        del summary["rows"]
-        brief = {**summary, **about, "filled": name, "trust": trust, "scale": _scale(answers)}
+        brief = {part: entry for part, entry in summary.items() if part != "rows"} | about
+        brief |= {"filled": name, "trust": trust, "scale": _scale(answers)}
         known = result.labels.known
         if result.task == "regression":
             brief["known"] = [float(min(known)), float(max(known))]
@@ -462,11 +461,12 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     """
     # Where labels calibrate, rows can be picked with a bounded share of mistakes among them; the
     # answers are those of the fit that saw no calibration label.
-    if result.fitted is not None:
+    model = result.fit.model
+    if result.seen.is_sample:
         return {}, {
             "why_not": "This cannot be told of a table so large that the fit saw a part of it only."
         }
-    if result.fit.plan.by_row:
+    if not model.holds_out:
         can = calibration_number(result.labels.n_labels, result.confidence) > 0
         why = "No known value was kept aside, by which this could be told."
         return {}, {"why_not": why, "can_hold_out": can}
@@ -476,11 +476,10 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
             "draws are not learnt from: which rows got one was no chance."
         }
     numbers = result.task == "regression"
-    model = result.fit.model
     if numbers:
-        picked = model.select(tolerance=1.0, false_discovery=0.5)
+        picked = model.estimator.select(tolerance=1.0, false_discovery=0.5)
     else:
-        picked = model.select(correct=True, false_discovery=0.5)
+        picked = model.estimator.select(correct=True, false_discovery=0.5)
     judged = picked.judged
     assert judged is not None
     if picked.guarantee.kind == "none":

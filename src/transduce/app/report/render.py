@@ -27,7 +27,8 @@ from transduce.app.report.plain import (
     number,
     rough_percent,
 )
-from transduce.app.report.rows import OTHERS, digits_of, ends_of, widths_of
+from transduce.app.report.quality import OTHERS
+from transduce.app.report.rows import digits_of, ends_of, widths_of
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
 from transduce.core.checks import check_type
@@ -112,7 +113,7 @@ def render_html(summary: dict[str, Any]) -> str:
     >>> from transduce import fill
     >>> from transduce.app.report import render_html, summarize
     >>> table = pd.DataFrame({"size": range(60), "price": [2.0 * n if n % 3 else None for n in range(60)]})
-    >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column")))[:15]
+    >>> render_html(summarize(fill(table, "price", method="ridge", guarantee="column").reported))[:15]
     '<!DOCTYPE html>'
     """
     check_summary(summary, "task", "rows", "answers")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.plain import (
     clean,
     decimals_for,
-    evenly,
     finite,
     name_of,
     number,
@@ -26,11 +25,6 @@ from transduce.core.guarantee import Limits
 from transduce.core.scaling import square_unit
 from transduce.core.types import AnyArray
 from transduce.core.words import counted, percent
-from transduce.metrics import rejection_curve
-
-if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult
-    from transduce.conformal import Exchangeability
 
 MOST_CONTEXT = 3  # columns of the table shown beside an answer
 LONGEST = 80  # characters of a cell
@@ -52,10 +46,10 @@ def least_certain_first(answer: Answer) -> AnyArray:
     return np.lexsort([np.nan_to_num(key.astype(float)) for key in reversed(keys)])
 
 
-def context_columns(filled: FillResult) -> list[Any]:
+def context_columns(filled: FilledColumn) -> list[Any]:
     """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
-    kinds = {name: described[name] for name in filled.shown.columns if name in described}
+    kinds = {name: described[name] for name in filled.frame.columns if name in described}
     telling = [name for name in kinds if kinds[name] == "identifier"]
     relevant = (
         []
@@ -70,14 +64,14 @@ def context_columns(filled: FillResult) -> list[Any]:
     return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
 
 
-def row_records(filled: FillResult) -> list[dict[str, Any]]:
+def row_records(filled: FilledColumn) -> list[dict[str, Any]]:
     """Return one record for each filled row, the least certain first."""
-    answer, frame, regions = filled.answer, filled.shown, filled.answer.regions
+    answer, frame, regions = filled.answer, filled.frame, filled.answer.regions
     order = least_certain_first(answer)
     rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
     values = np.asarray(answer.values)[order].astype(object)
     values[status == "unreached"] = None
-    names = _row_names(filled, rows)
+    names = [filled.row_names[row] for row in rows]
     places = [list(frame.columns).index(name) for name in context_columns(filled)]
     cells = [frame.iloc[rows, place].tolist() for place in places]
     columns: dict[str, list[Any]] = {
@@ -93,19 +87,6 @@ def row_records(filled: FillResult) -> list[dict[str, Any]]:
         ),
     }
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-
-
-def _row_names(filled: FillResult, rows: AnyArray) -> Any:
-    """Return what to call rows of the table that is shown: by its index, or by their places, counted from 1."""
-    frame = filled.shown
-    if not frame.index.equals(pd.RangeIndex(len(frame))):
-        return frame.index[rows]
-    if filled.totals is None or filled.source.roles is None:
-        return rows + 1
-    roles = filled.source.roles
-    # The places in a sample mean nothing to anybody: those in the table do.
-    places = np.concatenate([roles.visible, roles.sampled])[rows]
-    return [filled.source.name_row(part, row) for part, row in places.tolist()]
 
 
 def _cell(value: Any) -> str:
@@ -125,15 +106,15 @@ def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[s
     }
 
 
-def _class_columns(filled: FillResult, order: AnyArray) -> dict[str, list[Any]]:
-    answer, name = filled.answer, f"{filled.target}_probability"
+def _class_columns(filled: FilledColumn, order: AnyArray) -> dict[str, list[Any]]:
+    answer = filled.answer
     sets: list[Any] = [None] * len(order)
     unseen = np.zeros(len(order), dtype=bool) if answer.unseen is None else answer.unseen[order]
     if answer.label_sets is not None and answer.classes is not None:
         sets = [plain(answer.classes[mask]) for mask in answer.label_sets[order]]
     probability = None if answer.probabilities is None else answer.probabilities.max(axis=1)
-    if name in filled.new.columns:
-        probability = filled.new[name].to_numpy(dtype=float)[answer.rows]
+    if filled.probability is not None:
+        probability = filled.probability
     return {
         "set": sets,
         "unseen": plain(unseen),
@@ -156,13 +137,13 @@ class FilledValues:
     numbers: dict[str, Any]  # as a summary has them
 
 
-def values_of(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
+def values_of(filled: FilledColumn, rows: list[dict[str, Any]]) -> FilledValues:
     """Return what the answers are like as a whole."""
     if filled.task == "regression":
         values = _numbers(filled, rows)
     else:
         values = class_values(rows, filled.confidence)
-    if filled.totals is None or not values.sentences:
+    if filled.counts.sampled is None or not values.sentences:
         return values
     # Rows that the fit saw have narrower intervals than the others: what is true of them is not true of all.
     lead = (
@@ -193,7 +174,7 @@ def widths_of(answers: dict[str, Any]) -> str:
     return f"All intervals are {width} wide." if answers["equally_wide"] else half
 
 
-def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
+def _numbers(filled: FilledColumn, rows: list[dict[str, Any]]) -> FilledValues:
     values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
     widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
     middle = finite(np.median(widths)) if widths else None
@@ -241,7 +222,7 @@ def _numbers(filled: FillResult, rows: list[dict[str, Any]]) -> FilledValues:
     return FilledValues(said if len(values) else [], little, answers)
 
 
-def _narrower(filled: FillResult) -> float | None:
+def _narrower(filled: FilledColumn) -> float | None:
     """Return how much narrower the median interval is than one made without features; None if that is not known."""
     labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
     if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
@@ -281,206 +262,3 @@ def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
         said.append(f"That does not mean that {percent(confidence)} of those are right.")
     counts: dict[str, Any] = {"n_one": n_one, "n_several": n_several, "right_if_one": right}
     return FilledValues(said, little, counts | {"by_class": by_class})
-
-
-MOST_POINTS = 1000  # in a plot
-MOST_CLASSES = 12  # in a table of confusion; the rarest go together
-OTHERS = "other classes"
-NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
-CLEARLY_BETTER = 0.7  # errors up to this share of the simplest method's earn a tick
-FEWEST_TICKED = 20  # known values that were hidden, below which none is earned
-ALONE = 0.25  # share of the unlabelled rows without labelled ones like them: how good is not known
-FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many of them
-FAR, APART = 25.0, 3.0  # a slip's error: times the median one, and times that of the next label
-
-
-def _judged(error: float, simplest: float) -> str:
-    """Return that errors are hardly smaller than the simplest method's, or not at all; "" if they are."""
-    if error < NO_BETTER * simplest:
-        return ""
-    return "That is hardly better." if error < simplest else "That is no better."
-
-
-def _is_clear(error: float, simplest: float, n_hidden: int) -> bool:
-    """Return whether errors at enough hidden labels are clearly smaller than the simplest method's."""
-    return n_hidden >= FEWEST_TICKED and error <= CLEARLY_BETTER * simplest
-
-
-def why_not_known(filled: FillResult) -> str:
-    """Return why hidden labels do not tell how good the predictions are, in a sentence; "" if they do."""
-    if filled.told is not None or filled.diagnosis.drawn:
-        return ""  # rows drawn at random tell
-    alone = share_alone(filled.exchangeability)
-    if alone >= ALONE:
-        return (
-            f"Rows with and without a value hardly overlap: {rough_percent(alone)} of those to be "
-            "filled are unlike nearly all rows with a known value, which say nothing of them."
-        )
-    if filled.guarantee.kind == "none":
-        return (
-            "Nothing is guaranteed of the rows to be filled, and how good they are cannot be told."
-        )
-    return ""
-
-
-def share_alone(test: Exchangeability | None) -> float:
-    """Return the share of the unlabelled rows that look less like a labelled one than 99 % of those do."""
-    if test is None or not test.shifted or test.overlap is None:
-        return 0.0
-    labelled, unlabelled = test.overlap
-    if not len(labelled) or not len(unlabelled):
-        return 0.0
-    return float(np.mean(unlabelled > np.quantile(labelled, 0.99)))
-
-
-@dataclass(frozen=True)
-class Quality:
-    """How good answers at hidden labels were, in words and in numbers."""
-
-    large: str  # how good they are, in a few words
-    small: str  # what the simplest method would do
-    judged: str  # that they are hardly better, or no better; "" if they are
-    numbers: dict[str, Any]  # as a summary has them
-    clear: bool = False  # whether they are clearly better, at enough labels to say so
-    explained: str = ""  # the share of the variance, as the end of a sentence
-    slips: str = ""  # labels that are perhaps wrong, in a sentence
-
-
-def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
-    """Return how good answers at hidden labels were; None if no label was hidden and answered."""
-    return number_quality(out_of_fold, unit) if task == "regression" else class_quality(out_of_fold)
-
-
-def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
-    """Return scores of numbers, and pairs to plot."""
-    pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
-    if not len(pairs):
-        return None
-    true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
-    weights = _weights(out_of_fold.loc[pairs.index])
-    off, around = np.abs(answered - true), np.abs(true - weights @ true)
-    error, simplest = float(weights @ off), float(weights @ around)
-    size = square_unit(off, around)
-    spread = float(weights @ (around / size) ** 2)
-    middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
-    r2 = 1.0 - float(weights @ (off / size) ** 2) / spread if spread > 0.0 else None
-    drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
-    odd = pairs.iloc[_slips(off)]
-    shown = partial(number, decimals=decimals_for(error), unit=unit)
-    return Quality(
-        large=f"off by {shown(error)} on average",
-        small=f"always answering the mean would be off by {shown(simplest)}",
-        judged=_judged(error, simplest),
-        clear=_is_clear(error, simplest, len(pairs)),
-        explained=f"; the answers explain {explained} % of the variance"
-        if float(explained) > 0.0
-        else "",
-        slips=_about_slips(odd, unit) if len(odd) else "",
-        numbers={
-            "n": len(pairs),
-            "mean_absolute_error": error,
-            "median_absolute_error": float(np.median(off) if np.ptp(weights) == 0.0 else middle),
-            "of_the_mean": simplest,  # of always answering the mean
-            "r2": r2,
-            "true": true[drawn].tolist(),
-            "answered": answered[drawn].tolist(),
-            "unit": unit,
-        },
-    )
-
-
-def _slips(off: AnyArray) -> AnyArray:
-    """Return the few places (k,) with errors (n,) far larger than all others: perhaps a slip of whoever typed them."""
-    order = np.argsort(-off)[: MOST_SLIPS + 1] if len(off) >= FEWEST else np.zeros(0, dtype=int)
-    far = off[order] > FAR * np.median(off) if len(order) else off[order] > 0.0
-    ends = [
-        k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]
-    ]
-    return order[: ends[-1] if ends else 0]
-
-
-def _about_slips(odd: pd.DataFrame, unit: str) -> str:
-    """Return which known values are far from their answers, as a sentence."""
-    said = []
-    for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
-        where = f" in row {row + 1:,}" if odd.index.name == "row" else ""
-        value = number(true, 0 if float(true).is_integer() else decimals_for(true), unit)
-        instead = number(answered, decimals_for(answered))
-        said.append(f"{value}{where}, answered with {instead} while it was hidden")
-    return f"Look whether these known values are right: {'; '.join(said)}."
-
-
-def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
-    """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected."""
-    pairs = out_of_fold.dropna(subset=["true", "answered"])
-    if not len(pairs):
-        return None
-    columns = (pairs["true"].tolist(), pairs["answered"].tolist())
-    true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
-    weights = _weights(pairs)
-    names, at = np.unique(true, return_inverse=True)
-    frequency = np.bincount(at, weights)
-    right, most, commonest = (
-        float(weights @ (true == answered)),
-        frequency.max(),
-        str(names[frequency.argmax()]),
-    )
-    classes, table = _confusion(true, answered)
-    return Quality(
-        large=f"{rough_percent(right)} right",
-        small=f"always answering “{commonest}” would be right for {rough_percent(most)}",
-        judged=_judged(1.0 - right, 1.0 - most),
-        clear=_is_clear(1.0 - right, 1.0 - most, len(pairs)),
-        numbers={
-            "n": len(pairs),
-            "accuracy": right,
-            "of_the_commonest": float(most),  # of always answering the commonest class
-            "commonest": commonest,
-            "classes": classes,
-            "confusion": table,  # how often each class (column) was answered for each (row)
-            "rejection": _rejection(true, answered, pairs) if np.ptp(weights) == 0.0 else None,
-        },
-    )
-
-
-def _weights(pairs: pd.DataFrame) -> AnyArray:
-    """Return how much each label counts, shape (n,); their sum is 1."""
-    weights = pairs["weight"].to_numpy(float) if "weight" in pairs else np.ones(len(pairs))
-    return weights / weights.sum() if weights.sum() > 0.0 else np.full(len(pairs), 1.0 / len(pairs))
-
-
-def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:
-    """Return classes, the most frequent ones by name, and how often each was answered for each."""
-    counts = pd.Series(np.concatenate([true, answered])).value_counts().sort_index(kind="stable")
-    frequent = counts.sort_values(ascending=False, kind="stable").index
-    kept = frequent[: MOST_CLASSES - (len(frequent) > MOST_CLASSES)]
-    classes = sorted(kept, key=_by_number) + ([OTHERS] if len(kept) < len(frequent) else [])
-    shown = (np.where(np.isin(names, kept), names, OTHERS) for names in (true, answered))
-    table = pd.crosstab(*shown).reindex(index=classes, columns=classes, fill_value=0)
-    return classes, table.to_numpy().tolist()
-
-
-def _by_number(name: str) -> tuple[float, str]:
-    """Return what puts names in order: numbers by size, then words."""
-    try:
-        return float(name), name
-    except ValueError:
-        return np.inf, name
-
-
-def _rejection(true: AnyArray, answered: AnyArray, pairs: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the rejection curve where probabilities tell answers apart; None elsewhere."""
-    if (
-        "probability" not in pairs
-        or pairs["probability"].nunique() < 2
-        or pairs["probability"].isna().any()
-    ):
-        return None
-    errors, rejected = rejection_curve(true, answered, pairs["probability"].to_numpy(float))
-    shown = evenly(len(errors), 200)
-    return {
-        "errors": plain(errors[shown]),
-        "rejected": plain(rejected[shown]),
-        "error_of_all": float(errors[0]),
-        "error_of_surer_half": float(errors[np.searchsorted(rejected, 0.5, side="right") - 1]),
-    }

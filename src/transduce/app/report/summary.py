@@ -10,24 +10,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
-from transduce.app.report.rows import (
-    FEWEST_TICKED,
-    FilledValues,
-    Quality,
-    context_columns,
-    quality_of,
-    row_records,
-    values_of,
-    why_not_known,
-)
+from transduce.app.report.quality import FEWEST_TICKED, Quality, quality_of, why_not_known
+from transduce.app.report.rows import FilledValues, context_columns, row_records, values_of
 from transduce.conformal import Exchangeability, Miscoverage
-from transduce.core.answer import STATUSES
 from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import (
     CHANCE,
@@ -38,9 +30,6 @@ from transduce.core.guarantee import (
     Guarantee,
 )
 from transduce.core.words import counted, option, percent, quoted
-
-if TYPE_CHECKING:
-    from transduce.app.filling.result import FillResult
 
 PACKAGES = ("transduce", "numpy", "pandas", "scikit-learn", "scipy", "skrub")
 GUARANTEED = (  # as `Guarantee` has it
@@ -57,18 +46,19 @@ GUARANTEED = (  # as `Guarantee` has it
     *("n_calibration", "n_unbounded", "n_groups", "n_other", "of_rows", "n_empty", "remedy"),
     "reachable",
 )
+Summary = dict[str, Any]
 MOST_MAPPED = 1200  # rows of the map that are drawn
 N_BINS = 24  # of the overlap of labelled and unlabelled rows
 MOST_COLUMNS = 8  # that tell labelled from unlabelled rows
 
 
-def summarize(filled: FillResult) -> dict[str, Any]:
+def summarize(filled: FilledColumn) -> Summary:
     """Return what there is to say about a filled table: numbers and sentences that JSON can hold.
 
     Parameters
     ----------
-    filled : FillResult
-        As `fill` returns it.
+    filled : FilledColumn
+        What `FillResult.reported` returns.
 
     Returns
     -------
@@ -82,17 +72,19 @@ def summarize(filled: FillResult) -> dict[str, Any]:
     >>> from transduce import fill
     >>> from transduce.app.report import summarize
     >>> table = pd.DataFrame({"size": range(60), "price": [2.0 * n if n % 3 else None for n in range(60)]})
-    >>> summary = summarize(fill(table, "price", method="ridge", guarantee="column"))
+    >>> summary = summarize(fill(table, "price", method="ridge", guarantee="column").reported)
     >>> summary["target"], summary["task"], len(summary["rows"])
     ('price', 'regression', 20)
     """
-    if not hasattr(filled, "exchangeability"):
-        raise WrongTypeError(f"summarize takes what fill returns; got {quoted(filled)}.")
+    if not isinstance(filled, FilledColumn):
+        raise WrongTypeError(
+            f"summarize takes a FilledColumn, such as fill(...).reported; got {quoted(filled)}."
+        )
     rows, tested = row_records(filled), _exchangeability(filled.exchangeability)
     facts = Facts(
         filled=filled,
         source=clean(
-            str(filled.asked.get("source") or "").replace("\\", "/").rpartition("/")[2], 80
+            str(filled.options.get("source") or "").replace("\\", "/").rpartition("/")[2], 80
         ),
         counts=_counts(filled),
         answers=values_of(filled, rows),
@@ -123,14 +115,14 @@ def summarize(filled: FillResult) -> dict[str, Any]:
         "columns": [
             plain(one) | {"name": name_of(one["name"])} for one in filled.columns.to_dict("records")
         ],
-        "options": plain(filled.asked),
+        "options": plain(filled.options),
         "versions": dict(versions()),
         "question": question(facts),
         "reply": reply(facts),
-        "quality_known": facts.quality is not None and not why_not_known(filled),
+        "quality_known": facts.quality is not None and not _why_not_known(filled),
         "quality_sentence": None if facts.quality is None else _quality_sentence(facts),
         "caveats": caveats(facts),
-        "next": "" if filled.advice is None else clean(str(filled.advice)),
+        "next": clean(filled.advice),
         "cards": plain(cards(facts)),
         "to_do": to_do(facts),
         "again": filled.again,
@@ -171,22 +163,20 @@ def versions() -> dict[str, str]:
     return numbers
 
 
-def _counts(filled: FillResult) -> dict[str, int]:
-    status = np.asarray(filled.answer.status)
+def _counts(filled: FilledColumn) -> dict[str, int]:
     return {
-        "rows": len(filled.shown),
+        "rows": filled.counts.rows,
         "columns": len(filled.columns),
-        "unlabelled": len(filled.answer),
-        "labelled": len(filled.shown) - len(filled.answer),
+        "unlabelled": filled.counts.unlabelled,
+        "labelled": filled.counts.labelled,
         "classes": 0 if filled.answer.classes is None else len(filled.answer.classes),
-        **{word: int(np.sum(status == word)) for word in STATUSES},
-        **(filled.totals or {}),
+        **filled.counts.statuses,
         # Of how many rows without a label the numbers are, where the fit saw a sample of the table.
-        **({} if filled.totals is None else {"sampled": len(filled.answer)}),
+        **({} if filled.counts.sampled is None else {"sampled": filled.counts.sampled}),
     }
 
 
-def _law(filled: FillResult) -> dict[str, Any] | None:
+def _law(filled: FilledColumn) -> dict[str, Any] | None:
     """Return the distribution of the number outside, by its parameters, with its bound; None if there is none."""
     law, bound, guarantee = filled.miscoverage, filled.guarantee.outside, filled.guarantee
     if law is None and bound is None:
@@ -263,12 +253,12 @@ def _members(members: pd.DataFrame) -> list[dict[str, Any]]:
     return [{**plain(line), "name": name_of(line["name"]).replace("_", " ")} for line in lines]
 
 
-def _relevance(filled: FillResult) -> list[dict[str, Any]] | None:
+def _relevance(filled: FilledColumn) -> list[dict[str, Any]] | None:
     weights = () if filled.relevance is None else filled.relevance.items()
     return [{"name": name_of(name), "relevance": float(weight)} for name, weight in weights] or None
 
 
-def _map(filled: FillResult) -> dict[str, Any] | None:
+def _map(filled: FilledColumn) -> dict[str, Any] | None:
     """Return the places of some rows, spread evenly over the table, with their values, known or answered."""
     if filled.map is None or not len(filled.map):
         return None
@@ -310,7 +300,7 @@ def _who_was_labelled(facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def _class_shares(filled: FillResult) -> dict[str, Any] | None:
+def _class_shares(filled: FilledColumn) -> dict[str, Any] | None:
     """Return the shares of the classes, the most frequent first; None unless labels were chosen by their class."""
     shares = filled.class_shares
     if shares is None:
@@ -322,7 +312,7 @@ def _class_shares(filled: FillResult) -> dict[str, Any] | None:
     return {"given": shares.given, "confidence": shares.confidence, "classes": classes}
 
 
-def _class_coverage(filled: FillResult) -> list[dict[str, Any]] | None:
+def _class_coverage(filled: FilledColumn) -> list[dict[str, Any]] | None:
     """Return how often sets hold each class where it is the true one, estimated, the rarest first; None of numbers."""
     if filled.class_coverage is None:
         return None
@@ -372,7 +362,7 @@ _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 class Facts:
     """What sentences are made of: the filled table, and what was counted in it."""
 
-    filled: FillResult
+    filled: FilledColumn
     source: str
     counts: dict[str, int]
     answers: FilledValues
@@ -419,8 +409,7 @@ def reply(facts: Facts) -> list[str]:
         if counts[kind]
     ]
     first = f"All {rows} were answered." if counts["unlabelled"] > 1 else "It was answered."
-    totals = facts.filled.totals
-    if totals is not None and "answered" not in totals:  # of a lazy frame only the sample is known
+    if facts.filled.counts.is_lazy:  # only the sample is known
         first = f"{rows[0].upper()}{rows[1:]} are answered when the frame is computed."
     elif lost:
         n_answered = sum(counts[kind] for kind in ("answered", "below", "above", "unusual"))
@@ -442,6 +431,11 @@ def reply(facts: Facts) -> list[str]:
     return [first, *facts.answers.sentences]
 
 
+def _why_not_known(filled: FilledColumn) -> str:
+    """Return why hidden labels do not tell how good the predictions are; "" if they do."""
+    return why_not_known(filled.has_draws, filled.exchangeability, filled.guarantee)
+
+
 def column_guarantee(facts: Facts) -> str:
     """Return what is guaranteed of the column where the statement does not say so itself; "" where it does."""
     filled, things = facts.filled, ("values", "intervals") if facts.numbers else ("classes", "sets")
@@ -459,7 +453,7 @@ def _quality_sentence(facts: Facts) -> str:
     """Return how good the answers were, or that this is not known."""
     quality = facts.quality
     assert quality is not None
-    unknown = why_not_known(facts.filled)
+    unknown = _why_not_known(facts.filled)
     if unknown:
         return f"How good the answers are cannot be known. {unknown}"
     hidden = counted(quality.numbers["n"], "known value was", "known values were")
@@ -530,7 +524,7 @@ def _rarest_class(facts: Facts) -> str:
 def again(facts: Facts) -> str:
     """Return what the command that does it again does."""
     version, made = versions().get("transduce", "unknown"), today()
-    if facts.filled.told is not None:
+    if facts.filled.is_session:
         return f"The journal of the session has all labels; this page was exported on {made} by transduce {version}."
     page = f"with --report FILE it makes this page, which is of {made}"
     return f"This fills the same table in the same way, with transduce {version}; {page}."
@@ -539,7 +533,7 @@ def again(facts: Facts) -> str:
 def who_was_labelled(facts: Facts) -> list[str]:
     """Return on what the guarantee rests, and what a reader should know of which rows have a label."""
     filled, guarantee = facts.filled, facts.filled.guarantee
-    said = [] if filled.told is None else [filled.told.origins]
+    said = [filled.origins] if filled.origins else []
     if DRAWN in guarantee.assumptions:
         said.append(
             "Rows drawn at random calibrate; it does not matter how the other labels were chosen."
@@ -589,7 +583,7 @@ def cards(facts: Facts) -> list[dict[str, str]]:
     """Return questions with their answers, in a few large words and in a sentence, and how it looks."""
     if not facts.counts["unlabelled"]:
         return []
-    answered, unmeasured = {}, facts.filled.diagnosis.unmeasured
+    answered, unmeasured = {}, facts.filled.unmeasured
     if facts.quality is not None:
         answered = {"How good are the answers?": _how_good(facts, facts.quality)}
     elif unmeasured:
@@ -606,8 +600,8 @@ def to_do(facts: Facts) -> str:
     filled, guarantee = facts.filled, facts.filled.guarantee
     if not facts.counts["unlabelled"]:
         return ""
-    if filled.told is not None:
-        return filled.told.to_do
+    if filled.to_do:
+        return filled.to_do
     draw = "rows drawn at random, which `transduce draw` picks"
     if guarantee.kind == "none":
         suggestions = "Take the values as suggestions until more rows have labels"
@@ -632,13 +626,13 @@ def to_do(facts: Facts) -> str:
         what = "interval" if facts.numbers else "set"
         first = f"Use each answer with its {what}, not as if it were measured, and look at the least certain rows"
     more = "To be surer, label the rows named under “What to label next”."
-    return f"{first}. {more}" if filled.advice is not None and filled.advice.rows else f"{first}."
+    return f"{first}. {more}" if filled.has_rows_to_label else f"{first}."
 
 
 def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
     """Return the card on how good the predictions are: a tick only where hidden values show that, and tell."""
     large, small = quality.large, f"{_measured(facts)}; {quality.small}."
-    unknown = why_not_known(facts.filled)
+    unknown = _why_not_known(facts.filled)
     if unknown:
         return "cannot be known", unknown, "bad"
     if quality.judged:
@@ -657,7 +651,7 @@ def _how_good(facts: Facts, quality: Quality) -> tuple[str, str, str]:
 
 def _measured(facts: Facts) -> str:
     """Return where it was measured how good the predictions are, and in which unit, as the start of a sentence."""
-    hidden = ["At known values that were hidden", facts.filled.diagnosis.measured_at]
+    hidden = ["At known values that were hidden", facts.filled.measured_at]
     if facts.numbers and not facts.filled.labels.spelling.unit:
         hidden.append(f"in the unit of “{name_of(facts.filled.target)}”")
     return ", ".join(filter(None, hidden))

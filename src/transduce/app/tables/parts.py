@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote
@@ -139,6 +139,16 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
                 "a table in parts has files of one kind."
             )
     return kind, files
+
+
+def reopen_parts(files: PartFiles, work: Path) -> PartFiles:
+    """Return the same parts once the folder for work is gone: texts are kept as Parquet in another."""
+    if files.kind == "parquet":
+        return files
+    readable, _ = _kept(files.files, files.kind, work)
+    kept = dict(zip(map(str, files.files), readable, strict=True))
+    parts = [replace(part, file=Path(os.path.abspath(kept[part.given]))) for part in files.parts]
+    return replace(files, parts=tuple(parts))
 
 
 def open_parts(pattern: str, work: Path) -> PartFiles:

@@ -110,10 +110,10 @@ class WorkbookFormat(Format):
         original = table.original
         if isinstance(original, Workbook):
             book = original.book
-            _put_columns(book[original.sheet], new, table.frame.shape[1])
+            put_columns(book[original.sheet], new, table.frame.shape[1])
         else:
             book = openpyxl.Workbook()
-            _put_columns(book.worksheets[0], table.joined_with(new), 0)
+            put_columns(book.worksheets[0], table.joined_with(new), 0)
         book.save(file)
 
     def memory_needed(self, path: str | Path, *, packed: bool) -> int:
@@ -212,7 +212,7 @@ def _is_too_long(cell: Any) -> bool:
     return isinstance(cell, str) and len(cell) > LONGEST_TEXT
 
 
-def _put_columns(sheet: Any, frame: pd.DataFrame, n_before: int) -> None:
+def put_columns(sheet: Any, frame: pd.DataFrame, n_before: int) -> None:
     """Put the columns of a frame into a sheet, with their names, after the first `n_before`."""
     for place, name in enumerate(frame.columns, start=n_before + 1):
         _put_value(sheet.cell(row=1, column=place), str(name))

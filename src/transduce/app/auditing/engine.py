@@ -1,0 +1,214 @@
+"""`audit`: what rows that somebody checked say of predictions that were made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.auditing.question import AuditQuestion, as_columns
+from transduce.app.auditing.reading import AuditColumns, join_checks, read_audit
+from transduce.app.auditing.result import AuditResult, compare_checks
+from transduce.app.auditing.suspects import Suspects, find_suspects
+from transduce.app.tables import files
+from transduce.app.tables.formats import Table
+from transduce.core.checks import check_whole
+from transduce.core.computing import stage
+from transduce.core.types import AnyArray, ColumnName
+from transduce.population.audit import Audit, NumberAudit, audit_classes, audit_numbers
+
+
+def audit(  # noqa: PLR0913 - settings of a public function
+    table: pd.DataFrame | str | Path | Table,
+    target: ColumnName,
+    predictions: ColumnName | list[ColumnName],
+    *,
+    by: ColumnName | list[ColumnName] | None = None,
+    checks: pd.DataFrame | str | Path | None = None,
+    id: ColumnName | None = None,
+    second: ColumnName | None = None,
+    seen: ColumnName | None = None,
+    random: ColumnName | None = None,
+    stratum: ColumnName | None = None,
+    tolerance: float | None = None,
+    relative: bool = False,
+    certainty: float = 0.95,
+    suspects: int = 20,
+    missing: list[object] | None = None,
+    case_sensitive: bool = False,
+) -> AuditResult:
+    """Say how wrong predictions are that were made elsewhere, from the rows that somebody checked.
+
+    A language model, a vendor or an old rule has predicted every row; a person has looked at some,
+    drawn at random. All bounds and intervals are exact, however wrong the predictions are.
+
+    Parameters
+    ----------
+    table : DataFrame, or path of a table
+        One row each; fields of JSON objects are named with dots, such as ``output.label``.
+    target : column
+        What a person found, empty where nobody looked.
+    predictions : column, or list of columns
+        The predicted class or number; or one column of probabilities for each class.
+    by : column, or list of columns, optional
+        Groups that get statements of their own.
+    checks : DataFrame, or path of a table, optional
+        Another table that holds the target, matched by `id`.
+    id : column, optional
+        Names the rows of both tables; not needed for a list of drawn rows that ``transduce draw``
+        wrote, which has row numbers.
+    second : column, optional
+        What a second person found at some of the same rows.
+    seen : column, optional
+        Marks rows whose labels the predictor has seen.
+    random, stratum : column, optional
+        Marks the rows that were drawn, and the stratum of each; by default the columns that
+        ``transduce draw`` writes, if they are there, and otherwise all checked rows.
+    tolerance : float, optional
+        By how much a predicted number may be off; a share of it if `relative`.
+    relative : bool, default=False
+        Whether the tolerance is a share of the prediction.
+    certainty : float, default=0.95
+        Of every bound and interval, each by itself.
+    suspects : int, default=20
+        How many of the rows to name that are most likely wrong.
+    missing : list, optional
+        Further values that stand for an empty cell.
+    case_sensitive : bool, default=False
+        Whether classes that differ in capitals or blanks only are different.
+
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce import audit
+    >>> table = pd.DataFrame({"llm": ["yes", "no"] * 200})
+    >>> table["gold"] = table["llm"].where(table.index % 10 < 2)
+    >>> result = audit(table, "gold", "llm")
+    >>> int(result.wrong["n_wrong"]), int(result.wrong["at_most"])
+    (0, 13)
+    """
+    check_whole("suspects", suspects, least=0)
+    source = _read_table(table)
+    notes = list(source.notes)
+    frame = source.frame
+    if checks is not None:
+        wanted = [name for name in (target, second, seen) if name is not None]
+        frame, more = join_checks(frame, _read_table(checks).frame, id, wanted)
+        notes += more
+    question = AuditQuestion(
+        target=target,
+        predictions=as_columns("predictions", predictions),
+        by=as_columns("by", by),
+        second=second,
+        seen=seen,
+        random=random,
+        stratum=stratum,
+        tolerance=tolerance,
+        relative=relative,
+        certainty=certainty,
+        missing=tuple(missing or ()),
+        case_sensitive=case_sensitive,
+    )
+    with stage("reading"):
+        columns = read_audit(frame, question)
+    agreement = None
+    truth = columns.truth
+    if columns.second is not None:
+        agreement = compare_checks(columns.truth, columns.second)
+        truth = _labels_of_both(columns)
+    with stage("bounds") as report:
+        audits: dict[ColumnName | None, Audit | NumberAudit] = {
+            None: _audit(columns, truth, question, None)
+        }
+        for done, (name, groups) in enumerate(columns.groups.items(), start=1):
+            report(done / (len(columns.groups) + 1))
+            audits[name] = _audit(columns, truth, question, groups)
+    with stage("suspects"):
+        found = _find_suspects(frame, columns, question, audits[None], id, suspects)
+    return AuditResult(
+        question=question,
+        columns=columns,
+        audits=audits,
+        agreement=agreement,
+        suspects=found,
+        source=source.name,
+        notes=[*notes, *columns.notes],
+    )
+
+
+def _read_table(table: pd.DataFrame | str | Path | Table) -> Table:
+    """Return a table of a frame or a file."""
+    if isinstance(table, Table):
+        return table
+    if isinstance(table, pd.DataFrame):
+        from transduce.app.tables.formats import Original
+
+        return Table(table, Original(), "")
+    return files.read(table)
+
+
+def _labels_of_both(columns: AuditColumns) -> AnyArray:
+    """Return what two people found: missing where they differ, either's where one looked."""
+    first = columns.truth
+    second = columns.second
+    assert second is not None
+    only_second = pd.isna(first) & ~pd.isna(second)
+    labels = np.where(only_second, second, first)
+    both = ~pd.isna(first) & ~pd.isna(second)
+    differ = both & (first != second)
+    if columns.numeric:
+        return np.where(differ, np.nan, labels)
+    agreed = labels.astype(object)
+    agreed[differ] = None
+    return agreed
+
+
+def _audit(
+    columns: AuditColumns, truth: AnyArray, question: AuditQuestion, groups: AnyArray | None
+) -> Audit | NumberAudit:
+    """Return the audit of all rows, and of groups if there are any."""
+    if columns.numeric:
+        return audit_numbers(
+            truth,
+            columns.predictions,
+            tolerance=float(question.tolerance or 0.0),
+            relative=question.relative,
+            by=groups,
+            strata=columns.strata,
+            drawn=columns.drawn,
+            certainty=question.certainty,
+        )
+    return audit_classes(
+        truth,
+        columns.predictions,
+        by=groups,
+        strata=columns.strata,
+        drawn=columns.drawn,
+        certainty=question.certainty,
+    )
+
+
+def _find_suspects(
+    frame: pd.DataFrame,
+    columns: AuditColumns,
+    question: AuditQuestion,
+    whole: Audit | NumberAudit,
+    id: ColumnName | None,
+    most: int,
+) -> Suspects | None:
+    """Return the rows that are most likely wrong, from columns that are not part of the question."""
+    if most == 0:
+        return None
+    names: list[ColumnName | None] = [question.target, question.second, question.seen, id]
+    names += [question.random, question.stratum, *question.predictions]
+    drawn = f"{question.target}_random"
+    names += [drawn, f"{drawn}_seed", f"{drawn}_stratum", f"{drawn}_probability"]
+    nested = {str(name).split(".")[0] for name in (question.target, *question.predictions)}
+    ignore = [name for name in frame.columns if name in names or str(name) in nested]
+    wrong = whole.rows.wrong
+    return find_suspects(frame, columns, ignore, wrong, most=most)

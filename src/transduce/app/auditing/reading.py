@@ -1,0 +1,330 @@
+"""Columns of a table as an audit takes them: predictions, checks, draws and groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.auditing.question import AuditQuestion
+from transduce.app.tables import numbers
+from transduce.app.tables.columns import check_columns, check_once
+from transduce.app.tables.nested import read_field
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
+from transduce.core.words import counted, option, quoted
+from transduce.population.draws import read_marks
+
+MOST_CLASSES = 50  # different whole numbers beyond which a column holds amounts, not classes
+ROW_NUMBER = "row_number"  # the column of a list that says which row of the table each is
+EMPTY = "(empty)"  # what a group is called that has no name
+MOST_NAMED = 5  # identifiers in a message
+
+
+@dataclass(frozen=True, eq=False)
+class AuditColumns:
+    """What an audit reads of a table; arrays of shape (n,).
+
+    Attributes
+    ----------
+    predictions, truth, second : array
+        Classes, None where there is none; or numbers, NaN where there is none.
+    numeric : bool
+        Whether they are numbers.
+    uncertainty : array or None
+        How uncertain each prediction says that it is, from 0 to 1, if it says so.
+    drawn : boolean array
+        Rows that were drawn at random to be checked.
+    strata : array or None
+        The stratum that each row belongs to.
+    seen : boolean array
+        Rows whose labels the predictor has seen.
+    groups : dict
+        The group of each row, by column.
+    notes : list of str
+    """
+
+    predictions: AnyArray
+    truth: AnyArray
+    second: AnyArray | None
+    numeric: bool
+    uncertainty: Array | None
+    drawn: Mask
+    strata: AnyArray | None
+    seen: Mask
+    groups: dict[ColumnName, AnyArray]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def checked(self) -> Mask:
+        """Rows that have a label."""
+        return ~np.asarray(pd.isna(self.truth))
+
+
+def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
+    """Return the columns that a question names; a ValueError says what to do about them."""
+    if len(frame) == 0:
+        raise ValueError("The table has no rows.")
+    check_once(frame.columns, "The table")
+    notes: list[str] = []
+    predicted, uncertainty = _read_predictions(frame, question)
+    truth = _emptied(read_field(frame, question.target), question)
+    second = None
+    if question.second is not None:
+        second = _emptied(read_field(frame, question.second), question)
+    if truth.isna().all():
+        raise ValueError(
+            f"All cells of column {question.target!r} are empty: no row was checked. "
+            "Draw some rows at random with `transduce draw`, and check them first."
+        )
+    columns = [column for column in (predicted, truth, second) if column is not None]
+    numeric = _holds_numbers(columns, question)
+    if numeric:
+        read = [_as_numbers(column) for column in columns]
+    else:
+        read = _as_classes(columns, question, notes)
+    seen = np.zeros(len(frame), dtype=bool)
+    if question.seen is not None:
+        seen = read_marks(frame, question.seen)
+        notes.append(
+            f"{counted(int(seen.sum()), 'row')} marked in {question.seen!r} were seen by the "
+            "predictor: their labels say nothing of other rows."
+        )
+    checked = ~np.asarray(pd.isna(read[1]))
+    drawn, strata = _read_draw(frame, question, checked, notes)
+    return AuditColumns(
+        predictions=read[0],
+        truth=read[1],
+        second=read[2] if second is not None else None,
+        numeric=numeric,
+        uncertainty=uncertainty,
+        drawn=drawn & ~seen,
+        strata=strata,
+        seen=seen,
+        groups={name: class_texts(read_field(frame, name)) for name in question.by},
+        notes=notes,
+    )
+
+
+def _emptied(column: pd.Series, question: AuditQuestion) -> pd.Series:
+    """Return a column in which blank texts, and what the user names, are missing."""
+    table = numbers.without(column.to_frame(), list(question.missing))
+    emptied = table.iloc[:, 0]
+    if emptied.dtype == object or isinstance(emptied.dtype, pd.StringDtype):
+        texts = emptied.astype(object)
+        blank = texts.map(lambda cell: isinstance(cell, str) and not cell.strip())
+        return texts.mask(blank.to_numpy(dtype=bool), None)
+    return emptied
+
+
+def _read_predictions(
+    frame: pd.DataFrame, question: AuditQuestion
+) -> tuple[pd.Series, Array | None]:
+    """Return the predicted class or number of each row, and how uncertain it says it is."""
+    columns = [read_field(frame, name) for name in question.predictions]
+    if len(columns) == 1:
+        return _emptied(columns[0], question), None
+    names = [str(name) for name in question.predictions]
+    prefix = _shared_prefix(names)
+    classes = [name.removeprefix(prefix) for name in names]
+    probabilities = np.column_stack([_as_numbers(column) for column in columns])
+    if np.nanmin(probabilities, initial=0.0) < 0.0 or np.nanmax(probabilities, initial=0.0) > 1.0:
+        raise ValueError(
+            f"The columns {names[0]!r} and others name one class each, so they must hold "
+            "probabilities from 0 to 1."
+        )
+    missing = np.isnan(probabilities).any(axis=1)
+    filled = np.where(np.isnan(probabilities), -1.0, probabilities)
+    best = np.argmax(filled, axis=1)
+    predicted = pd.Series(np.array(classes, dtype=object)[best], index=frame.index)
+    predicted = predicted.mask(missing, None)
+    return predicted, 1.0 - np.clip(filled.max(axis=1), 0.0, 1.0)
+
+
+def _shared_prefix(names: list[str]) -> str:
+    """Return what names have in common before the class, such as "p_" of "p_spam" and "p_sport"."""
+    shortest = min(len(name) for name in names)
+    n_shared = 0
+    for place in range(shortest - 1):
+        letters = {name[place] for name in names}
+        if len(letters) > 1:
+            break
+        if not letters.pop().isalnum():
+            n_shared = place + 1
+    return names[0][:n_shared]
+
+
+def _holds_numbers(columns: list[pd.Series], question: AuditQuestion) -> bool:
+    """Return whether predictions are amounts, of which a tolerance says what is wrong."""
+    if question.tolerance is not None:
+        return True
+    numeric = [
+        pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        for column in columns
+    ]
+    if not all(numeric):
+        return False
+    amounts = columns[0].dropna().to_numpy(dtype=float)
+    whole = bool(np.all(amounts == np.round(amounts)))
+    if whole and len(np.unique(amounts)) <= MOST_CLASSES:
+        return False
+    raise ValueError(
+        f"Column {question.predictions[0]!r} holds numbers: say by how much one may be off before "
+        f"it counts as wrong, with {option('tolerance', 0.5)}."
+    )
+
+
+def _as_numbers(column: pd.Series) -> Array:
+    """Return a column as numbers, NaN where there is none; a ValueError names what is none."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    texts = column.astype(object).map(str, na_action="ignore")
+    parsed = numbers.read_numbers(texts.where(texts.notna(), None).to_numpy(dtype=object))
+    if parsed.unread:
+        cell = texts.iloc[parsed.unread[0]]
+        raise ValueError(
+            f"Column {column.name!r} should hold numbers, but holds {quoted(cell)}: correct it, or "
+            f"take it as empty with {option('missing', [cell])}."
+        )
+    return parsed.values
+
+
+def _as_classes(
+    columns: list[pd.Series], question: AuditQuestion, notes: list[str]
+) -> list[AnyArray]:
+    """Return columns of classes, spelled alike in all of them; None where there is none."""
+    counts: Counter[str] = Counter()
+    read: list[tuple[AnyArray, list[str]]] = []
+    for column in columns:
+        # A class is read once, however many rows have it.
+        codes, cells = pd.factorize(column.astype(object))
+        texts = [_class_text(cell) for cell in cells]
+        sizes = np.bincount(codes[codes >= 0], minlength=len(texts))
+        for text, size in zip(texts, sizes.tolist(), strict=True):
+            counts[text] += size
+        read.append((codes, texts))
+    usual = {text: text for text in counts}
+    if not question.case_sensitive:
+        names = numbers.usual_spellings(counts)
+        usual = {text: names[numbers.spelling_key(text)] for text in counts}
+        notes += numbers.spelling_note(question.target, "Classes", counts)
+    classes = []
+    for codes, texts in read:
+        spelled = np.array([*(usual[text] for text in texts), None], dtype=object)
+        classes.append(spelled[codes])
+    return classes
+
+
+def _class_text(cell: object) -> str:
+    """Return a class as text: whole numbers without a point, texts without blanks around them."""
+    if isinstance(cell, float) and cell == round(cell):
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def _read_draw(
+    frame: pd.DataFrame, question: AuditQuestion, checked: Mask, notes: list[str]
+) -> tuple[Mask, AnyArray | None]:
+    """Return which rows were drawn to be checked, and the strata that they were drawn from.
+
+    Columns that `transduce draw` wrote are found by their names.
+    """
+    random = question.random
+    if random is None and f"{question.target}_random" in frame.columns:
+        random = f"{question.target}_random"
+    stratum = question.stratum
+    if stratum is None and random is not None and f"{random}_stratum" in frame.columns:
+        stratum = f"{random}_stratum"
+    drawn = checked
+    if random is not None:
+        drawn = read_marks(frame, random)
+        notes.append(
+            f"{counted(int(drawn.sum()), 'row')} were drawn to be checked, as {random!r} says."
+        )
+        n_open = int(np.sum(drawn & ~checked))
+        if n_open:
+            notes.append(
+                f"{counted(n_open, 'drawn row')} without a check count as wrong: check them, and "
+                "the statements will be stronger."
+            )
+        n_other = int(np.sum(checked & ~drawn))
+        if n_other:
+            notes.append(
+                f"{counted(n_other, 'row')} checked without being drawn are known, and say nothing "
+                "of the others."
+            )
+    if stratum is None:
+        return drawn, None
+    notes.append(f"Rows were drawn from each {stratum!r} by itself.")
+    return drawn, class_texts(read_field(frame, stratum))
+
+
+def class_texts(column: pd.Series) -> AnyArray:
+    """Return the class or group of each row as text; EMPTY where there is none."""
+    codes, cells = pd.factorize(column.astype(object))
+    texts = np.array([*(_class_text(cell) for cell in cells), EMPTY], dtype=object)
+    return texts[codes]
+
+
+def join_checks(
+    frame: pd.DataFrame, checks: pd.DataFrame, id: ColumnName | None, wanted: list[ColumnName]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table with columns of another one, matched by an identifier, and notes.
+
+    Without an identifier rows are matched by the row numbers that a list of drawn rows has.
+    Identifiers that repeat or do not match are refused or told.
+    """
+    if id is None and ROW_NUMBER in checks.columns and ROW_NUMBER not in frame.columns:
+        frame_ids = pd.Series(np.arange(1, len(frame) + 1), index=frame.index)
+        id = ROW_NUMBER
+    elif id is None:
+        raise ValueError("Name the column that both tables have in common as id.")
+    else:
+        check_columns(frame, [id])
+        frame_ids = frame[id]
+    for name in (id, wanted[0]):
+        if name not in checks.columns:
+            raise ValueError(f"The table of checks has no column {name!r}.")
+    keys = frame_ids.map(_class_text, na_action="ignore")
+    check_keys = checks[id].map(_class_text, na_action="ignore")
+    _refuse_repeated("table", id, keys)
+    _refuse_repeated("table of checks", id, check_keys)
+    places = pd.Series(np.arange(len(checks)), index=check_keys)
+    matched = keys.map(places)
+    found = matched.dropna().astype(int)
+    unmatched = check_keys[~check_keys.isin(set(keys))]
+    if len(found) == 0:
+        raise ValueError(
+            f"No {id!r} of the checks is in the table: {quoted(check_keys.iloc[0])} and "
+            f"{quoted(keys.iloc[0])} are examples of each."
+        )
+    joined = frame.copy(deep=False)
+    for name in wanted:
+        if name in checks.columns:
+            cells = frame.get(name, pd.Series(np.full(len(frame), None), index=frame.index))
+            column = cells.astype(object)
+            column.loc[found.index] = checks[name].astype(object).to_numpy()[found.to_numpy()]
+            joined[name] = column.infer_objects()
+    notes = [f"{counted(len(found), 'check')} were matched by {id!r}."]
+    if len(unmatched):
+        examples = ", ".join(map(quoted, unmatched.iloc[:MOST_NAMED].tolist()))
+        notes.append(
+            f"{counted(len(unmatched), 'check')} match no row of the table and were left out: "
+            f"{examples}."
+        )
+    return joined, notes
+
+
+def _refuse_repeated(what: str, id: ColumnName, keys: pd.Series) -> None:
+    """Raise a ValueError if an identifier is missing or stands in two rows."""
+    if keys.isna().any():
+        row = int(np.flatnonzero(keys.isna())[0])
+        raise ValueError(f"Row {row + 1:,} of the {what} has no {id!r}: every row needs one.")
+    repeated = keys[keys.duplicated()]
+    if len(repeated):
+        examples = ", ".join(map(quoted, repeated.unique()[:MOST_NAMED]))
+        raise ValueError(
+            f"{counted(repeated.nunique(), 'identifier')} in column {id!r} of the {what} stand in "
+            f"several rows ({examples}): each row needs one of its own."
+        )

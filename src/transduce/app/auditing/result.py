@@ -1,0 +1,341 @@
+"""What an audit found: statements, tables, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.auditing.question import AuditQuestion
+from transduce.app.auditing.reading import AuditColumns
+from transduce.app.auditing.suspects import Suspects
+from transduce.app.report.plain import plain, rough_percent
+from transduce.core.files import write_text
+from transduce.core.types import AnyArray, ColumnName
+from transduce.core.words import counted, percent
+from transduce.population.audit import ALL_ROWS, Audit, NumberAudit
+from transduce.population.estimates import estimate_mean
+from transduce.population.sample import Sample
+
+MORE_CHECKS = (50, 100, 300)
+
+WHAT_IT_RESTS_ON = (
+    "This holds if the checked rows were drawn at random and the predictions were made without "
+    "their labels, however wrong the predictions are; each statement by itself."
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often two people who checked the same rows agree."""
+
+    n_both: int
+    n_differ: int
+
+    @property
+    def statement(self) -> str:
+        """What that means for the labels themselves."""
+        share = self.n_differ / max(self.n_both, 1)
+        if self.n_differ == 0:
+            return (
+                f"Two people checked the same {counted(self.n_both, 'row')} and agree at all of "
+                "them."
+            )
+        return (
+            f"Two people checked the same {counted(self.n_both, 'row')} and differ at "
+            f"{self.n_differ:,} of them ({100 * share:.1f} %): the checks are not certain "
+            "themselves. A prediction that either of them calls wrong counts as wrong here."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What checked rows say of predictions that were made elsewhere.
+
+    Attributes
+    ----------
+    question : AuditQuestion
+    columns : AuditColumns
+        What was read.
+    audits : dict
+        An `Audit` (or `NumberAudit`) for each column of groups, and one without groups under None.
+    agreement : Agreement or None
+        Of two people who checked the same rows.
+    suspects : Suspects or None
+        Rows that are most likely wrong.
+    source : str
+        Where the table came from.
+    notes : list of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from transduce import audit
+    >>> table = pd.DataFrame({"llm": ["a"] * 30, "gold": ["a"] * 20 + [None] * 10})
+    >>> print(audit(table, "gold", "llm").statement)
+    0 of the 20 checked predictions are wrong. With 95 % certainty at most 2 of the 10
+    unchecked ones are (20 %); the estimate is 0.
+    """
+
+    question: AuditQuestion
+    columns: AuditColumns
+    audits: dict[ColumnName | None, Audit | NumberAudit]
+    agreement: Agreement | None
+    suspects: Suspects | None
+    source: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> Audit | NumberAudit:
+        """The audit of all rows."""
+        return self.audits[None]
+
+    @property
+    def wrong(self) -> pd.Series:
+        """How many predictions are wrong among all rows: a line of `Audit.wrong`."""
+        return self.whole.wrong.loc[ALL_ROWS]
+
+    @property
+    def share_wrong_at_most(self) -> float:
+        """The largest share of unchecked predictions that may be wrong, with the certainty."""
+        return float(self.wrong["at_most"]) / max(float(self.wrong["n_unchecked"]), 1.0)
+
+    @cached_property
+    def statement(self) -> str:
+        """How many of the unchecked predictions are wrong."""
+        line = self.wrong
+        certainty = percent(self.question.certainty)
+        n_unchecked = int(line["n_unchecked"])
+        checked = (
+            f"{int(line['n_wrong']):,} of the {counted(int(line['n_checked']), 'checked prediction')} "
+            f"{_verb(int(line['n_wrong']))} {self._what_is_wrong}."
+        )
+        if n_unchecked == 0:
+            return f"{checked} Every row was checked."
+        at_most = int(line["at_most"])
+        return (
+            f"{checked} With {certainty} certainty at most {at_most:,} of the {n_unchecked:,} "
+            f"unchecked ones are ({rough_percent(self.share_wrong_at_most)}); the estimate is "
+            f"{line['estimate']:,.0f}."
+        )
+
+    @property
+    def _what_is_wrong(self) -> str:
+        if not self.columns.numeric:
+            return "wrong"
+        tolerance = f"{self.question.tolerance:g}"
+        if self.question.relative:
+            tolerance = percent(float(self.question.tolerance or 0.0))
+        return f"off by more than {tolerance}"
+
+    @property
+    def shares(self) -> pd.DataFrame | None:
+        """The share of every true class among all rows; None of numbers."""
+        if isinstance(self.whole, Audit):
+            return self.whole.shares
+        return None
+
+    @cached_property
+    def mean(self) -> pd.DataFrame | None:
+        """The mean of the true numbers over all rows; None of classes."""
+        if not self.columns.numeric or np.isnan(self.columns.predictions).any():
+            return None
+        strata = None
+        if self.columns.strata is not None:
+            strata = pd.factorize(self.columns.strata)[0]
+        sample = Sample(self.columns.drawn & self.columns.checked, strata=strata)
+        return estimate_mean(
+            self.columns.truth,
+            self.columns.predictions,
+            confidence=self.question.certainty,
+            sample=sample,
+        )
+
+    @cached_property
+    def forecast(self) -> pd.DataFrame:
+        """What more checks are expected to bring: the bound on wrong predictions."""
+        now = self.whole.rows.count_strata(self.whole.rows.wrong, doubtful=True)
+        lines = []
+        for more in MORE_CHECKS:
+            then = now.after_more_checks(more)
+            at_most = then.at_most_unchecked(self.question.certainty)
+            lines.append({"more": more, "at_most": at_most, "n_unchecked": then.n_unchecked})
+        frame = pd.DataFrame(lines)
+        frame["share"] = frame["at_most"] / frame["n_unchecked"].clip(lower=1)
+        return frame
+
+    @cached_property
+    def suspect_rows(self) -> pd.DataFrame:
+        """The unchecked rows that are most likely wrong: position, prediction, chance."""
+        if self.suspects is None:
+            return pd.DataFrame({"row": [], "predicted": [], "chance": []})
+        rows = self.suspects.rows
+        return pd.DataFrame(
+            {
+                "row": rows + 1,
+                "predicted": self.columns.predictions[rows],
+                "chance": self.suspects.chance,
+            }
+        )
+
+    @property
+    def what_more_checks_bring(self) -> str:
+        """What the bound is expected to be after more checks, in a sentence."""
+        if not self.forecast["n_unchecked"].iloc[0]:
+            return "No row is left to be checked."
+        parts = [
+            f"{line.more:,} more checks at most {rough_percent(line.share)}"
+            for line in self.forecast.itertuples()
+        ]
+        return f"At the present rate of errors, {', '.join(parts)} would be shown to be wrong."
+
+    def tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the tables that a terminal shows, each with its title."""
+        tables = []
+        audit = self.whole
+        if isinstance(audit, Audit):
+            tables.append(("Wrong, by what was predicted", _wrong_table(audit.by_prediction)))
+        for name, grouped in self.audits.items():
+            if name is not None:
+                groups = grouped.wrong.drop(index=ALL_ROWS)
+                tables.append((f"Wrong, by {name}", _wrong_table(groups)))
+        if isinstance(audit, Audit):
+            tables.append(("True shares of all rows", _share_table(audit.shares)))
+            for name, grouped in self.audits.items():
+                if name is not None and isinstance(grouped, Audit):
+                    parts = {
+                        f"{group}: {label}": line
+                        for group, shares in grouped.group_shares.items()
+                        for label, line in shares.iterrows()
+                    }
+                    frame = pd.DataFrame(list(parts.values()), index=list(parts))
+                    tables.append((f"True shares, by {name}", _share_table(frame)))
+        if self.mean is not None:
+            line = self.mean[["estimate", "lower", "upper", "kind"]]
+            tables.append(("Mean of the true numbers", line.reset_index(drop=True)))
+        if len(self.suspect_rows):
+            tables.append(("Rows that are most likely wrong", self.suspect_rows.head(5)))
+        return tables
+
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against the statements."""
+        found = []
+        if self.suspects is not None and self.suspects.seems_seen:
+            found.append(
+                "The predictor seems to have seen these labels: no checked prediction is wrong, "
+                "but the other predictions fit the columns of the table less well. Name the rows "
+                "that it has seen, or check rows that it has not."
+            )
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        """Return every number of the audit as plain values."""
+        content: dict[str, object] = {
+            "source": self.source,
+            "target": str(self.question.target),
+            "predictions": [str(name) for name in self.question.predictions],
+            "certainty": self.question.certainty,
+            "rests_on": WHAT_IT_RESTS_ON,
+            "statement": self.statement,
+            "notes": [*self.warnings, *self.notes],
+            "forecast": self.forecast.to_dict("records"),
+            "suspects": self.suspect_rows.to_dict("records"),
+            **_statements(self.whole, ALL_ROWS),
+        }
+        if self.mean is not None:
+            content["mean"] = self.mean.iloc[0].to_dict()
+        if self.agreement is not None:
+            content["agreement"] = {
+                "both": self.agreement.n_both,
+                "differ": self.agreement.n_differ,
+                "statement": self.agreement.statement,
+            }
+        content["by"] = {
+            str(name): {
+                str(group): _statements(audit, group)
+                for group in audit.wrong.index
+                if group != ALL_ROWS
+            }
+            for name, audit in self.audits.items()
+            if name is not None
+        }
+        return dict(plain(content))
+
+    def write_json(
+        self, path: str | Path, *, force: bool = False, like: Iterable[str | Path] = ()
+    ) -> None:
+        """Write every number to a file."""
+        text = json.dumps(self.as_json(), ensure_ascii=False, indent=2)
+        write_text(path, text + "\n", force=force, like=like)
+
+    def __repr__(self) -> str:
+        return f"AuditResult: {self.statement}"
+
+
+def _wrong_table(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return lines of wrong rows with the words that people read."""
+    return pd.DataFrame(
+        {
+            "": [str(name) for name in lines.index],
+            "rows": lines["n_rows"].astype(int).to_numpy(),
+            "checked": lines["n_checked"].astype(int).to_numpy(),
+            "wrong": lines["n_wrong"].astype(int).to_numpy(),
+            "unchecked": lines["n_unchecked"].astype(int).to_numpy(),
+            "wrong, estimated": lines["estimate"].round().to_numpy(),
+            "wrong, at most": lines["at_most"].astype(int).to_numpy(),
+        }
+    )
+
+
+def _share_table(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return shares with the words that people read."""
+    return pd.DataFrame(
+        {
+            "class": [str(name) for name in lines.index],
+            "share": [f"{100 * share:.1f} %" for share in lines["estimate"]],
+            "from": [f"{100 * share:.1f} %" for share in lines["lower"]],
+            "to": [f"{100 * share:.1f} %" for share in lines["upper"]],
+        }
+    )
+
+
+def _verb(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
+    """Return what an audit says of a group of rows, as plain values."""
+    line = audit.wrong.loc[group]
+    content: dict[str, object] = {
+        "wrong": {
+            "n_rows": int(line["n_rows"]),
+            "n_checked": int(line["n_checked"]),
+            "n_wrong": int(line["n_wrong"]),
+            "n_unchecked": int(line["n_unchecked"]),
+            "estimate": float(line["estimate"]),
+            "at_most": int(line["at_most"]),
+            "certainty": audit.certainty,
+        }
+    }
+    if isinstance(audit, NumberAudit):
+        content["wrong"] |= {"tolerance": audit.tolerance, "relative": audit.relative}  # type: ignore[operator]
+        content["off_by"] = audit.off_by
+        return content
+    shares = audit.shares if group == ALL_ROWS else audit.group_shares[group]
+    content["shares"] = shares.rename(index=str).to_dict("index")
+    if group == ALL_ROWS:
+        content["by_prediction"] = audit.by_prediction.rename(index=str).to_dict("index")
+        content["confusion"] = audit.confusion.to_dict("records")
+    return content
+
+
+def compare_checks(first: AnyArray, second: AnyArray) -> Agreement:
+    """Return how often two people who checked the same rows agree."""
+    both = ~pd.isna(first) & ~pd.isna(second)
+    return Agreement(int(np.sum(both)), int(np.sum(first[both] != second[both])))

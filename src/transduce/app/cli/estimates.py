@@ -1,0 +1,183 @@
+"""The command `transduce estimate`: questions about a whole column, answered in a table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import typer
+
+from transduce.app.cli.commands import Show, is_in_parts, read_options, read_table
+from transduce.app.cli.terminal import say, show_table, tell
+from transduce.app.estimating import Answered, PredictedColumn, answer_questions, read_question
+from transduce.app.estimating.forest_plot import save_forest
+from transduce.app.estimating.questions import Question
+from transduce.app.estimating.words import plan_sentence, sentences_about, tables_to_read
+from transduce.app.filling import fill_folder
+from transduce.app.filling.engine import fill_table
+from transduce.app.filling.options import Options
+from transduce.app.filling.result import FillResult
+from transduce.app.report.plain import plain
+from transduce.app.report.render import render_json
+from transduce.app.report.summary import today, versions
+from transduce.core.files import check_free, together, write_text
+
+WITH_DETAIL = ("quantile", "difference", "slope", "regression")  # questions that are of something
+
+
+def estimate_file(table: str, target: str, asked: dict[str, Any], given: dict[str, Any]) -> Show:
+    """Fill a column of a table in a file, and answer questions about the whole of it."""
+    options = read_options(given)
+    _check_outputs(table, asked, given)
+    questions = [
+        _read_question(text, by, asked) for text in asked["what"] for by in asked["by"] or [None]
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        result = _fill(table, target, options, given, Path(folder))
+        column = result.predicted_column
+        if not questions:
+            usual = _usual_question(column, asked)
+            questions = [_read_question(usual, by, asked) for by in asked["by"] or [None]]
+        answered = answer_questions(column, questions, level=asked["level"], joint=asked["joint"])
+    with together():
+        written = _write_outputs(result, answered, asked, given)
+    notes = [*result.labels.notes, *result.fit.features.notes]
+
+    def show() -> None:
+        to_stdout = asked["out"] == "-"
+        if to_stdout:
+            say(_as_csv(column, answered).rstrip())
+        for title, lines in tables_to_read(column, answered, asked["level"]).items():
+            show_table(lines, title, err=to_stdout)
+        if not given["quiet"]:
+            _show_sentences(column, answered, asked, notes, err=to_stdout)
+        if written:
+            say(f"Written: {', '.join(written)}", err=to_stdout)
+
+    return show
+
+
+def _write_outputs(
+    result: FillResult, answered: Sequence[Answered], asked: dict[str, Any], given: dict[str, Any]
+) -> list[str]:
+    """Write the plot, the numbers and the table where that is asked for; return where."""
+    column = result.predicted_column
+    how: dict[str, Any] = {"force": given["force"], "like": result.source.origin}
+    written = []
+    if given["plot"] is not None:
+        save_forest(given["plot"], column, answered, **how)
+        written.append(str(given["plot"]))
+    if given["json"] is not None:
+        write_text(given["json"], _as_json(column, answered, asked), **how)
+        written.append(str(given["json"]))
+    if asked["out"] not in (None, "-"):
+        write_text(asked["out"], _as_csv(column, answered), **how)
+        written.append(str(asked["out"]))
+    return written
+
+
+def _show_sentences(
+    column: PredictedColumn,
+    answered: Sequence[Answered],
+    asked: dict[str, Any],
+    notes: list[str],
+    *,
+    err: bool,
+) -> None:
+    """Print what the intervals mean, and what to know."""
+    how = {"level": asked["level"], "joint": asked["joint"]}
+    for sentence in sentences_about(column, answered, **how):
+        tell(sentence, err=err)
+    plan = plan_sentence(column, answered)
+    if plan:
+        tell(plan, err=err)
+    for note in notes:
+        tell(f"- {note}", err=err)
+
+
+def _fill(
+    table: str, target: str, options: Options, given: dict[str, Any], folder: Path
+) -> FillResult:
+    """Return the filled column: of a table in memory, or in parts that are written to a folder."""
+    if is_in_parts(table, given | {"out": None}):
+        return fill_folder(table, target, folder / "filled", **vars(options))
+    source = read_table(table, given["force"], given["sheet"])
+    source.check_column(target)
+    return fill_table(source, target, options)
+
+
+def _usual_question(column: PredictedColumn, asked: dict[str, Any]) -> str:
+    """Return what is asked if nothing is said: the mean, or the share of every class."""
+    if asked["outcome"] is not None:
+        return "slope"
+    if column.is_numeric:
+        return "mean"
+    return "share"
+
+
+def _read_question(text: str, by: str | None, asked: dict[str, Any]) -> Question:
+    """Return one question; what it is of comes from `--of` where the text does not say it."""
+    word = text.strip().partition(" ")[0].lower()
+    of = asked["of"]
+    alone = text.strip().lower() == word
+    if word == "share" and alone and of is not None:
+        return read_question(f"share {of}", by=by)
+    if word not in WITH_DETAIL:
+        return read_question(text, by=by)
+    if of is not None and word != "quantile":
+        of = [part.strip() for part in of.split(",")]
+    if word in ("slope", "regression"):
+        return read_question(text, of=of, outcome=asked["outcome"])
+    return read_question(text, of=of, by=by)
+
+
+def _check_outputs(table: str, asked: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse two outputs in one file, one over the table, or one over a file that exists."""
+    named = [asked["out"], given["json"], given["plot"]]
+    paths = [Path(path) for path in named if path is not None and str(path) != "-"]
+    resolved = [path.resolve() for path in paths]
+    if len(set(resolved)) < len(resolved):
+        raise typer.BadParameter("--out, --json and --plot name the same file: give each its own.")
+    if table != "-" and Path(table).resolve() in resolved:
+        raise typer.BadParameter(f"{table} is the table itself: write to other files.")
+    for path in paths:
+        check_free(path, force=given["force"])
+
+
+def _frame_of(column: PredictedColumn, answered: Sequence[Answered]) -> pd.DataFrame:
+    """Return all estimates as one frame with plain columns, for a file."""
+    parts = []
+    for answer in answered:
+        part = answer.frame.reset_index(names="group")
+        part.insert(0, "what", answer.question.in_words(column.name))
+        part.insert(1, "by", answer.question.by)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _as_csv(column: PredictedColumn, answered: Sequence[Answered]) -> str:
+    text = StringIO()
+    _frame_of(column, answered).to_csv(text, index=False)
+    return text.getvalue()
+
+
+def _as_json(column: PredictedColumn, answered: Sequence[Answered], asked: dict[str, Any]) -> str:
+    """Return the estimates and sentences as JSON."""
+    how = {"level": asked["level"], "joint": asked["joint"]}
+    return render_json(
+        {
+            "format": 1,
+            "target": plain(column.name),
+            **how,
+            "assumption": column.assumption,
+            "estimates": plain(_frame_of(column, answered).to_dict("records")),
+            "sentences": plain(sentences_about(column, answered, **how)),
+            "next": plan_sentence(column, answered),
+            "versions": dict(versions()),
+            "made": today(),
+        }
+    )

@@ -1,0 +1,200 @@
+"""Estimates as a person reads them: numbers with as many digits as they deserve, and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.estimating.answers import ALL, Answered
+from transduce.app.estimating.predicted import PredictedColumn
+from transduce.core.words import counted, option, percent
+
+CAVEAT = {
+    "regression": "Filled values vary less than true ones: do not average, count or regress on them as if they "
+    "were measured. Ask instead",
+    "classification": "Filled classes are predictions: do not count or regress on them as if they were "
+    "observed. Ask instead",
+}
+HOW_TO_READ = {
+    "exact": "“exact” intervals hold at their level for any number of labels, and come from the labels alone",
+    "approximate": "“approximate” ones hold nearly at their level, however wrong the predictions are",
+    "none": "where it says “none”, nothing is promised",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimate, for reading."""
+
+    what: str
+    group: str  # "" if it is about all rows
+    estimate: str
+    interval: str
+    kind: str
+    n_labels: int
+    labels_alone: str
+    worth: str
+    note: str
+
+
+def lines_to_read(column: PredictedColumn, answered: Sequence[Answered]) -> list[Line]:
+    """Return all estimates, for reading."""
+    lines = []
+    for answer in answered:
+        is_share = answer.question.what == "share"
+        what = answer.question.in_words(column.name)
+        for name, line in answer.frame.iterrows():
+            write = _writer(line, is_share)
+            group = "" if name == ALL else str(name)
+            lines.append(
+                Line(
+                    what=what,
+                    group=group,
+                    estimate=write(line["estimate"]),
+                    interval=_interval(write, line["lower"], line["upper"]),
+                    kind=line["kind"],
+                    n_labels=int(line["n_labels"]),
+                    labels_alone=_interval(
+                        write, line["labels_alone_lower"], line["labels_alone_upper"]
+                    ),
+                    worth=_worth(line),
+                    note=line["note"],
+                )
+            )
+    return lines
+
+
+def _writer(line: pd.Series, is_share: bool) -> Any:
+    """Return what writes the numbers of a line: two digits of the interval's width are enough."""
+    width = line["upper"] - line["lower"]
+    estimate = line["estimate"]
+    if not isinstance(estimate, float | int):
+        return lambda value: "–" if pd.isna(value) else f"{value:%Y-%m-%d}"
+    size = width if np.isfinite(width) and width > 0 else abs(estimate) / 100.0
+    factor = 100.0 if is_share else 1.0
+    decimals = 2
+    if np.isfinite(size) and size > 0:
+        decimals = int(np.clip(1 - np.floor(np.log10(factor * size)), 0, 9))
+
+    def write(value: float) -> str:
+        if not np.isfinite(value):
+            return "–"
+        text = f"{factor * value:,.{decimals}f}".replace("-", "−")
+        return f"{text} %" if is_share else text
+
+    return write
+
+
+def _interval(write: Any, lower: Any, upper: Any) -> str:
+    """Return an interval for reading."""
+    if pd.isna(lower) or pd.isna(upper):
+        return "–"
+    if lower in (-np.inf, np.inf) and upper in (-np.inf, np.inf):
+        return "any number"
+    return f"{write(lower).removesuffix(' %')} to {write(upper)}"
+
+
+def _worth(line: pd.Series) -> str:
+    if not np.isfinite(line["worth"]):
+        return "–"
+    return f"{line['worth']:,.0f}"
+
+
+def tables_to_read(
+    column: PredictedColumn, answered: Sequence[Answered], level: float
+) -> dict[str, pd.DataFrame]:
+    """Return a table for each question, by its title, for a terminal of 80 columns."""
+    tables = {}
+    for answer in answered:
+        question = answer.question
+        title = question.in_words(column.name)
+        if question.by is not None:
+            title = f"{title}, by {question.by}"
+        lines = lines_to_read(column, [answer])
+        table = pd.DataFrame(
+            {
+                "": [line.group or "all rows" for line in lines],
+                "estimate": [line.estimate for line in lines],
+                f"{percent(level)} interval": [line.interval for line in lines],
+                "kind": [line.kind for line in lines],
+                "labels": [line.n_labels for line in lines],
+                "worth": [line.worth for line in lines],
+            }
+        )
+        tables[f"{title[0].upper()}{title[1:]}"] = table
+    return tables
+
+
+def sentences_about(
+    column: PredictedColumn, answered: Sequence[Answered], *, level: float, joint: bool
+) -> list[str]:
+    """Return what the intervals mean, what they rest on, and what to know of single ones."""
+    frames = [answer.frame for answer in answered]
+    kinds = {kind for frame in frames for kind in frame["kind"]}
+    n_lines = sum(len(frame) for frame in frames)
+    said = [_level_sentence(level, joint, n_lines)]
+    if kinds - {"none"}:
+        said.append(f"They rest on this: {column.assumption}.")
+    words = "; ".join(HOW_TO_READ[kind] for kind in HOW_TO_READ if kind in kinds)
+    said.append(f"{words[0].upper()}{words[1:]}.")
+    gains = [
+        line["worth"] / line["n_labels"]
+        for frame in frames
+        for _, line in frame.iterrows()
+        if line["kind"] == "approximate" and line["n_labels"] and np.isfinite(line["worth"])
+    ]
+    if gains and np.median(gains) >= 1.1:
+        said.append(
+            f"Labels and predictions together are worth {np.median(gains):.1f} times the labels alone "
+            "(column “worth”)."
+        )
+    if column.beyond:
+        said.append(
+            f"{counted(column.beyond, 'unlabelled row is', 'unlabelled rows are')} unlike every labelled one: "
+            "there the estimates rest on predictions alone."
+        )
+    return [*said, *_notes(column, answered)]
+
+
+def _level_sentence(level: float, joint: bool, n_lines: int) -> str:
+    if n_lines == 1:
+        return f"The interval holds the number of these rows with a confidence of {percent(level)}."
+    if joint:
+        return f"All {n_lines} intervals hold together with a confidence of {percent(level)}."
+    return (
+        f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some may not. "
+        f"{option('joint', True)} makes all hold together."
+    )
+
+
+def _notes(column: PredictedColumn, answered: Sequence[Answered]) -> list[str]:
+    """Return the notes of single lines, each said once, with what it is about."""
+    by_note: dict[str, list[str]] = {}
+    for line in lines_to_read(column, answered):
+        if line.note:
+            by_note.setdefault(line.note, []).append(line.group or line.what)
+    said = []
+    for note, names in by_note.items():
+        places = ", ".join(dict.fromkeys(names[:5]))
+        said.append(f"{places}: {note}")
+    return said
+
+
+def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
+    """Return how many labels an interval of half the width takes, for the first line; "" if none is known."""
+    for answer in answered:
+        for name, line in answer.frame.iterrows():
+            if pd.isna(line["labels_for_half"]):
+                continue
+            what = answer.question.in_words(column.name)
+            where = "" if name == ALL else f" ({name})"
+            more = int(line["labels_for_half"]) - int(line["n_labels"])
+            return (
+                f"For an interval of half the width around the {what}{where} it takes about "
+                f"{counted(more, 'label')} more, of rows drawn at random."
+            )
+    return ""

@@ -1,0 +1,206 @@
+"""A fitted model of one column that answers rows which it has not seen, and what holds for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
+from transduce.app.filling.class_calibration import ClassCalibration
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
+from transduce.app.filling.table_fit import TableFit, estimator_rows
+from transduce.app.tables.columns import Target
+from transduce.app.tables.features import Encoder
+from transduce.app.tables.numbers import without
+from transduce.app.tables.row_hashes import content_order, row_hashes
+from transduce.conformal import Exchangeability, exchangeability_test
+from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
+from transduce.core.answer import Answer
+from transduce.core.checks import check_type
+from transduce.core.guarantee import Guarantee, Verdict
+from transduce.core.types import AnyArray, Array
+from transduce.core.validation import class_codes
+from transduce.model_selection.fit_and_predict import FittedEstimator
+
+MOST_COMPARED = 1000  # calibration rows, and later ones, whose features are compared
+MOST_SCORED = 1000  # rows of the fit by which the scale of scores is chosen
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFill:
+    """A fitted model of one column, calibrated for all other rows by labelled rows that it has not seen.
+
+    Examples
+    --------
+    >>> from transduce.app.filling import fit_fill
+    >>> price = [2.0 * n if n % 3 else None for n in range(200)]
+    >>> table = pd.DataFrame({"size": range(200), "price": price})
+    >>> fit_fill(table, "price", method="ridge").guarantee_of_later(1000).outside.at_most < 250
+    True
+    """
+
+    labels: AnyArray  # those that were fitted to
+    reading: Target  # how the cells of the target are read
+    encoder: Encoder  # turns the columns of any row into features
+    outside: OutsideCalibration  # answers any row that was not fitted to
+    calibration: ClassCalibration  # how probable classes are
+    options: Options  # what was asked for
+    held: Array  # (c, d) features of some calibration rows, with which later rows are compared
+    verdict: Verdict | None = None  # how labelled and unlabelled rows compare
+
+    @classmethod
+    def calibrate(
+        cls, fit: TableFit, calibration: ClassCalibration, held: FrameSource, options: Options
+    ) -> FittedFill:
+        """Calibrate a fit to a sample by labelled rows that were kept from it."""
+        encoder = fit.features.encoder
+        kept_rows = estimator_rows(encoder, held.frame, options)
+        outside = _calibrate_outside(fit, held, kept_rows, options)
+        verdict = None
+        if fit.compared is not None:
+            verdict = fit.compared.verdict
+        compared = np.random.default_rng(0).permutation(len(kept_rows))[:MOST_COMPARED]
+        return cls(
+            labels=fit.target.known,
+            reading=fit.target,
+            encoder=encoder,
+            outside=outside,
+            calibration=calibration,
+            options=options.for_other_rows(),
+            held=kept_rows[compared],
+            verdict=verdict,
+        )
+
+    def with_options(self, options: Options) -> FittedFill:
+        """Return the same model, asked with other options."""
+        return replace(self, options=options.for_other_rows())
+
+    def below(self, folder: str | Path) -> FittedFill:
+        """Return the same model for a table in another folder, which holds its pictures."""
+        return replace(self, encoder=self.encoder.below(folder))
+
+    def raw_answer(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
+        """Return the answers at rows of a table, at these places of it, as the fit gives them."""
+        X = estimator_rows(self.encoder, frame, self.options)
+        return self.outside.answer(X, float(self.options.confidence), rows)
+
+    def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
+        """Return the answers at rows, labelled or not, at these places of their table."""
+        answer = self.raw_answer(frame, rows)
+        return answer_as_asked(answer, self.options, self.reading.limits, self.calibration)
+
+    def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the new columns of rows that were not fitted to, of the same types, whatever the rows.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            With the target, which is empty where an answer is wanted, or without it.
+        """
+        check_type("frame", frame, pd.DataFrame, "a pandas frame")
+        frame = without(frame, self.options.missing)
+        labels = self.reading.read(frame)
+        rows = np.flatnonzero(labels.missing)
+        columns = AnswerColumns(self.options, self.calibration, self.labels, same_types=True)
+        return columns.make(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
+
+    def columns_for_file(self, new: pd.DataFrame) -> pd.DataFrame:
+        """Return new columns as a file of text has them: with the digits of all labels."""
+        all_labels = np.concatenate([self.labels, self.outside.table.labels])
+        return columns_for_file(new, self.reading, all_labels)
+
+    def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
+        """Return notes on cells of later rows: not read, limits, categories that the fit did not see."""
+        frame = without(frame, self.options.missing)
+        rows = np.flatnonzero(self.reading.read(frame).missing)
+        return self.encoder.notes(frame.iloc[rows], rows)
+
+    def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
+        """Return how later rows, 1000 of them at most, compare with the calibration rows."""
+        frame = without(frame, self.options.missing)
+        columns = [name for name in self.encoder.columns if name in frame.columns]
+        drawn = content_order(row_hashes(frame[columns]))[:MOST_COMPARED]
+        features = self.encoder.transform(frame.iloc[drawn])
+        is_held = np.arange(len(self.held) + len(drawn)) < len(self.held)
+        compared = exchangeability_test(np.concatenate([self.held, features]), is_held)
+        named = compared.named([scale.column for scale in self.encoder.scales])
+        return replace(named, other="later")
+
+    def guarantee_of_later(
+        self,
+        n_answered: int,
+        n_unreached: int = 0,
+        *,
+        certainty: float | None = None,
+        compared: Exchangeability | None = None,
+    ) -> Guarantee:
+        """Return what is guaranteed of rows that come later, if they are like the labelled ones.
+
+        Parameters
+        ----------
+        n_answered, n_unreached : int
+            How many have an answer, and how many have none.
+        certainty : float, optional
+            Of the bounds for all of them together; that of the options by default.
+        compared : Exchangeability, optional
+            What `compare_later` returned. If it saw too few rows to tell, the verdict on the table counts.
+        """
+        later = self
+        # Labels that were chosen by class differ from later rows anyhow.
+        if compared is not None and self.outside.shares is None:
+            later = replace(self, verdict=self._verdict_on_later(compared.verdict))
+        return later.guarantee_of_others(n_answered, n_unreached, certainty=certainty).of_later
+
+    def _verdict_on_later(self, verdict: Verdict) -> Verdict:
+        """Return what is known of later rows: that on the table where too few rows could be tested."""
+        if verdict.p_value is None and self.verdict is not None and self.verdict.shifted:
+            return self.verdict
+        return verdict
+
+    def guarantee_of_others(
+        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+    ) -> Guarantee:
+        """Return what is guaranteed of rows of the table that the fit did not see."""
+        options = self.options
+        if certainty is None:
+            certainty = float(options.certainty)
+        weights = replace(self.outside.table.weights, verdict=self.verdict)
+        outside = replace(self.outside, table=replace(self.outside.table, weights=weights))
+        level = float(options.confidence)
+        guarantee = outside.guarantee(level, n_answered, certainty, options.tolerance)
+        guarantee = replace(guarantee, n_unreached=n_unreached)
+        limited = guarantee.limited(options.limits_with(self.reading.limits))
+        return limited.decided_by(self.reading.decisive)
+
+
+def _calibrate_outside(
+    fit: TableFit, held: FrameSource, kept_rows: AnyArray, options: Options
+) -> OutsideCalibration:
+    """Return what answers rows that the fit did not see, calibrated by rows kept from it."""
+    seen_labels = fit.target.known
+    kept_labels = held.labels.known
+    classes = None
+    shares = None
+    if fit.target.task == "classification":
+        classes = np.array(sorted({*seen_labels.tolist(), *kept_labels.tolist()}))
+        seen_labels = class_codes(seen_labels, classes)
+        kept_labels = class_codes(kept_labels, classes)
+        if fit.shares is not None:
+            shares = fit.shares.at(classes)
+    n_rows = len(fit.target.labels)
+    outside = calibrate_outside(
+        FittedEstimator(fit.values_model, classes, np.arange(n_rows), n_rows),
+        estimator_rows(fit.features.encoder, fit.frame.iloc[:MOST_SCORED], options),
+        seen_labels,
+        kept_rows[~held.labels.missing],
+        kept_labels,
+        shares=shares,
+        empty=kept_rows[held.labels.missing],
+    )
+    weights = replace(outside.table.weights, assumption=options.design.assumption)
+    table = replace(outside.table, by_class=options.by_class, weights=weights)
+    return replace(outside, table=table)

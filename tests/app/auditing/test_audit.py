@@ -1,0 +1,235 @@
+"""`audit` and `transduce audit`: reading, joining, two people, statements, JSON and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from transduce import audit
+from transduce.app.auditing.page import render_audit
+from transduce.app.cli.app import app
+from transduce.population import audit_classes
+
+
+@pytest.fixture
+def judged():
+    """400 rows, labelled by a model that is right in nine of ten cases; 80 were checked."""
+    generator = np.random.default_rng(0)
+    truth = np.where(generator.random(400) < 0.3, "spam", "ham").astype(object)
+    right = generator.random(400) < 0.9
+    other = np.where(truth == "spam", "ham", "spam")
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row}" for row in range(400)],
+            "length": generator.normal(size=400),
+            "region": generator.choice(["north", "süd"], 400),
+            "llm": np.where(right, truth, other),
+            "gold": np.where(np.arange(400) < 80, truth, None),
+        }
+    )
+    return frame.sample(frac=1.0, random_state=1).reset_index(drop=True)
+
+
+class TestReading:
+    def test_numbers_are_those_of_the_science(self, judged):
+        result = audit(judged, "gold", "llm", by="region")
+        plain = audit_classes(judged["gold"], judged["llm"])
+        assert result.shares.equals(plain.shares)
+        assert result.wrong.equals(plain.wrong.iloc[0])
+
+    def test_spellings_of_classes_are_one_in_both_columns(self, judged):
+        shouted = judged.assign(gold=judged["gold"].str.upper(), llm=judged["llm"] + " ")
+        result = audit(shouted, "gold", "llm")
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
+        assert any("taken as the same" in note for note in result.notes)
+        strict = audit(shouted, "gold", "llm", case_sensitive=True)
+        assert strict.wrong["n_wrong"] == strict.wrong["n_checked"]
+
+    def test_whole_numbers_with_gaps_are_the_same_classes(self):
+        frame = pd.DataFrame({"llm": [1, 0] * 30, "gold": [1.0, 0.0] * 10 + [np.nan] * 40})
+        assert audit(frame, "gold", "llm").wrong["n_wrong"] == 0
+
+    def test_probabilities_one_column_a_class(self, judged):
+        spam = np.where(judged["llm"] == "spam", 0.8, 0.1)
+        frame = judged.drop(columns="llm").assign(**{"p-spam": spam, "p-ham": 1.0 - spam})
+        result = audit(frame, "gold", ["p-spam", "p-ham"])
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
+
+    def test_fields_inside_objects_are_named_with_dots(self, judged):
+        nested = judged.assign(output=[{"label": label} for label in judged["llm"]])
+        result = audit(nested.drop(columns="llm"), "gold", "output.label")
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
+        with pytest.raises(ValueError, match="has the field 'score'"):
+            audit(nested, "gold", "output.score")
+
+    def test_rows_that_the_predictor_has_seen_say_nothing(self, judged):
+        seen = judged["gold"].notna() & (np.arange(400) < 200)
+        result = audit(judged.assign(shots=seen), "gold", "llm", seen="shots")
+        others = judged[~seen]
+        alone = audit_classes(others["gold"], others["llm"])
+        assert result.wrong["at_most"] == alone.wrong["at_most"].iloc[0]
+
+    def test_columns_of_a_draw_are_found_by_their_names(self, judged):
+        strata = judged["llm"]
+        frame = judged.assign(gold_random=judged["gold"].notna(), gold_random_stratum=strata)
+        result = audit(frame, "gold", "llm")
+        plain = audit_classes(judged["gold"], judged["llm"], strata=strata)
+        assert result.shares.equals(plain.shares)
+
+    def test_numbers_need_a_tolerance(self):
+        generator = np.random.default_rng(2)
+        price = generator.normal(100.0, 10.0, 200)
+        frame = pd.DataFrame(
+            {"model": price, "paid": np.where(np.arange(200) < 40, price + 1, np.nan)}
+        )
+        with pytest.raises(ValueError, match="by how much one may be off"):
+            audit(frame, "paid", "model")
+        assert audit(frame, "paid", "model", tolerance=2.0).wrong["n_wrong"] == 0
+        tight = audit(frame, "paid", "model", tolerance=0.5)
+        assert tight.wrong["n_wrong"] == 40
+        assert tight.mean["estimate"].iloc[0] == pytest.approx(price.mean() + 1)
+        assert "off by more than 0.5" in tight.statement
+
+
+class TestSecondFile:
+    def test_checks_are_matched_by_an_identifier(self, judged):
+        checks = judged.loc[judged["gold"].notna(), ["id", "gold"]].iloc[::-1]
+        result = audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
+
+    def test_identifiers_that_do_not_match_are_told(self, judged):
+        checks = pd.DataFrame({"id": ["r1", "r2", "nobody"], "gold": ["ham", "ham", "spam"]})
+        result = audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
+        assert any("1 check match no row" in note and "nobody" in note for note in result.notes)
+        assert result.wrong["n_checked"] == 2
+
+    @pytest.mark.parametrize(
+        ("ids", "message"),
+        [
+            (["r1", "r1"], "stand in several rows"),
+            (["x1", "x2"], "No 'id' of the checks is in the table"),
+            (["r1", None], "has no 'id'"),
+        ],
+    )
+    def test_identifiers_that_repeat_or_are_missing_are_refused(self, judged, ids, message):
+        checks = pd.DataFrame({"id": ids, "gold": ["ham", "ham"]})
+        with pytest.raises(ValueError, match=message):
+            audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
+
+
+class TestTwoPeople:
+    def test_rows_at_which_they_differ_count_as_wrong(self, judged):
+        second = judged["gold"].copy()
+        right = np.flatnonzero(second.notna() & (judged["gold"] == judged["llm"]))
+        second.iloc[right[:5]] = "unclear"
+        both = audit(judged.assign(gold2=second), "gold", "llm", second="gold2")
+        alone = audit(judged, "gold", "llm")
+        assert both.agreement.n_differ == 5
+        assert both.wrong["at_most"] > alone.wrong["at_most"]
+        assert "differ at 5" in both.agreement.statement
+
+
+class TestSuspects:
+    def test_rows_like_the_wrong_ones_are_named(self):
+        generator = np.random.default_rng(3)
+        x = generator.normal(size=600)
+        truth = np.where(x > 0.5, "yes", "no")
+        llm = np.where(x > 1.5, "yes", "no")
+        gold = np.where(np.arange(600) % 4 == 0, truth, None)
+        result = audit(pd.DataFrame({"x": x, "llm": llm, "gold": gold}), "gold", "llm", suspects=20)
+        rows = result.suspect_rows["row"].to_numpy() - 1
+        assert np.mean(truth[rows] != llm[rows]) > 0.9
+
+    def test_a_predictor_that_knows_the_labels_is_suspected(self):
+        generator = np.random.default_rng(4)
+        x = generator.normal(size=(800, 2))
+        truth = np.where(x[:, 0] > 0, "yes", "no")
+        checked = np.arange(800) < 100
+        noisy = np.where(generator.random(800) < 0.5, "yes", "no")
+        frame = pd.DataFrame({"x": x[:, 0], "z": x[:, 1]})
+        frame["gold"] = np.where(checked, truth, None)
+        copied = audit(frame.assign(llm=np.where(checked, truth, noisy)), "gold", "llm")
+        honest = audit(frame.assign(llm=truth), "gold", "llm")
+        assert any("seems to have seen" in warning for warning in copied.warnings)
+        assert honest.warnings == []
+
+
+class TestCommand:
+    def run(self, *arguments):
+        return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+    def test_json_has_every_number(self, judged, tmp_path):
+        table = tmp_path / "judged.jsonl"
+        table.write_text(judged.to_json(orient="records", lines=True))
+        out = tmp_path / "audit.json"
+        done = self.run(
+            table, "--target", "gold", "--predictions", "llm", "--by", "region", "--json", out
+        )
+        assert done.exit_code == 0, done.output
+        content = json.loads(out.read_text())
+        for shares in (content["shares"], content["by"]["region"]["süd"]["shares"]):
+            assert {"estimate", "lower", "upper", "kind"} <= set(shares["spam"])
+        for wrong in (content["wrong"], content["by"]["region"]["north"]["wrong"]):
+            assert {"estimate", "at_most", "certainty"} <= set(wrong)
+        assert content["wrong"]["at_most"] == audit(judged, "gold", "llm").wrong["at_most"]
+
+    @pytest.mark.parametrize(("share", "code"), [("90%", 0), ("0.9", 0), ("1%", 3)])
+    def test_a_claim_is_shown_or_not(self, judged, tmp_path, share, code):
+        table = tmp_path / "judged.csv"
+        judged.to_csv(table, index=False)
+        done = self.run(
+            table, "--target", "gold", "--predictions", "llm", "--at-most", share, "--suspects", 0
+        )
+        assert done.exit_code == code, done.output
+
+    def test_a_column_that_is_not_there_is_named(self, judged, tmp_path):
+        table = tmp_path / "judged.csv"
+        judged.to_csv(table, index=False)
+        done = self.run(table, "--target", "gold", "--predictions", "gpt")
+        assert done.exit_code == 1
+        assert "gpt" in done.output
+
+    def test_nothing_checked_says_what_to_do(self, judged, tmp_path):
+        table = tmp_path / "judged.csv"
+        judged.assign(gold=None).to_csv(table, index=False)
+        done = self.run(table, "--target", "gold", "--predictions", "llm")
+        assert done.exit_code == 1
+        assert "transduce draw" in done.output
+
+
+class TestPage:
+    def test_cells_are_escaped(self, judged):
+        nasty = judged.assign(llm=judged["llm"].replace("spam", "<script>alert(1)</script>"))
+        page = render_audit(audit(nasty, "gold", "llm", by="region"))
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+
+    def test_numbers_have_a_page_too(self):
+        frame = pd.DataFrame({"f": np.arange(60.0), "y": [*np.arange(20.0), *[np.nan] * 40]})
+        page = render_audit(audit(frame, "y", "f", tolerance=0.1, relative=True))
+        assert re.search(r"mean of the true numbers", page)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"predictions": "gold"}, "named as what was predicted and as what was checked"),
+            ({"certainty": 1.0}, "certainty"),
+            ({"tolerance": -1.0}, "must not be negative"),
+            ({"relative": True}, "needs a tolerance"),
+            ({"checks": pd.DataFrame({"id": [], "gold": []})}, "in common as id"),
+        ],
+    )
+    def test_in_a_sentence(self, judged, changes, message):
+        with pytest.raises(ValueError, match=message):
+            audit(judged, "gold", **{"predictions": "llm", **changes})
+
+    def test_an_empty_table(self):
+        with pytest.raises(ValueError, match="no rows"):
+            audit(pd.DataFrame({"gold": [], "llm": []}), "gold", "llm")

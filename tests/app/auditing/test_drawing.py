@@ -1,0 +1,114 @@
+"""`transduce draw --by`: rows drawn from each predicted class, a sheet to fill in, and back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from transduce import audit
+from transduce.app.cli.app import app
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table in a file, labelled by a model, with an empty column for a person."""
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "text": [f"Satz {row}" for row in range(300)],
+            "llm": np.where(generator.random(300) < 0.1, "ja", "nein"),
+            "doubt": generator.random(300).round(3),
+            "gold": None,
+        }
+    )
+    path = tmp_path / "judged.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_the_draw_is_written_down_and_read_back(table, tmp_path):
+    sheet = tmp_path / "list.xlsx"
+    done = run(
+        *("draw", table, "--target", "gold", "--by", "llm", "--number", 40, "--seed", 3),
+        *("--allocation", "equal", "--list", sheet),
+    )
+    assert done.exit_code == 0, done.output
+    drawn = pd.read_csv(tmp_path / "judged-draw.csv")
+    assert drawn["gold_random"].sum() == 40
+    assert drawn[drawn["gold_random"]].groupby("llm").size().tolist() == [20, 20]
+    sizes = drawn.groupby("llm").size()
+    expected = 20 / sizes[drawn["llm"]].to_numpy()
+    assert drawn["gold_random_probability"].to_numpy() == pytest.approx(expected)
+
+    book = openpyxl.load_workbook(sheet)
+    names = [cell.value for cell in book.active[1]]
+    assert names == ["row_number", "text", "doubt", "gold"]  # the prediction is hidden
+    assert book.active.data_validations.dataValidation[0].formula1 == '"ja,nein"'
+    for row in range(2, 42):
+        place = book.active.cell(row, 1).value - 1
+        assert book.active.cell(row, 2).value == f"Satz {place}"
+        book.active.cell(row, 4).value = "nein"
+    book.save(sheet)
+
+    out = tmp_path / "audit.json"
+    done = run(
+        *("audit", tmp_path / "judged-draw.csv", "--target", "gold", "--predictions", "llm"),
+        *("--checks", sheet, "--json", out),
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads(out.read_text())
+    assert content["wrong"]["n_checked"] == 40
+    assert content["wrong"]["n_wrong"] == 20
+    assert content["by_prediction"]["nein"]["n_wrong"] == 0
+
+
+def test_rows_that_were_not_brought_back_count_as_wrong(table, tmp_path):
+    run("draw", table, "--target", "gold", "--by", "llm", "--number", 40, "--seed", 3)
+    drawn = pd.read_csv(tmp_path / "judged-draw.csv")
+    whole = drawn.assign(gold=drawn["llm"].where(drawn["gold_random"]))
+    rows = np.flatnonzero(drawn["gold_random"])
+    part = whole.copy()
+    part.loc[rows[:5], "gold"] = np.nan
+    assert (
+        audit(part, "gold", "llm").wrong["at_most"] > audit(whole, "gold", "llm").wrong["at_most"]
+    )
+
+
+def test_uncertain_rows_are_drawn_more_often(table, tmp_path):
+    done = run(
+        *("draw", table, "--target", "gold", "--uncertainty", "doubt"),
+        *("--number", 60, "--seed", 1, "--list", tmp_path / "list.csv"),
+    )
+    assert done.exit_code == 0, done.output
+    drawn = pd.read_csv(tmp_path / "judged-draw.csv")
+    bands = drawn.groupby("gold_random_stratum")["gold_random_probability"].mean()
+    order = drawn.groupby("gold_random_stratum")["doubt"].mean().sort_values().index
+    assert bands[order].is_monotonic_increasing
+    assert bands.min() > 0.0
+    assert len(pd.read_csv(tmp_path / "list.csv")) == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--by", "text"), "at most 200"),
+        (("--by", "llm", "--uncertainty", "doubt"), "name one of them"),
+        (("--uncertainty", "text"), "must say how uncertain"),
+        (("--by", "llm", "--number", "301"), "cannot be drawn"),
+        (("--by", "gpt"), "gpt"),
+    ],
+)
+def test_refused_in_a_sentence_and_nothing_is_written(table, tmp_path, words, message):
+    done = run("draw", table, "--target", "gold", *words)
+    assert done.exit_code in (1, 2)
+    assert message in " ".join(done.output.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["judged.csv"]
