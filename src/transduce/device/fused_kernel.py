@@ -40,11 +40,12 @@ if importlib.util.find_spec("triton") is not None:
         LISTED: tl.constexpr,
     ):
         """Keep the rows of X with the PLACES largest products for every query."""
-        # Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products
-        # of one block of queries with one block of rows stay in registers, and so do the best so
-        # far: most blocks hold nothing that is good enough. LONG says that X has too many entries to
-        # be counted by 32 bits. If LISTED, the queries of program i are compared with the blocks of
-        # line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with all.
+        # Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The
+        # products of one block of queries with one block of rows stay in registers, and so do the
+        # best so far: most blocks hold nothing that is good enough. LONG says that X has too many
+        # entries to be counted by 32 bits. If LISTED, the queries of program i are compared with
+        # the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with
+        # all.
         queries = tl.program_id(0) * HEIGHT + tl.arange(0, HEIGHT)
         inside = queries < n_queries
         features = tl.arange(0, WIDTH)
@@ -79,8 +80,8 @@ if importlib.util.find_spec("triton") is not None:
 
 def halves(X: DeviceArray, offsets: DeviceArray, *, fine: bool, as_rows: bool) -> DeviceArray:
     """Return rows (n, d), no longer than 1, as padded halves with products ``x_i' x_j - offset_j``."""
-    # With `fine` what halves lose is kept in further columns, so that products are good to about six
-    # digits.
+    # With `fine` what halves lose is kept in further columns, so that products are good to about
+    # six digits.
     high = X.to(torch.float16)
     parts = [high]
     if fine:

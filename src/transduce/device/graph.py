@@ -181,7 +181,8 @@ LARGE_TOLERANCE = 1e-3
 GOOD = 1e-8  # residual norms asked of ARPACK
 TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
 MOST_CYCLES = 40
-# How much more a filter is to gain than is needed: the cut comes from vectors that are not there yet.
+# How much more a filter is to gain than is needed: the cut comes from vectors that are not there
+# yet.
 SAFETY = 8.0
 MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
 # The same by the first one, from random vectors: what single precision tells apart.

@@ -87,9 +87,9 @@ def left_singular(A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     if A.shape[0] <= A.shape[1]:
         vectors, values, _ = xp.linalg.svd(A, full_matrices=False)
         return vectors, values
-    # From the right ones of the triangle, in half of the time of those of Q. An entry is off by some
-    # epsilon times its row's length over the singular value, which is little even for the smallest
-    # that is kept.
+    # From the right ones of the triangle, in half of the time of those of Q. An entry is off by
+    # some epsilon times its row's length over the singular value, which is little even for the
+    # smallest that is kept.
     values, right = right_singular(triangle(A))
     n_kept = int(arrays.to_numpy(values > SMALLEST_SINGULAR * values[0]).sum())
     values = values[:n_kept]
@@ -211,8 +211,8 @@ def inverse_diagonal(factor: Array) -> Array:
 
 def _triangle_inverse(factor: DeviceArray) -> DeviceArray:
     """Return the inverse of a lower triangle (n, n), a large one by halves."""
-    # On an H200 halves of 2,000 rows take from 0.3 (2,000 rows) to 0.7 (30,000) of the time that one
-    # solution takes.
+    # On an H200 halves of 2,000 rows take from 0.3 (2,000 rows) to 0.7 (30,000) of the time that
+    # one solution takes.
     n = factor.shape[0]
     if n <= LEAF:
         xp = arrays.namespace(factor)
