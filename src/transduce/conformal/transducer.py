@@ -233,7 +233,8 @@ class ConformalTransducer(Transducer):
         rows = problem.rows
         unlabelled = problem.sample.unlabelled
         both = np.concatenate([rows[held_out], unlabelled])
-        order = np.concatenate([rows[~held_out], random.permutation(both)])
+        drawn = random.permutation(problem.by_content(both))
+        order = np.concatenate([rows[~held_out], drawn])
         second = None
         with reusing():
             first = ask(inner, problem, np.flatnonzero(~held_out), both, order=order)
@@ -268,7 +269,8 @@ class ConformalTransducer(Transducer):
         sizes = problem.class_sizes
         ties = np.zeros(n)
         if self.ties == "random":
-            ties = random.uniform(size=n)
+            both = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
+            ties[np.argsort(problem.places[both])] = random.uniform(size=n)
         test = bool(self.test_exchangeability)
         return CalibratedTable(
             calibration=calibration,
