@@ -105,7 +105,9 @@ class RegionDisplay(Display):
             ):
                 label = f"{word} ({mask.sum()})"
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
-        ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="prediction")
+        ax.plot(
+            place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="prediction"
+        )
         _whole_numbers(ax)
         finish(ax, xlabel="unlabelled rows, by prediction", ylabel="label")
 
