@@ -138,6 +138,10 @@ def test_rows_are_compared_in_any_order():
     before = exchangeability_test(X, labelled, within=X[:, 0] > 0, **settings)
     after = exchangeability_test(X[order], labelled[order], within=X[order, 0] > 0, **settings)
     assert after.p_value == before.p_value
+    mixed = np.where(X[:, 0] > 0, "a", None)
+    before = exchangeability_test(X, labelled, within=mixed, **settings)
+    after = exchangeability_test(X[order], labelled[order], within=mixed[order], **settings)
+    assert after.p_value == before.p_value
     few = exchangeability_test(X, labelled, max_rows=40, **settings)
     again = exchangeability_test(X[order], labelled[order], max_rows=40, **settings)
     assert again.p_value == few.p_value
