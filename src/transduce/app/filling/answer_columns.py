@@ -41,7 +41,8 @@ def _mark_rejected(answer: Answer, share: float) -> Answer:
     # Many rows share one confidence: the widest intervals, or the closest classes, go first.
     certain = answer.confidence
     if answer.regions is not None:
-        certain = -answer.regions.measure()
+        ends = answer.regions.hull()  # as written
+        certain = ends[:, 0] - ends[:, 1]
     elif answer.probabilities is not None:
         ranked = np.sort(answer.probabilities, axis=1)
         certain = ranked[:, -1] - ranked[:, -2]
