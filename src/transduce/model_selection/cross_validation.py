@@ -94,7 +94,11 @@ def group_codes(groups: Any) -> AnyArray:
     try:
         return np.unique(names, return_inverse=True)[1]
     except TypeError:  # names of several types have no order
-        return pd.factorize(names, use_na_sentinel=False)[0]
+        codes, levels = pd.factorize(names, use_na_sentinel=False)
+        by_name = sorted(
+            range(len(levels)), key=lambda k: (type(levels[k]).__name__, str(levels[k]))
+        )
+        return np.argsort(by_name)[codes]
 
 
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:

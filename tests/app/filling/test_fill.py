@@ -68,9 +68,9 @@ def test_numbers_agree_with_the_library(method):
     )
     X = vectorize(frame, "target", random_state=3).matrix
     order = result.seen.order  # in which the fit saw them
-    model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3).fit(
-        X[order], frame["target"].iloc[order]
-    )
+    model = ConformalTransducer(inner, confidence=0.8, refit=True, random_state=3)
+    with rows_in_order():
+        model.fit(X[order], frame["target"].iloc[order])
     if method == "ridge":  # a blend is weighed by its first fit
         direct = inner.fit(X, frame["target"]).answer_.values
         np.testing.assert_allclose(
@@ -98,9 +98,9 @@ def test_classes_agree_with_the_library():
     X = vectorize(frame, "target", random_state=1).matrix
     blend = TransductiveBlend(task="classification", standardize=False, random_state=1)
     order = result.seen.order  # in which the fit saw them
-    model = ConformalTransducer(blend, refit=True, random_state=1).fit(
-        X[order], frame["target"].to_numpy()[order]
-    )
+    model = ConformalTransducer(blend, refit=True, random_state=1)
+    with rows_in_order():
+        model.fit(X[order], frame["target"].to_numpy()[order])
     own = model.answer_.at(result.places_in_fit)
     lines = result.frame.iloc[result.answer.rows]
     assert lines["target_filled"].tolist() == own.values.tolist()

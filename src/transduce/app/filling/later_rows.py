@@ -13,12 +13,12 @@ from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
-from transduce.app.tables.columns import Target
+from transduce.app.tables.columns import Target, check_once
 from transduce.app.tables.features import Encoder
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import Exchangeability, exchangeability_test
-from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
+from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.checks import check_type
 from transduce.core.guarantee import Guarantee, Verdict
@@ -102,6 +102,7 @@ class FittedFill:
             With the target, which is empty where an answer is wanted, or without it.
         """
         check_type("frame", frame, pd.DataFrame, "a pandas frame")
+        check_once(frame.columns, "The table")
         frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
@@ -168,7 +169,7 @@ class FittedFill:
         options = self.options
         if certainty is None:
             certainty = float(options.certainty)
-        weights = replace(self.outside.table.weights, verdict=self.verdict)
+        weights = self.outside.table.weights.resting_on(verdict=self.verdict)
         outside = replace(self.outside, table=replace(self.outside.table, weights=weights))
         level = float(options.confidence)
         guarantee = outside.guarantee(level, n_answered, certainty, options.tolerance)
@@ -201,6 +202,6 @@ def _calibrate_outside(
         shares=shares,
         empty=kept_rows[held.labels.missing],
     )
-    weights = replace(outside.table.weights, assumption=options.design.assumption)
+    weights = outside.table.weights.resting_on(assumption=options.design.assumption)
     table = replace(outside.table, by_class=options.by_class, weights=weights)
     return replace(outside, table=table)
