@@ -56,7 +56,6 @@ from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
-from transduce.methods.confidence_machine.far_labels import draw_in_known
 from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
@@ -451,6 +450,8 @@ def _read_machine(
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+
     labels_of_values = target.labels
     if target.task == "regression":
         # As in the machine: an interval is extended to its value, so one slip of the pen among the

@@ -36,6 +36,7 @@ def intervals_of_fit(fit: TableFit, levels: Sequence[float]) -> Array:
     return np.stack([_hull_with(region, values) for region in regions], axis=1)
 
 
-def _hull_with(regions: Regions, values: Array) -> Array:
+def _hull_with(regions: Regions | None, values: Array) -> Array:
     """Return the ends (m, 2) of regions that are extended to hold values."""
+    assert regions is not None  # the target has numbers
     return np.asarray(regions.holding(values).hull())

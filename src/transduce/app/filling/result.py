@@ -193,7 +193,9 @@ class FillResult:
         for place, level in enumerate(ordered):
             regions = Regions.from_intervals(ends[:, place])
             answer = replace(self.raw_answer, regions=regions)
-            hull = self.options.clip(answer, self.labels.limits).regions.hull()
+            clipped = self.options.clip(answer, self.labels.limits).regions
+            assert clipped is not None
+            hull = clipped.hull()
             name = f"{100.0 * level:.12g}"
             columns[f"{self.target}_lower_{name}"] = hull[:, 0]
             columns[f"{self.target}_upper_{name}"] = hull[:, 1]
