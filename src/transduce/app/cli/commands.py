@@ -17,6 +17,8 @@ from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
 from transduce.app.cli.terminal import (
     called,
+    guarantee_lines,
+    more_on_guarantee,
     say,
     show_audit,
     show_choice,
@@ -267,11 +269,13 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             write_text(to_json, text, force=force, like=[*source.files, model])
         write(out, source, fitted.columns_for_file(new), force=force, like=[model])
     answered = counted(len(new) - labelled - lost, "row")
-    lines = [f"{answered} answered.", f"Guarantee, {guarantee}"]
+    lines = [f"{answered} answered.", *guarantee_lines(guarantee)]
+    more = more_on_guarantee(guarantee)
     if guarantee.verdict != compared.verdict:
-        lines.append(str(compared.verdict))
+        more.append(str(compared.verdict))
     if not given["quiet"]:
-        lines += [f"- {note}" for note in [why_different, *notes]]
+        lines += ["Notes:", *(f"- {note}" for note in [why_different, *notes])]
+        lines += ["More on the guarantee:", *(f"- {sentence}" for sentence in more)]
     written = []
     if out != "-":
         written.append(str(out))
