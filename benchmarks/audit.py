@@ -6,7 +6,7 @@ A table has a class of a given share; a predictor finds it with a given sensitiv
 Rows are checked by a simple draw, or by a draw from each predicted class. Printed are, for each way,
 how often the 95 % interval holds the truth, how wide it is on average, its width as a ratio to that of
 labels alone with a simple draw of as many rows, and how many calls failed. Opponents that are
-installed run on the same draws: glide, truescore, evalstats and ppi_py.
+installed run on the same draws: glide, truescore and ppi_py.
 """
 
 from __future__ import annotations
@@ -111,6 +111,14 @@ def glide_interval(table: Checked) -> tuple[float, float]:
     return float(interval.lower_bound), float(interval.upper_bound)
 
 
+def truescore_interval(table: Checked) -> tuple[float, float]:
+    from truescore.correct import ppi_estimate
+
+    rows = np.sort(table.simple)
+    result = ppi_estimate(table.predicted, table.truth[rows], rows, alpha=1 - LEVEL)
+    return float(result.low), float(result.high)
+
+
 WAYS: dict[str, Callable[[Checked], tuple[float, float]]] = {
     "labels alone": labels_alone,
     "ours, simple draw": lambda table: ours(table, table.simple, stratified=False),
@@ -118,6 +126,7 @@ WAYS: dict[str, Callable[[Checked], tuple[float, float]]] = {
     "ours, neyman draw": lambda table: ours(table, table.by_class["neyman"], stratified=True),
     "ppi_py": ppi_py_interval,
     "glide": glide_interval,
+    "truescore": truescore_interval,
 }
 
 

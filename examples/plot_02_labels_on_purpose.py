@@ -3,7 +3,7 @@ Labels that were chosen on purpose
 ==================================
 
 The expensive houses were appraised first. Labelled and unlabelled rows then differ, and
-no method can know by itself how the others behave. Twenty rows drawn at random mend it:
+no method can know by itself how the others behave. A few rows drawn at random mend it:
 with them the guarantee is exact, however the other labels were chosen.
 """
 

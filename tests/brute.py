@@ -1119,6 +1119,31 @@ def chance_of_labels(n_rows, n_labelled, known, at_least):
     return Fraction(sum(hits), len(ways))
 
 
+def bayesian_ridge(X, y, asked):
+    """Return ridge regression, averaged over penalties by the density of the labels under each.
+
+    Under a penalty the labels are normal with the covariance ``s (I + X X' / penalty)`` around a
+    mean about which nothing is known; ``log s`` has a flat prior. Projected on contrasts that do not
+    depend on the mean, what is left of the density is ``|C|^-1/2 (z' C^-1 z)^-(l - 1)/2``.
+    """
+    n_labels, n_features = X.shape
+    contrasts = np.linalg.svd(np.eye(n_labels) - 1.0 / n_labels)[0][:, : n_labels - 1].T
+    Z = contrasts @ X
+    z = contrasts @ y
+    rank = min(n_labels, n_features)
+    typical = np.sum((X - X.mean(axis=0)) ** 2) / rank
+    logs, predictions = [], []
+    for penalty in typical * np.geomspace(1e-5, 1e4, 46):
+        covariance = np.eye(n_labels - 1) + Z @ Z.T / penalty
+        sign, log_determinant = np.linalg.slogdet(covariance)
+        square = z @ np.linalg.solve(covariance, z)
+        logs.append(-0.5 * sign * log_determinant - 0.5 * (n_labels - 1) * np.log(square))
+        slopes = np.linalg.solve(Z.T @ Z + penalty * np.eye(n_features), Z.T @ z)
+        predictions.append(y.mean() + (asked - X.mean(axis=0)) @ slopes)
+    shares = np.exp(np.array(logs) - max(logs))
+    return shares / shares.sum() @ np.array(predictions)
+
+
 # ------------------------------------------------------------------- categories of several columns
 
 

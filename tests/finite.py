@@ -500,6 +500,10 @@ def of_estimators() -> dict[str, list[Call]]:
     def gaussian(**settings: Any) -> Any:
         return transduce.TransductiveGPRegressor(**{"n_restarts": 1, "random_state": 0} | settings)
 
+    def of_classes(**settings: Any) -> Any:
+        usual = {"n_restarts": 0, "max_iter": 30, "matching": 0.3, "slack": 0.01}
+        return transduce.TransductiveGPClassifier(**usual | settings)
+
     def bayesian(**settings: Any) -> Any:
         usual = {"softness": 0.5, "n_balls": 2, "tolerance": 0.3, "max_bounces": 500}
         return transduce.BayesianTransducer(**usual | {"random_state": 0} | settings)
@@ -539,6 +543,9 @@ def of_estimators() -> dict[str, list[Call]]:
         ),
         "transduce.TransductiveGPRegressor": estimator_calls(
             gaussian, NUMBERS, slow=True, **process
+        ),
+        "transduce.TransductiveGPClassifier": estimator_calls(
+            of_classes, CLASSES, slow=True, matching=0.3, slack=0.01, noise_prior=(1.0, 2.0)
         ),
         "transduce.BayesianTransducer": estimator_calls(
             bayesian, CLASSES, slow=True, softness=0.5, n_balls=2, tolerance=0.3, random_state=0

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         RidgeConfidenceMachine as RidgeConfidenceMachine,
     )
     from transduce.methods.gaussian_process import (
+        TransductiveGPClassifier as TransductiveGPClassifier,
+    )
+    from transduce.methods.gaussian_process import (
         TransductiveGPRegressor as TransductiveGPRegressor,
     )
     from transduce.methods.ridge import TransductiveRidge as TransductiveRidge
@@ -45,6 +48,7 @@ _HOMES = {
     "RidgeConfidenceMachine": "transduce.methods.confidence_machine",
     "SpectralGraphTransducer": "transduce.methods.spectral_graph",
     "TransductiveBlend": "transduce.ensemble",
+    "TransductiveGPClassifier": "transduce.methods.gaussian_process",
     "TransductiveGPRegressor": "transduce.methods.gaussian_process",
     "TransductiveRidge": "transduce.methods.ridge",
     "TransductiveRidgeClassifier": "transduce.methods.ridge",

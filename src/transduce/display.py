@@ -105,9 +105,11 @@ class RegionDisplay(Display):
             ):
                 label = f"{word} ({mask.sum()})"
                 ax.plot(place[mask], self.y_true[mask], marker, ms=size, color=color, label=label)
-        ax.plot(place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="answer")
+        ax.plot(
+            place, self.values, "_", ms=max(size, 2.0), mew=1.5, color=VALUE, label="prediction"
+        )
         _whole_numbers(ax)
-        finish(ax, xlabel="unlabelled rows, by answer", ylabel="label")
+        finish(ax, xlabel="unlabelled rows, by prediction", ylabel="label")
 
     def _draw_regions(self, ax: Any, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
@@ -470,7 +472,7 @@ class BandDisplay(Display):
         if self.unlabelled is not None and len(self.unlabelled[0]):
             x, values, errors = self.unlabelled
             style: dict[str, Any] = {"fmt": "o", "ms": 3, "lw": 0.7, "alpha": 0.7}
-            ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="answer", **style)
+            ax.errorbar(x, values, 1.96 * errors, color=OUTSIDE, label="prediction", **style)
         finish(ax, xlabel=self.name, ylabel="label", loc="best")
 
 

@@ -45,7 +45,7 @@ def test_every_piece_is_a_bar_and_rays_reach_beyond_the_rest():
     assert segments[-1][0][1] < -1
     assert segments[-1][1][1] > 3
     labels = [line.get_label() for line in display.ax_.get_lines()]
-    assert labels == ["truth, inside (2)", "truth, outside (2)", "answer"]
+    assert labels == ["truth, inside (2)", "truth, outside (2)", "prediction"]
     assert display.figure_ is display.ax_.figure
 
 

@@ -47,3 +47,10 @@ def test_no_rows_and_no_copies():
     assert different.copies is None
     rows = np.array([5, 3])
     np.testing.assert_array_equal(different.first_copies(rows, rows), [0, 1])
+
+
+def test_different_rows_of_whole_numbers_are_no_copies():
+    rows = np.unique(np.random.default_rng(0).integers(2, size=(3000, 40)), axis=0).astype(float)
+    y = np.full(len(rows), np.nan)
+    y[:2] = 0.0, 1.0
+    assert read_problem(rows, y, task="regression").copies is None

@@ -556,8 +556,10 @@ def test_text_and_sparse_features_are_the_estimators_business():
 def test_a_precomputed_kernel_is_cut_both_ways():
     X, y, _ = classes()
     K = X @ X.T
-    one = cross_val_transduce(SVC(kernel="precomputed"), K, y, random_state=0)
-    other = cross_val_transduce(SVC(kernel="linear"), X, y, random_state=0)
+    fold = np.arange(np.sum(pd.notna(y))) % 5
+    folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    one = cross_val_transduce(SVC(kernel="precomputed"), K, y, cv=folds)
+    other = cross_val_transduce(SVC(kernel="linear"), X, y, cv=folds)
     np.testing.assert_array_equal(one.answers.values, other.answers.values)
 
 
@@ -1004,11 +1006,6 @@ def test_few_labels_are_no_ground_for_weak_penalties():
     few, some, many = (
         default_members(Case("regression", 300, n_labels, 20))[0] for n_labels in (10, 30, 300)
     )
-    assert [round(members["ridge"].smallest_penalty, 9) for members in (few, some, many)] == [
-        3.0,
-        1.0,
-        0.1,
-    ]
     assert [members["transductive_ridge"].ridge for members in (few, some, many)] == [
         0.03,
         "loo",

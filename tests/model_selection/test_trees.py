@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from tests import brute
 from tests.contract import contract, keep
+from transduce.core.row_order import content_order, number_rows
 from transduce.model_selection import trees
 from transduce.model_selection.trees import (
     BinnedRows,
@@ -244,7 +245,9 @@ def test_a_forest_is_the_mean_of_its_trees(random_cuts):
     truth, said, away = (y[:, None] == model.classes_).astype(float), [], [[] for _ in X]
     for tree in range(6):
         chance = brute.Chance(model._seed + tree)
-        times = np.bincount([chance.below(30) for _ in range(30)], minlength=30).astype(float)
+        # Rows are drawn in the order that their contents decide.
+        drawn_places = [chance.below(30) for _ in range(30)]
+        times = np.bincount(content_order(number_rows(X))[drawn_places], minlength=30).astype(float)
         drawn = np.flatnonzero(times)
         splits, leaves = brute.grow_tree(rows.bins.T, drawn, truth, times, 1000, chance, **how)
         shares = np.array([np.average(truth[own], axis=0, weights=times[own]) for own in leaves])

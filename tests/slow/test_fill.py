@@ -43,8 +43,16 @@ def test_shares_outside_follow_the_law(name, n_labels, method, monkeypatch):
 
 
 def test_the_readme_shows_what_the_demo_prints():
-    """`make demo`'s comparison with the truth stands in the README, word for word."""
+    """The demo's comparison with the truth stands in the README, word for word, and on the landing page."""
     table, target, truth = demo_table("diabetes")
-    said = compare_with_truth(fill(table, target, guarantee="column"), truth)
-    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
-    assert " ".join(said.split()) in readme
+    result = fill(table, target, guarantee="column")
+    comparison = " ".join(compare_with_truth(result, truth).split())
+    root = Path(__file__).parents[2]
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    assert comparison in readme
+    assert result.guarantee.statement.partition("certainty ")[2] in readme
+    n_outside = int(np.sum(~result.answer.contains(truth.to_numpy()[result.answer.rows])))
+    landing = (root / "docs" / "index.md").read_text(encoding="utf-8")
+    most = result.guarantee.outside.at_most
+    assert f"At most {most} of them could be outside" in landing
+    assert f"with 95 % certainty; {n_outside} were." in landing

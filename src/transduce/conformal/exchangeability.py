@@ -17,8 +17,10 @@ from transduce.core import arrays, checks
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import SUSPECTED, Drift, Verdict
 from transduce.core.ranks import leaves_of, random_trees
+from transduce.core.row_order import content_order, number_rows
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import quoted
+from transduce.model_selection.cross_validation import group_codes
 
 N_FOLDS = 5
 N_TREES = 60
@@ -190,9 +192,15 @@ def exchangeability_test(
         raise ValueError(
             f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
         )
+    if within is not None and np.shape(within) != mask.shape:
+        raise ValueError(f"within must name the category of each of the {len(mask)} rows.")
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
-    rows = _draw_rows(mask, int(max_rows), random)
+    kinds = mask.astype(int)
+    if within is not None:
+        kinds = kinds + 2 * group_codes(within)
+    order = content_order(number_rows(X), kinds)
+    rows = order[_draw_rows(mask[order], int(max_rows), random)]
     unlabelled = ~mask[rows]
     n, m = int((~unlabelled).sum()), int(unlabelled.sum())
     features, names = table_features(X, rows)
@@ -201,9 +209,6 @@ def exchangeability_test(
         return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
     cells = np.zeros(len(rows), dtype=int)
     if within is not None:
-        if np.shape(within) != np.shape(labelled):
-            n = len(labelled)
-            raise ValueError(f"within must name the category of each of the {n} rows.")
         cells = np.asarray(within)[rows]
     members = _permuted(unlabelled, cells, n_permutations, random)
     ranks = _ranks(features)
@@ -414,6 +419,9 @@ def drift_along(
     if c < FEWEST_ALONG or np.ptp(at) == 0.0:
         return Drift(later, apart, None, False)
     random = np.random.RandomState(seed)
+    by_order = np.argsort(at, kind="stable")  # whatever order the rows came in
+    at = at[by_order]
+    errors = [error[by_order] for error in errors]
     places = _unit(rankdata(at))
     orders = np.array([places, *(random.permutation(places) for _ in range(N_ORDERS))])
     ranked = np.column_stack([_unit(rankdata(error)) for error in errors])

@@ -150,7 +150,11 @@ def shares_of_classes(
     others = first.at(np.arange(n_held, len(first.values)))
     reply, p = others if second is None else second, counts / counts.sum()
     known, unit = first.given[:n_held], score_unit(first if second is None else second, k)
-    hidden = class_probabilities(first, p, unit)[:n_held][known], problem.codes[held_out][known]
+    by_content = np.argsort(problem.places[problem.rows[held_out]][known])
+    hidden = (
+        class_probabilities(first, p, unit)[:n_held][known][by_content],
+        problem.codes[held_out][known][by_content],
+    )
     if given is not None:
         return ClassShares(
             problem.classes, p, given, given=True, power=fit_power(*hidden), unit=unit
@@ -174,18 +178,21 @@ def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: f
     if own is not None:  # a blend has done so
         told = own["blend"].dropna()
         wide = fitted.spread(told.to_numpy(), fitted.codes(told.columns.to_numpy()), 0.0)
-        return np.asarray(wide), problem.codes[
-            np.searchsorted(problem.rows, fitted.order[told.index])
-        ]
+        rows = fitted.order[told.index]
+        by_content = np.argsort(problem.places[rows])
+        codes = problem.codes[np.searchsorted(problem.rows, rows)]
+        return np.asarray(wide)[by_content], codes[by_content]
     folds = read_folds(5, problem, random_state=0, quiet=True)
-    said, codes = [np.empty((0, len(p)))], [problem.codes[:0]]
+    said, labels = [np.empty((0, len(p)))], [np.empty(0, dtype=int)]
     for (_, hidden), reply in zip(
         folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True
     ):
         if isinstance(reply, Reply):
             said.append(class_probabilities(reply, p, unit)[reply.given])
-            codes.append(problem.codes[hidden][reply.given])
-    return np.vstack(said), np.concatenate(codes)
+            labels.append(hidden[reply.given])
+    hidden = np.concatenate(labels)
+    by_content = np.argsort(problem.places[problem.rows[hidden]])
+    return np.vstack(said)[by_content], problem.codes[hidden[by_content]]
 
 
 def estimate_shares(

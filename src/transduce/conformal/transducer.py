@@ -217,7 +217,8 @@ class ConformalTransducer(Transducer):
         """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
         rows, unlabelled = problem.rows, problem.sample.unlabelled
         both = np.concatenate([rows[held_out], unlabelled])
-        order = np.concatenate([rows[~held_out], random.permutation(both)])
+        drawn = random.permutation(problem.by_content(both))
+        order = np.concatenate([rows[~held_out], drawn])
         second = None
         with reusing():
             first = ask(inner, problem, np.flatnonzero(~held_out), both, order=order)
@@ -247,7 +248,10 @@ class ConformalTransducer(Transducer):
         """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
         c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
         calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
-        ties = np.zeros(n) if self.ties == "inside" else random.uniform(size=n)
+        ties = np.zeros(n)
+        if self.ties == "random":
+            both = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
+            ties[np.argsort(problem.places[both])] = random.uniform(size=n)
         return CalibratedTable(
             calibration=calibration,
             unlabelled=reply.at(np.arange(c, n)),

@@ -82,7 +82,9 @@ def _number_of_folds(cv: int, problem: Problem, random_state: Any, groups: Any) 
     if groups is not None:
         return group_folds(_safe_indexing(groups, problem.rows), cv, random_state)
     codes = problem.codes if problem.classes is not None else np.zeros(n, dtype=int)
-    fold = random_folds(codes, min(cv, n), check_random_state(random_state))
+    by_content = np.argsort(problem.places[problem.rows])
+    fold = np.empty(n, dtype=int)
+    fold[by_content] = random_folds(codes[by_content], min(cv, n), check_random_state(random_state))
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(fold.max() + 1)]
 
 

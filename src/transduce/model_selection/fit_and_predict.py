@@ -22,6 +22,13 @@ from sklearn.utils.validation import _num_samples
 from transduce.core import arrays, checks, validation
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
+from transduce.core.row_order import (
+    are_rows_in_order,
+    content_order,
+    number_rows,
+    number_rows_of_kernel,
+    places_in,
+)
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array, Mask
@@ -30,7 +37,6 @@ from transduce.core.words import TASKS, quoted
 from transduce.model_selection.methods import Case
 
 UNREACHED = "unreached"
-HASHED = 2**20  # numbers at a time, of rows that are compared
 PARTS = (
     "values",
     "status",
@@ -50,6 +56,8 @@ class Problem:
     classes: AnyArray | None  # (n_classes,) the classes, sorted; None if labels are numbers
     codes: AnyArray  # (l,) class of each labelled row; empty if labels are numbers
     rows: AnyArray  # (l,) positions of the labelled rows in the table
+    pairwise: bool = False  # whether features are kernel values of all rows
+    ordered: bool = False  # whether rows are in the order from which they are drawn
 
     @classmethod
     def of(cls, X: Any, sample: PartlyLabelled, task: str, known: Collection[Any] = ()) -> Problem:
@@ -112,11 +120,33 @@ class Problem:
         return np.where(given[..., None], answers, self.prior(visible))
 
     @cached_property
+    def row_numbers(self) -> AnyArray:
+        """A number for each row (n,) that depends on features alone; copies share it."""
+        if self.pairwise:
+            return number_rows_of_kernel(self.X)
+        return number_rows(self.X)
+
+    @cached_property
+    def places(self) -> AnyArray:
+        """Where each row (n,) is in the order that contents decide; its label tells copies apart."""
+        if self.ordered:
+            return np.arange(self.n_rows)
+        labels = np.full(self.n_rows, np.nan)
+        labels[self.rows] = self.numbers
+        return places_in(content_order(self.row_numbers, labels))
+
+    def by_content(self, rows: AnyArray) -> AnyArray:
+        """Return positions (m,) in the order that contents decide: what is drawn is drawn from it."""
+        return rows[np.argsort(self.places[rows])]
+
+    @cached_property
     def copies(self) -> AnyArray | None:
         """A number for each row (n,) that rows with the same features share; None if all differ, or are no array."""
         if type(self.X) is not np.ndarray or self.X.ndim != 2 or self.X.dtype.kind != "f":
             return None
-        values, numbers = np.unique(_hash_rows(self.X), return_inverse=True)
+        if self.pairwise:
+            return None
+        values, numbers = np.unique(self.row_numbers, return_inverse=True)
         return None if len(values) == len(numbers) else numbers
 
     def first_copies(self, rows: AnyArray, places: AnyArray) -> AnyArray:
@@ -136,19 +166,6 @@ class Problem:
     def truth(self) -> Array:
         """The labels, shape (l,), or 1 for the class of each and 0 for the others, shape (l, n_classes)."""
         return self.labels if self.classes is None else np.eye(len(self.classes))[self.codes]
-
-
-def _hash_rows(X: Array) -> AnyArray:
-    """Return a 64-bit number for each row of numbers (n, d), which depends on them alone. Returns shape (n,)."""
-    n, d = X.shape
-    factors = 2 * np.random.default_rng(0).integers(2**63, size=d, dtype=np.uint64) + 1
-    hashes = np.empty(n, dtype=np.uint64)
-    step = max(1, HASHED // max(d, 1))
-    for start in range(0, n, step):
-        numbers = X[start : start + step].astype(float) + 0.0  # so that -0.0 is 0.0
-        bits = np.ascontiguousarray(numbers).view(np.uint64)
-        hashes[start : start + step] = np.sum(bits * factors, axis=1, dtype=np.uint64)
-    return hashes
 
 
 def read_problem(
@@ -172,7 +189,11 @@ def read_problem(
     X = read_table(X)
     rows, index = np.empty((_num_samples(X), 0)), getattr(X, "index", None)
     sample = validation.read_labels(rows, index, y, missing_label=missing_label)
-    return Problem.of(X, sample, guess_task(sample, estimators) if task == "auto" else task, known)
+    if task == "auto":
+        task = guess_task(sample, estimators)
+    problem = Problem.of(X, sample, task, known)
+    pairwise = any(get_tags(estimator).input_tags.pairwise for estimator in estimators)
+    return replace(problem, pairwise=pairwise, ordered=are_rows_in_order())
 
 
 def read_table(X: Any) -> Any:

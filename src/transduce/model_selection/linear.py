@@ -1,4 +1,4 @@
-"""Linear regression for the blend: an exact relation where there is one, else ridge with a penalty by leave-one-out."""
+"""Linear regression for the blend: an exact relation where there is one, else Bayesian ridge."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from transduce.core.scaling import FARTHEST, moments_without_far_rows
 from transduce.core.types import AnyArray, Array
 
-PENALTIES = 30  # that are tried
-LARGEST_PENALTY = 1e5
-SMALL_PENALTIES = 12  # that are tried besides, a thousandth of the smallest and more
-# A penalty below the smallest must at least take leave-one-out error to this share: with few labels a smaller gain
-# comes about by chance.
+# Penalties over which ridge regression is averaged, in units of the mean square of the features'
+# singular values: from next to none to one that leaves the mean of the labels only.
+SMALLEST_PENALTY = 1e-5
+LARGEST_PENALTY = 1e4
+PENALTIES = 46
+# Features that are not cut off are taken if leave-one-out error is at most this share of that with
+# the cut, and if so many labels can judge it.
 MUCH_BETTER = 0.7
-FEWEST_JUDGING = 8  # labels with which leave-one-out may choose these
+FEWEST_JUDGING = 8
 FARTHEST_UNCUT = 100.0  # where features are cut off that are not to be
 FEW_LABELS = 30  # below, labels are hidden one by one
 EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
@@ -58,22 +60,15 @@ class FeatureScaler(StandardScaler):
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
-    """Ridge regression, and an exact linear relation where the labels show one.
+    """Bayesian ridge regression, and an exact linear relation where the labels show one.
 
-    A total of columns, or a conversion of units, is found to rounding, also among more features than labels. Other
-    labels are answered by ridge regression on features that are cut off at `farthest`, with the penalty that has the
-    smallest leave-one-out error. A penalty below `smallest_penalty`, and features that are not cut off, are taken only
-    if they are much better.
+    A total of columns, or a conversion of units, is found to rounding, also among more features
+    than labels. Other labels are answered by the mean of ridge regressions with many penalties, each
+    weighed by how likely it makes the labels. Features are cut off at `farthest`, unless leave-one-out
+    error is much smaller without.
     """
 
-    def __init__(
-        self,
-        *,
-        smallest_penalty: float = 1e-3,
-        standardize: bool = True,
-        farthest: float = np.inf,
-    ) -> None:
-        self.smallest_penalty = smallest_penalty
+    def __init__(self, *, standardize: bool = True, farthest: float = np.inf) -> None:
         self.standardize = standardize
         self.farthest = farthest
 
@@ -115,7 +110,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         X, y = self._rows[visible], self._labels[visible]
         if self.relation_ is not None:
             return least_squares(X, y, self.relation_)
-        return ridge_line(X, y, self.smallest_penalty, self.farthest, standardize=self.standardize)
+        return ridge_line(X, y, self.farthest, standardize=self.standardize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,25 +145,52 @@ class Spectrum(NamedTuple):
         vectors, values, right = np.linalg.svd(X, full_matrices=False)
         return cls(vectors, values**2, right, vectors.T @ y, y)
 
-    def errors(self, penalties: Array) -> Array:
-        """Return the mean squared leave-one-out residual for every penalty, the mean being fitted too."""
-        shrink = self.squares[:, None] / (self.squares[:, None] + penalties)
-        residuals = self.labels[:, None] - self.vectors @ (shrink * self.projected[:, None])
-        left = 1.0 - 1.0 / len(self.labels) - self.vectors**2 @ shrink
-        too_small = left <= 1e-10
+    def penalties(self) -> Array:
+        """Return the penalties that are averaged over."""
+        typical = float(self.squares.mean()) or 1.0
+        return typical * np.geomspace(SMALLEST_PENALTY, LARGEST_PENALTY, PENALTIES)
+
+    def likelihoods(self, penalties: Array) -> Array:
+        """Return the probability of the labels under each penalty, as shares with sum 1.
+
+        Coefficients are normal with variance ``s / penalty``, labels normal around the line with
+        variance ``s``; mean and ``s`` are integrated out, their prior being flat in the mean and in
+        ``log s``.
+        """
+        squares = self.squares[:, None]
+        left = self.labels @ self.labels - np.sum(
+            squares / (squares + penalties) * self.projected[:, None] ** 2, axis=0
+        )
+        # A line through all labels leaves rounding, which is no more than nothing.
+        least = np.finfo(float).eps * (float(self.labels @ self.labels) or 1.0)
+        logs = 0.5 * np.sum(np.log(penalties / (squares + penalties)), axis=0)
+        logs -= 0.5 * (len(self.labels) - 1) * np.log(np.maximum(left, least))
+        shares = np.exp(logs - logs.max())
+        return np.asarray(shares / shares.sum())
+
+    def shrinkage(self) -> Array:
+        """Return by what ridge regression divides each projection, averaged over penalties, (r,)."""
+        penalties = self.penalties()
+        shares = self.likelihoods(penalties)
+        return np.sum(shares / (self.squares[:, None] + penalties), axis=1)
+
+    def error(self, shrinkage: Array) -> float:
+        """Return the mean squared leave-one-out residual, the mean being fitted too."""
+        kept = self.squares * shrinkage
+        residuals = self.labels - self.vectors @ (kept * self.projected)
+        left = 1.0 - 1.0 / len(self.labels) - self.vectors**2 @ kept
+        if left.min() <= 1e-10:
+            return np.inf
         with np.errstate(over="ignore"):
-            squares = (residuals / np.where(too_small, np.inf, left)) ** 2
-        return np.where(too_small.any(axis=0), np.inf, np.mean(squares, axis=0))
+            return float(np.mean((residuals / left) ** 2))
 
-    def coefficients(self, penalty: float) -> Array:
+    def coefficients(self, shrinkage: Array) -> Array:
         """Return the coefficients of ridge regression."""
-        return self.right.T @ (self.squares**0.5 / (self.squares + penalty) * self.projected)
+        return self.right.T @ (self.squares**0.5 * shrinkage * self.projected)
 
 
-def ridge_line(
-    X: Array, y: Array, smallest_penalty: float, farthest: float, *, standardize: bool
-) -> Line:
-    """Return ridge regression with the penalty that has the smallest leave-one-out error.
+def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Line:
+    """Return ridge regression, averaged over penalties.
 
     Features are cut off; those that are not, as far as that is safe, only if that is much better.
     """
@@ -181,10 +203,10 @@ def ridge_line(
     y_mean = float(y.mean())
     size = float(np.abs(y - y_mean).max()) or 1.0  # so that no square is too large
     target = (y - y_mean) / size
-    fit = _penalised(np.clip(Z, -farthest, farthest), target, smallest_penalty)
+    fit = _penalised(np.clip(Z, -farthest, farthest), target)
     is_cut = farthest < FARTHEST_UNCUT and np.abs(Z).max(initial=0.0) > farthest
     if is_cut and len(y) >= FEWEST_JUDGING:
-        uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target, smallest_penalty)
+        uncut = _penalised(np.clip(Z, -FARTHEST_UNCUT, FARTHEST_UNCUT), target)
         if uncut.error < MUCH_BETTER * fit.error:
             fit = uncut
             farthest = FARTHEST_UNCUT
@@ -194,37 +216,19 @@ def ridge_line(
 
 
 class PenalisedFit(NamedTuple):
-    """Ridge regression with a penalty that leave-one-out chose."""
+    """Ridge regression, averaged over penalties."""
 
     coefficients: Array  # (d,)
     means: Array  # (d,) of the features
     error: float  # mean squared leave-one-out residual
 
 
-def _penalised(Z: Array, target: Array, smallest_penalty: float) -> PenalisedFit:
-    """Return the fit to features and labels of mean 0 that has the smallest leave-one-out error."""
+def _penalised(Z: Array, target: Array) -> PenalisedFit:
+    """Return the fit to features and labels, these of mean 0."""
     means = Z.mean(axis=0)
     spectrum = Spectrum.of(Z - means, target)
-    penalty, error = choose_penalty(spectrum, smallest_penalty)
-    return PenalisedFit(spectrum.coefficients(penalty), means, error)
-
-
-def choose_penalty(spectrum: Spectrum, smallest: float) -> tuple[float, float]:
-    """Return the penalty with the smallest leave-one-out error, and that error.
-
-    A penalty below the smallest is taken only if it is much better.
-    """
-    penalties = np.geomspace(smallest, LARGEST_PENALTY, PENALTIES)
-    errors = spectrum.errors(penalties)
-    best = int(np.argmin(errors))
-    if len(spectrum.labels) < FEWEST_JUDGING:
-        return float(penalties[best]), float(errors[best])
-    smaller = smallest * np.geomspace(1e-3, 0.5, SMALL_PENALTIES)
-    smaller_errors = spectrum.errors(smaller)
-    best_smaller = int(np.argmin(smaller_errors))
-    if smaller_errors[best_smaller] < MUCH_BETTER * errors[best]:
-        return float(smaller[best_smaller]), float(smaller_errors[best_smaller])
-    return float(penalties[best]), float(errors[best])
+    shrinkage = spectrum.shrinkage()
+    return PenalisedFit(spectrum.coefficients(shrinkage), means, spectrum.error(shrinkage))
 
 
 # ------------------------------------------------------------------------------------------------ exact relations

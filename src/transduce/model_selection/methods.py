@@ -23,7 +23,6 @@ LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless t
 FEW_LABELS = 30
 FEW_RIDGE = 0.03  # penalty of transductive ridge for numbers with few labels
 FEW_C = 0.3  # inverse penalty of logistic regression, likewise
-SMALLEST_PENALTY = 30.0  # of ridge regression, over the number of labels
 DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
@@ -200,11 +199,7 @@ def _confidence_machine(case: Case) -> Any:
 def _ridge(case: Case) -> Any:
     from transduce.model_selection.linear import LinearRegressor
 
-    # With few labels leave-one-out is no ground for a small penalty.
-    smallest = SMALLEST_PENALTY / case.n_labels if case.n_labels else 1e-3
-    return LinearRegressor(
-        smallest_penalty=smallest, standardize=case.standardize, farthest=FARTHEST
-    )
+    return LinearRegressor(standardize=case.standardize, farthest=FARTHEST)
 
 
 def _logistic_regression(case: Case) -> Any:

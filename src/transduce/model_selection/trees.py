@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import arrays
 from transduce.core.checks import check_random_state
+from transduce.core.row_order import content_order, number_rows, places_in
 from transduce.core.scaling import label_moments
 from transduce.core.types import AnyArray, Array
 
@@ -378,13 +379,16 @@ class _TreeEstimator(BaseEstimator):
         # Outputs (k, n) are numbers in units of their spread, or an indicator of each class, of two of the second.
         if classes:
             check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            indicator = np.eye(max(len(self.classes_), 2))[:, codes]
+            self.classes_, numbers = np.unique(y, return_inverse=True)
+            indicator = np.eye(max(len(self.classes_), 2))[:, numbers]
             self._outputs = indicator[1:] if len(self.classes_) <= 2 else indicator
         else:
+            numbers = y
             self._moments = centre, unit = label_moments(y)
             self._outputs = (y[None] - centre) / unit
         self._rows = BinnedRows.of(X)
+        # Rows are drawn by what is in them, not by where they stand.
+        self._places = places_in(content_order(number_rows(X), numbers))
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._trees, self._base = self._grown(np.arange(len(y)))
         return self
@@ -508,7 +512,7 @@ class _Forest(_TreeEstimator):
         n = self._outputs.shape[1]
         for tree in range(self.n_estimators):
             state = np.array([self._seed + tree], dtype=np.uint64)
-            yield state, _times_drawn(state, n, self.max_samples or n)
+            yield state, _times_drawn(state, n, self.max_samples or n)[self._places]
 
     def _grown(self, rows: AnyArray) -> tuple[GrownTrees, Array]:
         settings = self._settings(self.max_features, 0.0, self.random_cuts, True)

@@ -469,7 +469,7 @@ def test_the_first_command_of_the_readme_runs(tmp_path, monkeypatch):
     )
     assert result.exit_code == 0, result.output
     assert "250 of 400 cells of 'price' filled" in result.stdout
-    assert "At labels that were hidden, the answers are off by" in result.stdout
+    assert "At labels that were hidden, the predictions are off by" in result.stdout
     assert "explain" in result.stdout
     assert "━" in result.stdout  # the preview
     back = pd.read_csv("houses-filled.csv")

@@ -40,14 +40,14 @@ from transduce.methods.confidence_machine.residual_lines import (
 def sweep_two_sided(rho, beta, rank, slack):
     """The sweep, also where selection would do; a door for Python, see `residual_lines`."""
     starts, ends, n_open = two_sided_sets(rho, beta, slack)
-    return lines_module._walk(starts, ends, rank - n_open)
+    return lines_module.sweep_sets(starts, ends, rank - n_open)
 
 
 @njit
 def sweep_one_sided(rho, beta, rank, slack):
     """Another one."""
     starts, ends, n_open = one_sided_sets(rho, beta, slack)
-    return lines_module._walk(starts, ends, rank - n_open)
+    return lines_module.sweep_sets(starts, ends, rank - n_open)
 
 
 def plain_sweep(rho, beta, rank, slack):

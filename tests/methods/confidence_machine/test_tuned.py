@@ -17,6 +17,7 @@ from transduce.device.kernels import Kernel
 from transduce.methods.confidence_machine import parabolas as parabolas_module
 from transduce.methods.confidence_machine import tuned_machine as regions_module
 from transduce.methods.confidence_machine.bordered_ridge import Border
+from transduce.methods.confidence_machine.local_spread import NO_NEIGHBORS
 from transduce.methods.confidence_machine.machine import Machine, find_regions
 from transduce.methods.confidence_machine.parabolas import choose, lower_envelope, parabolas
 from transduce.methods.confidence_machine.residual_lines import POWER
@@ -444,16 +445,17 @@ def test_what_is_compiled_is_what_is_written(monkeypatch):
     np.testing.assert_allclose(curves, parabolas(machine.fit, border), rtol=1e-12)
     for side in (0, 1, -1):
         pieces, counts, values, *_ = regions_module.tuned_regions(
-            machine.fit, border, curves, RegionRule(1, side, 0.0)
+            machine.fit, border, curves, NO_NEIGHBORS, RegionRule(1, side, 0.0)
         )
         np.testing.assert_allclose(values, machine.scale.apply(expected.values))
         if side == 0:
             np.testing.assert_allclose(machine.scale.undo(pieces), expected.regions.pieces)
             np.testing.assert_array_equal(counts, expected.regions.n_pieces)
     labels = machine.scale.apply(y[:2])
-    np.testing.assert_array_equal(
-        regions_module.tuned_p_values(machine.fit, border, curves, labels, np.ones(2), 0.0), p
+    found = regions_module.tuned_p_values(
+        machine.fit, border, curves, NO_NEIGHBORS, labels, np.ones(2), 0.0
     )
+    np.testing.assert_array_equal(found, p)
     codes = np.arange(8) % 2
     machine = build(X, np.where(codes[:, None] == np.arange(2), 1.0, -1.0))
     ((_, border),) = machine.borders(X[8:])

@@ -52,6 +52,7 @@ from transduce.core.answer import Answer, Regions
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import announce_forecast, few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, ShiftWarning, TooFewLabelsWarning
+from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
@@ -393,7 +394,7 @@ def _fit_plan(
     X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
     announce_forecast(max(plan.seconds, 1.0))
-    with stage("answers"):
+    with stage("answers"), rows_in_order():
         estimator = plan.model.fit(X, y)
     if plan.holds_out:
         fitted = _read_held_out(estimator, options)
@@ -449,7 +450,7 @@ def _read_machine(
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
-    with stage("values"):
+    with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, target.labels, task=target.task)
         labels = np.arange(len(problem.labels))
         prediction = ask(plan.values, problem, labels, problem.sample.unlabelled)

@@ -45,6 +45,7 @@ from transduce.core.guarantee import (
     too_few_labels,
 )
 from transduce.core.ranks import fewest_calibration
+from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
 from transduce.model_selection.fit_and_predict import Problem, read_problem
@@ -109,7 +110,8 @@ def forecast_rows(
 def read_labels(labels: Target, known: tuple[Any, ...] = ()) -> Problem:
     """Return the labels of a table without its features; `known` are classes that may have no label."""
     no_features = np.empty((len(labels.labels), 0))
-    return read_problem(no_features, labels.labels, task=labels.task, known=known)
+    with rows_in_order():
+        return read_problem(no_features, labels.labels, task=labels.task, known=known)
 
 
 def settle(guarantee: Guarantee, labels: Target) -> Guarantee:

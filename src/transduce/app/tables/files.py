@@ -15,6 +15,7 @@ import pandas as pd
 
 from transduce.app.tables.arrow_tables import FEATHER, PARQUET
 from transduce.app.tables.columns import check_once
+from transduce.app.tables.databases import database_address, read_database, write_database
 from transduce.app.tables.delimited import CSV, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
@@ -56,7 +57,13 @@ def kind_of(path: str | Path) -> tuple[str | None, str]:
 
 
 def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
-    """Return a file beside a table, NAME-word, with the table's ending or another one."""
+    """Return a file beside a table, NAME-word, with the table's ending or another one.
+
+    Beside a table of a database it is another table, NAME_word.
+    """
+    address = database_address(path)
+    if address is not None and ending is None:
+        return Path(str(address.beside(word)))
     path = Path(path)
     kind, packing = kind_of(path)
     table_ending = path.suffix
@@ -71,6 +78,8 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
     """Return kind and packing of a file to be written; a ValueError if its name says nothing."""
     if str(path) == "-":
         return default, ""
+    if database_address(path) is not None:
+        return "database", ""
     kind, packing = kind_of(path)
     if kind is None:
         raise ValueError(
@@ -132,6 +141,11 @@ def check_memory(path: str | Path) -> None:
 
 def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
     """Read a table from a file, or from standard input if the path is "-"."""
+    address = database_address(path)
+    if address is not None:
+        if sheet is not None:
+            raise OptionError(f"{path} is not an Excel file: leave out {option('sheet')}")
+        return read_database(address)
     path = Path(path)
     if str(path) == "-":
         name = "standard input"
@@ -217,7 +231,8 @@ def _recognize(content: bytes, named: Format | None) -> tuple[Format, bytes]:
 def check_fits(path: str | Path, table: Table, n_more: int = 10) -> None:
     """Raise a ValueError if a file of this name cannot hold the table and so many more columns."""
     kind, _packing = out_kind(path, table.kind)
-    _format_called(kind).check_fits(path, table, n_more)
+    if kind != "database":  # which holds any table
+        _format_called(kind).check_fits(path, table, n_more)
 
 
 def write(
@@ -232,7 +247,13 @@ def write(
 
     The file is as private as the table's own and those in `like`.
     """
+    address = database_address(path)
+    if address is not None:
+        write_database(address, table, new, force=force)
+        return
     kind, packing = out_kind(path, table.kind)
+    if kind == "database":  # to standard output
+        kind = "csv"
     table_format = _format_called(kind)
     with whole_file(path, force=force, like=[*table.files, *like]) as file:
         if table_format.writes_in_order and not packing:

@@ -102,9 +102,9 @@ class Table:
     @property
     def files(self) -> tuple[Path, ...]:
         """The file that the table came from, if there is one: what is made of it is as private."""
-        path = Path(self.name)
-        if path.is_file():
-            return (path,)
+        for name in (self.name, self.name.partition("::")[0]):  # a table of a database has both
+            if Path(name).is_file():
+                return (Path(name),)
         return ()
 
     @property

@@ -9,6 +9,7 @@ import pandas as pd
 
 from transduce.app.tables.pictures import names_of
 from transduce.app.tables.vectors import read_vectors
+from transduce.core.row_order import GOLDEN, scatter
 from transduce.core.types import AnyArray, Array, Mask
 
 # Why rows are drawn by their contents, and why that keeps guarantees.
@@ -31,21 +32,11 @@ from transduce.core.types import AnyArray, Array, Mask
 # since nothing tells them apart.
 
 _AT_A_TIME = 2**20  # cells whose hashes are computed together
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def mix(numbers: AnyArray) -> AnyArray:
-    """Return 64-bit numbers (n,) scattered over their whole range (the finaliser of splitmix64)."""
-    z = numbers + _GOLDEN
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        z ^= z >> np.uint64(shift)
-        z *= np.uint64(factor)
-    return z
 
 
 def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
     """Return a 64-bit number for each row that depends on its cells alone. Returns shape (n,)."""
-    total = np.full(len(frame), mix(np.array([seed], dtype=np.uint64))[0])
+    total = np.full(len(frame), scatter(np.array([seed], dtype=np.uint64))[0])
     names = sorted(frame.columns, key=str)
     at_a_time = max(1, _AT_A_TIME // max(len(frame), 1))
     for start in range(0, len(names), at_a_time):
@@ -53,7 +44,7 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
         numbers = _hashes_of_numbers(frame[some])
         for name in some:
             hashes = numbers[name] if name in numbers else cell_hashes(frame[name])
-            total = mix(total * np.uint64(31) + hashes)
+            total = scatter(total * np.uint64(31) + hashes)
     return total
 
 
@@ -105,7 +96,7 @@ def labelled_hashes(hashes: AnyArray, labels: pd.Series, missing: Mask) -> AnyAr
     hashes = hashes.copy()
     known = ~missing
     if known.any():
-        hashes[known] = mix(hashes[known] + cell_hashes(labels[known]))
+        hashes[known] = scatter(hashes[known] + cell_hashes(labels[known]))
     return hashes
 
 
@@ -115,7 +106,7 @@ def draw_keys(hashes: AnyArray) -> AnyArray:
     copies = np.zeros(len(hashes), dtype=np.uint64)
     again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
     copies[again] = pd.Series(hashes[again]).groupby(hashes[again], sort=False).cumcount()
-    return mix(mix(hashes) + copies * _GOLDEN)
+    return scatter(scatter(hashes) + copies * GOLDEN)
 
 
 def content_order(hashes: AnyArray, ties: AnyArray | None = None) -> AnyArray:

@@ -91,8 +91,8 @@ class BoundDesign:
         auto = isinstance(number, str) and number == "auto"
         parts = self._parts(problem)
         if parts is not None and auto:
-            return self._hold_out_of_parts(parts, level, random)
-        units = np.arange(len(problem.rows))
+            return self._hold_out_of_parts(problem, parts, level, random)
+        units = problem.places[problem.rows]
         if self.groups is not None:
             units = self.groups[problem.rows]
         n_units = len(np.unique(units))
@@ -102,11 +102,14 @@ class BoundDesign:
             size = read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
-    def _hold_out_of_parts(self, parts: AnyArray, level: float, random: Random) -> Mask:
+    def _hold_out_of_parts(
+        self, problem: Problem, parts: AnyArray, level: float, random: Random
+    ) -> Mask:
         """Return which labels to hold out, as many of each part as it takes; shape (l,)."""
         held_out = np.zeros(len(parts), dtype=bool)
+        by_content = np.argsort(problem.places[problem.rows])
         for part in np.unique(parts):
-            labels = np.flatnonzero(parts == part)
+            labels = by_content[parts[by_content] == part]
             size = calibration_number(len(labels), level, factor=float(self.spec.sensitivity))
             held_out[random.choice(labels, size, replace=False)] = True
         return held_out

@@ -115,7 +115,7 @@ class BoundGrouped(BoundDesign):
 
     def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
         """Return one row of each group, drawn at random: rows of one group are alike."""
-        order = random.permutation(problem.n_rows)
+        order = random.permutation(problem.by_content(np.arange(problem.n_rows)))
         _, first_places = np.unique(self.groups[order], return_index=True)
         rows = np.sort(order[first_places])
         return rows, np.isin(self.groups[rows], self.groups[problem.rows])

@@ -10,6 +10,7 @@ from scipy.stats import norm, rankdata
 
 from transduce.conformal.designs.weights import EQUAL, ESTIMATED, Weights, odds_without_label
 from transduce.conformal.exchangeability import table_features
+from transduce.core.row_order import content_order, number_rows, places_in
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.model_selection.fit_and_predict import Problem
 
@@ -36,10 +37,20 @@ class EstimatedOdds:
 
 def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features. Shapes: X (n, d), labelled (n,)."""
-    n, random = len(labelled), np.random.RandomState(seed)
-    features, names = table_features(X, np.arange(n))
+    n = len(labelled)
+    order = content_order(number_rows(X), labelled)
+    features, names = table_features(X, order)
     if min(labelled.sum(), (~labelled).sum()) < FEWEST or not names:
         return EstimatedOdds(np.ones(n), CHANCE_ALONE, np.zeros(n, dtype=bool))
+    estimated = _estimate(features, labelled[order], seed)
+    places = places_in(order)
+    return EstimatedOdds(estimated.odds[places], estimated.model, estimated.beyond[places])
+
+
+def _estimate(features: Array, labelled: Mask, seed: int) -> EstimatedOdds:
+    """Return the odds of rows in an order that contents decide; shapes (n, d), (n,)."""
+    n = len(labelled)
+    random = np.random.RandomState(seed)
     features = norm.ppf((rankdata(features, axis=0) - 0.5) / n)
     features /= features.std(axis=0)
     fold = _deal(labelled, random)  # a row's own mark does not tell: others' models judge it

@@ -754,10 +754,10 @@ class Geometry(NamedTuple):
 
 
 def standard_errors(shares_of_balls: Array, n_bounces: int) -> Array:
-    """Return the standard errors of shares by their differences between balls, the last axis but one.
+    """Return the standard errors of shares, by their differences along the last axis but one.
 
-    Of a single ball the bound of the paper's rule (8), as if its bounces were independent: a mean of
-    so many numbers between 0 and 1 has no larger standard deviation.
+    These are balls. Of a single ball the bound of the paper's rule (8), as if its bounces were
+    independent: a mean of so many numbers between 0 and 1 has no larger standard deviation.
     """
     n_balls = shares_of_balls.shape[-2]
     if n_balls == 1:

@@ -373,7 +373,7 @@ class FoundCells(NamedTuple):
 
 
 def bayes_point(fitted: FittedBilliard) -> Array:
-    """Return the mean of all separators, as weights of kernel values in the labelled rows' order."""
+    """Return the mean of all separators, as weights of kernel values, in the rows' order."""
     shown = fitted.shown
     n_games = len(balls.held_classes(shown.n_classes))
     centres = [joint.centre_of_mass(fitted.rounds, game) for game in range(n_games)]
@@ -569,8 +569,8 @@ class BayesianTransducer(ClassTransducer):
     n_balls : int, default=8
         Balls that take the vote, from different starts; the standard errors come from their
         differences, and are rough with fewer than four. 1 is the paper's billiard: a ball that
-        keeps its velocity, with the rule (8) of the paper for `tolerance`, and standard errors as if
-        bounces were independent, which they are not.
+        keeps its velocity, with the rule (8) of the paper for `tolerance`, and standard errors as
+        if bounces were independent, which they are not.
     tolerance : float, default=0.01
         The balls stop when the largest standard error of a probability at an unlabelled row is
         below this. A single ball bounces as often as Hoeffding's inequality asks so that a

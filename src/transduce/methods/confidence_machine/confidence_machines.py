@@ -25,6 +25,11 @@ from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
+from transduce.methods.confidence_machine.label_scales import (
+    SCALES,
+    ScaledMachine,
+)
+from transduce.methods.confidence_machine.local_spread import Neighborhood
 from transduce.methods.confidence_machine.machine import Machine, find_regions
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.setting_grid import (
@@ -36,7 +41,9 @@ from transduce.methods.confidence_machine.setting_grid import (
 )
 from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
-AnyMachine = Machine | TunedMachine
+AnyMachine = Machine | TunedMachine | ScaledMachine
+TUNED = (TunedMachine, ScaledMachine)
+SPREADS = ("constant", "local")
 CHOSEN_BY_CANDIDATE = (
     "For every candidate label the setting was chosen by the leave-one-out error of the sample "
     "completed with it, which treats all rows alike."
@@ -53,6 +60,8 @@ class MachineOptions(NamedTuple):
     fit_intercept: bool
     power: float  # as in `POWER`
     max_bytes: float
+    is_local: bool  # whether residuals are divided by their local spread
+    scale: str  # of the labels
 
 
 def read_options(params: Mapping[str, Any]) -> MachineOptions:
@@ -65,23 +74,46 @@ def read_options(params: Mapping[str, Any]) -> MachineOptions:
     checks.check_share("confidence", params["confidence"])
     for name in ("standardize", "fit_intercept", "label_conditional"):
         checks.check_flag(name, params.get(name, False))
+    spread = params.get("spread", "constant")
+    checks.check_choice("spread", spread, SPREADS)
+    scale = params.get("scale", "identity")
+    checks.check_choice("scale", scale, ("auto", *SCALES))
     candidates = _read_candidates(params["settings"], setting)
+    if candidates is None and (spread == "local" or scale != "identity"):
+        candidates = _only_candidate(setting)
+    residual = _residual(params["residual"], spread, tuned=candidates is not None)
     return MachineOptions(
         setting=setting,
         candidates=candidates,
         fit_intercept=bool(params["fit_intercept"]),
-        power=POWER[_residual(params["residual"], tuned=candidates is not None)],
+        power=POWER[residual],
         max_bytes=float(params["max_memory_mb"]) * 2**20,
+        is_local=spread == "local",
+        scale=scale,
     )
 
 
-def _residual(residual: str, *, tuned: bool) -> str:
+def _residual(residual: str, spread: str, *, tuned: bool) -> str:
     """Return which residuals are compared, with "auto" decided."""
     if residual != "auto":
         return residual
+    if spread == "local":
+        # On ten mixed tables with 30 labels regions were 4 % narrower than with studentized ones,
+        # with 100 labels as wide.
+        return "deleted"
     if tuned:
         return "studentized"
     return "plain"
+
+
+def _only_candidate(setting: Setting) -> tuple[Setting, ...]:
+    """Return the estimator's own setting as the only one to choose, if the features make it."""
+    if setting.kernel == "precomputed":
+        raise ValueError(
+            "A local spread and a scale that is not 'identity' need the features of rows: leave "
+            "both out with kernel='precomputed'."
+        )
+    return (setting,)
 
 
 def _read_candidates(candidates: Any, setting: Setting) -> str | tuple[Setting, ...] | None:
@@ -138,7 +170,7 @@ def explain(
     if machine.jitter > 0.0:
         reason = "The ridge had to be raised for numerical reasons."
         return replace(guarantee, kind="approximate", reasons=(reason,))
-    tuned = isinstance(machine, TunedMachine)
+    tuned = isinstance(machine, TUNED) and len(machine.grid) > 1
     details = (CHOSEN_BY_CANDIDATE,) if tuned else ()
     if not estimated:
         nothing = "No setting was estimated from the data."
@@ -278,19 +310,29 @@ class MachineEstimator:
         else:
             estimated = any(setting.estimated for setting in candidates)
         grid = SettingGrid.build(candidates, rows)
-        self._machine = TunedMachine.build(
+        neighborhood = None
+        if options.is_local:
+            neighborhood = Neighborhood.build(rows, rows_l)
+        machine = TunedMachine.build(
             grid,
             rows_l,
             y_l,
             fit_intercept=options.fit_intercept,
             power=options.power,
             max_bytes=options.max_bytes,
+            neighborhood=neighborhood,
         )
+        self._machine = machine
+        if options.scale != "identity":
+            self._machine = ScaledMachine.build(machine, y_l, options.scale)
         self.settings_ = grid.settings
         self.width_ = None
+        set_by_features = []
         if estimated:
-            return ["the kernels"]
-        return []
+            set_by_features.append("the kernels")
+        if options.is_local:
+            set_by_features.append("who is whose neighbour")
+        return set_by_features
 
     def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
         """Return rows given after `fit` as the machine takes them."""
@@ -341,6 +383,8 @@ def answer_numbers(
     rank = nonconformity_rank(confidence, machine.n_labelled)
     if rank == 0 and rows.shape[0]:
         warn_of_few_labels(confidence, machine.n_labelled, "every region is the whole line")
+    if isinstance(machine, ScaledMachine):
+        return machine.answer_rows(rows, rank=rank, side=side)
     if isinstance(machine, TunedMachine):
         return tuned_machine.answer_rows(machine, rows, rank=rank, side=side)
     regions = find_regions(machine, rows, rank=rank, side=side)
@@ -372,6 +416,7 @@ def _unlabelled_index(sample: PartlyLabelled) -> Any:
     return sample.index[sample.unlabelled]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     """Prediction regions for ridge regression that cover with the stated probability, exactly.
 
@@ -399,12 +444,21 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         but for a few that are far from all others.
     residual : {"auto", "plain", "deleted", "studentized"}, default="auto"
         What is compared: residuals, leave-one-out residuals, or what lies halfway between them.
-        ``"auto"`` is ``"plain"`` with one setting and ``"studentized"`` where settings are chosen.
+        ``"auto"`` is ``"plain"`` with one setting, ``"studentized"`` where settings are chosen, and
+        ``"deleted"`` with a local spread.
     settings : None, "leave-one-out" or list of Setting, default=None
         What to choose kernel, width and ridge from, in place of the estimator's own: a grid of
         twenty that suits most tables, or a list. At every candidate label of a row, that setting is
         used which has the smallest leave-one-out error on the sample completed with it. This keeps
         the guarantee.
+    spread : {"constant", "local"}, default="constant"
+        Whether residuals are divided by their local spread, from the squared residuals of rows with
+        similar features: regions are then wide where residuals are large. This keeps the guarantee.
+    scale : {"identity", "sqrt", "log", "auto"}, default="identity"
+        Of the labels: as they are, their root, or their logarithm; ``"auto"`` chooses for every
+        candidate label, by the leave-one-out likelihood of the sample completed with it, if all its
+        labels are positive. Then no region reaches below 0; the guarantee is kept, since a row whose
+        label alone is not positive is infinitely nonconforming.
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
@@ -434,8 +488,9 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     `settings` does not, see docs/methods/confidence_machine.md.
 
     Fitting costs ``l d^2`` operations for a linear kernel with ``d < l``, else ``l^3 / 3``; an
-    unlabelled row about ``d^2`` or ``2 l^2``. With `settings`, about ``10 l^3`` for each kernel,
-    and ``2 l^2`` a row for each setting.
+    unlabelled row about ``d^2`` or ``2 l^2``. With `settings`, a local spread or a scale, about
+    ``10 l^3`` for each kernel, and ``2 l^2`` a row for each setting; a local spread takes ``8 l^2``
+    a row more for each setting that is chosen at some label.
 
     Examples
     --------
@@ -449,6 +504,9 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
       0: [9.771, 11.06]
       1: [23.93, 25.17]
     """
+
+    spread: str = "constant"
+    scale: str = "identity"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Predict at the rows of X (n, d) whose label in y (n,) is missing.
@@ -518,6 +576,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         """
         rows = self._new_rows(X)
         machine = self._machine
+        if isinstance(machine, ScaledMachine):
+            raise ValueError("Labels on several scales have no envelope: pass scale='identity'.")
         if not isinstance(machine, TunedMachine):
             raise ValueError(
                 "One setting has no envelope: pass settings='leave-one-out' or a list of Setting."
@@ -537,11 +597,15 @@ def diagnose(machine: AnyMachine, answers: RowAnswers) -> dict[str, Any]:
         "n_unions": int(np.count_nonzero(answers.regions.n_pieces > 1)),
         "n_unbounded": _count_unbounded(answers.regions),
     }
-    if isinstance(machine, TunedMachine):
+    if isinstance(machine, TUNED):
         assert answers.winners is not None
         assert answers.used is not None
         n_in_region = answers.used.sum(axis=0).tolist()
         diagnostics |= machine.grid.summarize(answers.winners, n_in_region=n_in_region)
+    if isinstance(machine, ScaledMachine):
+        assert answers.scales is not None
+        n_of_scale = np.bincount(answers.scales, minlength=len(machine.names)).tolist()
+        diagnostics["n_scales"] = dict(zip(machine.names, n_of_scale, strict=True))
     return diagnostics
 
 
@@ -670,6 +734,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     def _judge(self, rows: Array, tau: Array) -> ClassAnswers:
         """Return p-values, best class and status of rows; ties of residuals weigh `tau` (m,)."""
         machine = self._machine
+        assert not isinstance(machine, ScaledMachine)  # numbers alone have scales
         judged = machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the
         # classes are on the host.

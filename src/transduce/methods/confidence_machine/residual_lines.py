@@ -168,7 +168,7 @@ def one_sided_sets(rho: Array, beta: Array, slack: float) -> tuple[Array, Array,
 def region_pieces(rho: Array, beta: Array, rank: int, side: int, slack: float) -> Array:
     """As `line_region`, for compiled callers."""
     if rank == 0:
-        return _interval(-np.inf, np.inf)
+        return one_interval(-np.inf, np.inf)
     if side == 0:
         return _two_sided_region(rho, beta, rank, slack)
     upper_bounds = _one_sided_region(side * rho, beta, rank, slack)
@@ -182,11 +182,11 @@ def _two_sided_region(rho: Array, beta: Array, rank: int, slack: float) -> Array
     """Return where at least `rank` of the ``S_i`` overlap."""
     starts, ends, n_open = two_sided_sets(rho, beta, slack)
     if len(ends) < len(rho) or n_open > 0:
-        return _walk(starts, ends, rank - n_open)
+        return sweep_sets(starts, ends, rank - n_open)
     # Each set is an interval about 0.
     low = kth_largest(starts, len(rho) + 1 - rank)
     high = kth_largest(ends, rank)
-    return _interval(low, high)
+    return one_interval(low, high)
 
 
 @njit(cache=True, nogil=True)
@@ -194,13 +194,13 @@ def _one_sided_region(rho: Array, beta: Array, rank: int, slack: float) -> Array
     """Return the same of the one-sided sets."""
     starts, ends, n_open = one_sided_sets(rho, beta, slack)
     if len(ends) < len(rho) or n_open < len(rho):
-        return _walk(starts, ends, rank - n_open)
+        return sweep_sets(starts, ends, rank - n_open)
     # Each set is a ray that comes from -inf and ends.
-    return _interval(-np.inf, kth_largest(ends, rank))
+    return one_interval(-np.inf, kth_largest(ends, rank))
 
 
 @njit(cache=True, nogil=True)
-def _interval(low: float, high: float) -> Array:
+def one_interval(low: float, high: float) -> Array:
     """Return one piece; numba compiles this in a tenth of the time of a list of lists."""
     piece = np.empty((1, 2))
     piece[0, 0] = low
@@ -209,7 +209,7 @@ def _interval(low: float, high: float) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _walk(starts: Array, ends: Array, needed: int) -> Array:
+def sweep_sets(starts: Array, ends: Array, needed: int) -> Array:
     """Return the pieces where so many closed sets overlap, besides those that begin at -inf."""
     starts.sort()
     ends.sort()

@@ -8,7 +8,7 @@ pivot (S, b) and weights (S, b, l).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,14 @@ from transduce.methods.confidence_machine.bordered_ridge import (
     check_pivots,
     rounding_slack,
     warn_of_raised_ridge,
+)
+from transduce.methods.confidence_machine.local_spread import (
+    NO_NEIGHBORS,
+    Neighborhood,
+    Neighbors,
+    count_over_spread,
+    local_region,
+    spread_parabolas,
 )
 from transduce.methods.confidence_machine.machine import ClassPValues
 from transduce.methods.confidence_machine.parabolas import (
@@ -89,6 +97,7 @@ def _row_region(
     fit: GridFit,
     border: Border,
     j: int,
+    neighbors: Neighbors,
     choice: Choice,
     rule: RegionRule,
     used: AnyArray,
@@ -100,7 +109,11 @@ def _row_region(
         s = choice.setting[k]
         n_before = len(pieces)
         rho, beta = _setting_lines(fit, border, s, j, rule.power)
-        about_zero = region_pieces(rho, beta, rule.rank, rule.side, fit.slack[s])
+        if len(neighbors.among) == 0 or rule.rank == 0:
+            about_zero = region_pieces(rho, beta, rule.rank, rule.side, fit.slack[s])
+        else:
+            spreads = spread_parabolas(rho, beta, neighbors.among, neighbors.to_rows[j])
+            about_zero = local_region(rho, beta, spreads, rule.rank, rule.side, fit.slack[s])
         region = border.prediction[s, j] + about_zero
         while k < len(choice.setting) and choice.setting[k] == s:
             for part in range(len(region)):
@@ -114,7 +127,13 @@ def _row_region(
 
 
 @njit(cache=True, nogil=True)
-def tuned_regions(fit: GridFit, border: Border, curves: Array, rule: RegionRule) -> TunedRegions:
+def tuned_regions(
+    fit: GridFit,
+    border: Border,
+    curves: Array,
+    neighbors: Neighbors,
+    rule: RegionRule,
+) -> TunedRegions:
     """Return the regions of rows with parabolas (b, S, 4)."""
     n_rows, n_settings = curves.shape[:2]
     pieces = [NOWHERE for _ in range(0)]
@@ -125,7 +144,7 @@ def tuned_regions(fit: GridFit, border: Border, curves: Array, rule: RegionRule)
     for j in range(n_rows):
         choice = choose(curves[j], fit.slack, fit.residuals.shape[1] + 1)
         winner, value = lowest_point(curves[j], choice)
-        region = _row_region(fit, border, j, choice, rule, used[j])
+        region = _row_region(fit, border, j, neighbors, choice, rule, used[j])
         if rule.side == 0:
             region.append((value, value))
         region = merge(region)
@@ -149,6 +168,7 @@ def tuned_p_values(
     fit: GridFit,
     border: Border,
     curves: Array,
+    neighbors: Neighbors,
     labels: Array,
     tau: Array,
     power: float,
@@ -171,7 +191,11 @@ def tuned_p_values(
                 continue
             rho, beta = _setting_lines(fit, border, s, j, power)
             t = labels[j] - curves[j, s, 0]
-            n_above, n_tied = count_nonconforming(rho, beta, t, fit.slack[s])
+            if len(neighbors.among) == 0:
+                n_above, n_tied = count_nonconforming(rho, beta, t, fit.slack[s])
+            else:
+                spreads = spread_parabolas(rho, beta, neighbors.among, neighbors.to_rows[j])
+                n_above, n_tied = count_over_spread(rho, beta, spreads, t, fit.slack[s])
             p[j] = max(p[j], _p_value(n_above, n_tied, n_labelled, tau[j]))
     return p
 
@@ -413,9 +437,12 @@ class TunedMachine:
     spectra: tuple[KernelSpectrum, ...]
     ridges: tuple[Ridge, ...]
     fit: GridFit
+    labels: Array  # (l,) or (l, c) in the machine's units
     scale: LabelScale
     power: float
     max_bytes: float
+    fit_intercept: bool
+    neighborhood: Neighborhood | None  # for residuals over their local spread
     form = "tuned"
 
     @classmethod
@@ -428,31 +455,27 @@ class TunedMachine:
         fit_intercept: bool = True,
         power: float = 0.5,
         max_bytes: float = 5e8,
+        neighborhood: Neighborhood | None = None,
     ) -> TunedMachine:
         """Fit every setting to labelled rows and labels (l,), or columns of -1 and +1 (l, c)."""
         announce_memory(len(X_l), len(grid.kernels), max_bytes)
-        scale = LabelScale()
-        if y.ndim == 1:
-            scale = LabelScale.measure(y, centred=fit_intercept)
-        v = scale.apply(y)
-        level = float(np.abs(y).max()) / scale.unit
         spectra = []
-        ridges = []
         with stage("kernels of the grid") as report, few_threads(len(X_l)):
             for n_done, kernel in enumerate(grid.kernels, 1):
                 spectra.append(KernelSpectrum.build(kernel, X_l))
                 report(n_done / len(grid.kernels))
-            for setting, which in zip(grid.settings, grid.which, strict=True):
-                ridge = Ridge.fit(
-                    spectra[which], v, setting, fit_intercept=fit_intercept, level=level
-                )
-                ridges.append(ridge)
-        fit = GridFit(
-            residuals=np.stack([ridge.residuals for ridge in ridges]),
-            diagonal=np.stack([ridge.diagonal for ridge in ridges]),
-            slack=np.array([ridge.slack for ridge in ridges]),
+        machine = _fit_labels(grid, tuple(spectra), y, fit_intercept=fit_intercept)
+        return replace(machine, power=power, max_bytes=max_bytes, neighborhood=neighborhood)
+
+    def with_labels(self, y: Array) -> TunedMachine:
+        """Return the machine of the same rows with other labels (l,)."""
+        machine = _fit_labels(self.grid, self.spectra, y, fit_intercept=self.fit_intercept)
+        return replace(
+            machine,
+            power=self.power,
+            max_bytes=self.max_bytes,
+            neighborhood=self.neighborhood,
         )
-        return cls(grid, tuple(spectra), tuple(ridges), fit, scale, power, max_bytes)
 
     @property
     def n_labelled(self) -> int:
@@ -473,9 +496,26 @@ class TunedMachine:
         p = np.empty(len(rows))
         v = self.scale.apply(labels)
         for part, border in self.borders(rows):
-            curves = parabolas(self.fit, border)
-            p[part] = tuned_p_values(self.fit, border, curves, v[part], tau[part], self.power)
+            neighbors = self.neighbors(rows[part])
+            p[part] = self.chunk_p_values(border, neighbors, v[part], tau[part])
         return p
+
+    def chunk_p_values(
+        self,
+        border: Border,
+        neighbors: Neighbors,
+        labels: Array,
+        tau: Array,
+    ) -> Array:
+        """Return the p-values of labels (b,), in the machine's units, for a chunk of rows."""
+        curves = parabolas(self.fit, border)
+        return tuned_p_values(self.fit, border, curves, neighbors, labels, tau, self.power)
+
+    def neighbors(self, rows: Array) -> Neighbors:
+        """Return how much a chunk of rows and the labelled rows weigh in each other's spread."""
+        if self.neighborhood is None:
+            return NO_NEIGHBORS
+        return self.neighborhood.of(rows)
 
     def class_p_values(self, rows: Array, codes: AnyArray, tau: Array) -> ClassPValues:
         """Return the p-values of every class at rows, the setting chosen for every candidate."""
@@ -520,6 +560,49 @@ class TunedMachine:
                 )
         return Border(prediction, pivot, weights)
 
+    def border_of_labels(self, border: Border) -> Border:
+        """Return what the same rows bring to a machine `with_labels`: other predictions only."""
+        return border._replace(prediction=border.weights @ self.labels)
+
+
+def _fit_labels(
+    grid: SettingGrid,
+    spectra: tuple[KernelSpectrum, ...],
+    y: Array,
+    *,
+    fit_intercept: bool,
+) -> TunedMachine:
+    """Return the machine of labels (l,) or (l, c) of rows whose kernels are diagonalised."""
+    scale = LabelScale()
+    if y.ndim == 1:
+        scale = LabelScale.measure(y, centred=fit_intercept)
+    labels = scale.apply(y)
+    level = float(np.abs(y).max()) / scale.unit
+    ridges = []
+    with few_threads(len(y)):
+        for setting, which in zip(grid.settings, grid.which, strict=True):
+            ridge = Ridge.fit(
+                spectra[which], labels, setting, fit_intercept=fit_intercept, level=level
+            )
+            ridges.append(ridge)
+    fit = GridFit(
+        residuals=np.stack([ridge.residuals for ridge in ridges]),
+        diagonal=np.stack([ridge.diagonal for ridge in ridges]),
+        slack=np.array([ridge.slack for ridge in ridges]),
+    )
+    return TunedMachine(
+        grid=grid,
+        spectra=spectra,
+        ridges=tuple(ridges),
+        fit=fit,
+        labels=labels,
+        scale=scale,
+        power=0.5,
+        max_bytes=5e8,
+        fit_intercept=fit_intercept,
+        neighborhood=None,
+    )
+
 
 def announce_memory(n_labelled: int, n_kernels: int, max_bytes: float) -> None:
     """Say what the kernel matrices of a grid take, or refuse them."""
@@ -543,6 +626,7 @@ class RowAnswers:
     regions: Regions
     winners: AnyArray | None = None  # (m,) the setting that gave each value
     used: AnyArray | None = None  # (m, S) which settings have a part in each region
+    scales: AnyArray | None = None  # (m,) the scale that gave each value, where it is chosen
 
 
 def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "two") -> RowAnswers:
@@ -555,7 +639,8 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
     counts = [np.zeros(1, dtype=np.intp)]
     for part, border in machine.borders(rows):
         curves = parabolas(machine.fit, border)
-        chunk = tuned_regions(machine.fit, border, curves, rule)
+        neighbors = machine.neighbors(rows[part])
+        chunk = tuned_regions(machine.fit, border, curves, neighbors, rule)
         pieces.append(chunk.pieces)
         counts.append(chunk.counts)
         values[part] = chunk.values

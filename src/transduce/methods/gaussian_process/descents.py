@@ -15,12 +15,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from transduce.core import arrays
 from transduce.core.types import Array
 from transduce.device.kernels import median_width
+from transduce.methods.gaussian_process.process import NOISE_BOUNDS
 
 log = logging.getLogger(__name__)
 
-# Noise is a share of the labels' variance; below 1e-8 a kernel matrix of some thousand rows is
-# singular to rounding.
-NOISE_BOUNDS = (1e-8, 1e2)
 RELEVANCE_BOUNDS = (1e-5, 1e4)  # times the inverse median distance of two rows
 
 
@@ -97,12 +95,13 @@ class Search:
     max_iter: int = 200  # most steps of a descent
     # A descent ends when a step lowers the objective by less than this share of it.
     tolerance: float = 1e-8
+    noise_bounds: tuple[float, float] = NOISE_BOUNDS
 
     @property
     def bounds(self) -> Array:
         """Lower and upper bound of each logarithm, shape (k, 2)."""
         of_relevances = [np.log(RELEVANCE_BOUNDS) + at for at in self.wiggly[:-1]]
-        return np.array([*of_relevances, np.log(NOISE_BOUNDS)])
+        return np.array([*of_relevances, np.log(self.noise_bounds)])
 
     @classmethod
     def at(
@@ -114,22 +113,25 @@ class Search:
         solver: str = "nested",
         max_iter: int = 200,
         tolerance: float = 1e-8,
+        noise_bounds: tuple[float, float] = NOISE_BOUNDS,
     ) -> Search:
-        """Find the starts for rows (n, d), labelled ones first.
+        """Find the starts for rows (n, d), labelled ones first, and labels (l,) or (l, c).
 
         `common`: all features share one relevance.
         """
         if common:
             shares = np.ones(1)
         else:
-            shares = dependence(X[: y_l.shape[0], :], y_l)
+            X_l = X[: y_l.shape[0], :]
+            columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
+            shares = np.max([dependence(X_l, column) for column in columns.T], axis=0)
         mean_square = max(float(shares @ shares), 1e-300)
         scaled_shares = np.maximum(shares * np.sqrt(len(shares) / mean_square), 0.03)
         unit = 1.0 / median_width(X)
         smooth = np.append(SMOOTH.relevance * unit * scaled_shares, SMOOTH.noise)
         equal = np.full(len(shares), WIGGLY.relevance * unit)
         wiggly = np.append(equal, WIGGLY.noise)
-        return cls(np.log(smooth), np.log(wiggly), solver, max_iter, tolerance)
+        return cls(np.log(smooth), np.log(wiggly), solver, max_iter, tolerance, noise_bounds)
 
     def clip(self, log_parameters: Array) -> Array:
         """Return the nearest parameters within the bounds."""

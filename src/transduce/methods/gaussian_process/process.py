@@ -31,6 +31,9 @@ N_INDUCING = 500
 BLOCK = 4096
 N_MATRICES = 6  # of n x n numbers that live at once on a device
 MAX_STEPS = 200  # of matching
+# Noise is a share of the labels' variance; below 1e-8 a kernel matrix of some thousand rows is
+# singular to rounding.
+NOISE_BOUNDS = (1e-8, 1e2)
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,11 @@ class Objective:
     def looks_at_unlabelled(self) -> bool:
         """Whether there is something to match."""
         return self.matching > 0.0 and self.X.shape[0] > self.y_l.shape[0]
+
+    @property
+    def noise_bounds(self) -> tuple[float, float]:
+        """Least and largest variance of the noise."""
+        return NOISE_BOUNDS
 
     @property
     def label_spread(self) -> float:

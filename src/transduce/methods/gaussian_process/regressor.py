@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
@@ -21,31 +20,29 @@ from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array
 from transduce.core.validation import NumberTransducer
-from transduce.device import memory
 from transduce.device.kernels import narrowed
-from transduce.methods.gaussian_process.covariances import (
-    RADIAL,
-    Covariance,
-    KernelChoice,
-    KernelFeatures,
-    check_kernel,
-    is_fixed,
-)
-from transduce.methods.gaussian_process.descents import NOISE_BOUNDS, Descent, Search
-from transduce.methods.gaussian_process.matching import (
-    MatchingChoice,
-    MatchingSettings,
-    choose_matching,
+from transduce.methods.gaussian_process.covariances import RADIAL, KernelFeatures
+from transduce.methods.gaussian_process.descents import Descent, Search
+from transduce.methods.gaussian_process.features import arrange_rows, read_features
+from transduce.methods.gaussian_process.matching import choose_matching
+from transduce.methods.gaussian_process.parameters import (
+    FoundParameters,
+    find_parameters,
+    warn_of_parameters,
 )
 from transduce.methods.gaussian_process.process import (
     InducedPosterior,
     Match,
     Objective,
     Posterior,
-    even_steps,
     fit_posterior,
+)
+from transduce.methods.gaussian_process.settings import (
+    ProcessEstimator,
+    announce_cost,
+    read_settings,
 )
 
 log = logging.getLogger(__name__)
@@ -59,72 +56,9 @@ EQUAL_LABELS = (
     "All labels are equal: standard errors are 0, which is their spread, and say nothing about how "
     "far other labels may be."
 )
-# Beyond, squares of features are infinite, and so are the distances of rows.
-LARGEST_FEATURE = 1e150
 INSTEAD = "For intervals with a guarantee, use ConformalTransducer or RidgeConfidenceMachine."
 
 # --------------------------------------------------------------------------------------- parameters
-
-
-def read_settings(given: TransductiveGPRegressor) -> TransductiveGPRegressor:
-    """Return a copy of an estimator's settings, checked, or raise a ValueError that names one."""
-    least = {"n_restarts": 0, "max_iter": 1, "max_matched": 1, "max_searched": 2, "max_exact": 1}
-    matching = _read_number_or_cv("matching", given.matching)
-    slack = _read_number_or_cv("slack", given.slack)
-    prior = _read_prior(given.prior)
-    for name, number in least.items():
-        checks.check_whole(name, getattr(given, name), least=number)
-    checks.check_whole("n_restarts", given.n_restarts, least=0, most=10_000)
-    checks.check_positive("tol", given.tol)
-    checks.check_jobs(given.n_jobs)
-    checks.check_choice("solver", given.solver, ("nested", "alternating"))
-    checks.check_flag("relevance", given.relevance)
-    checks.check_flag("standardize", given.standardize)
-    check_kernel(given.kernel)
-    epsilon = given.epsilon
-    if epsilon is not None:
-        epsilon = checks.check_not_negative("epsilon", epsilon, "None or a number from 0")
-        if not checks.is_one_of(slack, "cv"):
-            raise ValueError("epsilon takes the place of slack: leave slack='cv'.")
-    has_relevances = given.relevance and not is_fixed(given.kernel)
-    return replace(
-        given,
-        matching=matching,
-        slack=slack,
-        epsilon=epsilon,
-        prior=prior,
-        relevance=has_relevances,
-    )
-
-
-def _read_number_or_cv(name: str, value: float | str) -> float | str:
-    """Return a number from 0, or "cv"."""
-    if checks.is_one_of(value, "cv"):
-        return value
-    checks.check_number(f"{name} (a number from 0, or 'cv')", value)
-    return checks.check_not_negative(name, value, "'cv' or a number from 0")
-
-
-def _read_prior(prior: tuple[float, float]) -> tuple[float, float]:
-    """Return the two numbers of the prior."""
-    if np.size(prior) != 2:
-        raise ValueError(f"prior must be two numbers from 0, such as (1.0, 0.5); got {prior!r}.")
-    for value in prior:
-        checks.check_number("Each of the two numbers of prior", value)
-        checks.check_not_negative("Each of the two numbers of prior", value, "a number from 0")
-    shape, rate = prior
-    return float(shape), float(rate)
-
-
-def announce_cost(n_labelled: int) -> None:
-    """Warn before gigabytes are taken; `n_labelled` are those on which parameters are searched."""
-    memory.announce(
-        4 * 8.0 * n_labelled**2,
-        0.0,
-        None,
-        f"A Gaussian process with {n_labelled:,} labels",
-        "It takes hundreds of Cholesky factors; TransductiveRidge(centres=500) needs far less.",
-    )
 
 
 FOLD_STEPS = 30  # from the parameters of all labels to those of a fold's
@@ -134,79 +68,11 @@ FROM_SCRATCH = 100
 MOST_DESCENDED = 500  # with more labels the parameters of all stand in for those of a fold
 
 
-class FoundParameters(NamedTuple):
-    """Parameters, and how they were found."""
-
-    best: Descent  # the lowest descent with the matching that was chosen
-    plain: Descent  # the lowest descent without matching
-    ends: list[Descent | str]  # how the descent from each start ended
-    objective: Objective  # what the best one minimises
-    search: Search
-    choice: MatchingChoice
-    max_exact: int  # labels up to which the process is exact
-
-    def has_common_relevance(self, X: Array) -> bool:
-        """Return whether the features of rows (n, d) share one relevance."""
-        return len(self.search.start) <= X.shape[1]
-
-    def posterior(self, descent: Descent) -> Posterior | InducedPosterior:
-        """Return the process with the parameters at which a descent ended."""
-        y_l = self.objective.y_l
-        X_l = self.objective.X[: y_l.shape[0], :]
-        covariance = self.objective.covariance
-        return fit_posterior(X_l, y_l, descent.log_parameters, self.max_exact, covariance)
-
-
-def find_parameters(
-    objective: Objective,
-    settings: TransductiveGPRegressor,
-    random: np.random.RandomState,
-    start: Array | None = None,
-) -> FoundParameters:
-    """Search without matching; choose how hard to match; search with it.
-
-    A `start` that is known to be good takes the place of the rule and of all restarts.
-    """
-    n_jobs = settings.n_jobs
-    has_common_relevance = not settings.relevance
-    whole = objective
-    objective = whole.thinned(settings.max_searched, whole.X.shape[0])
-    sees_distances = objective.covariance.name in RADIAL
-    if has_common_relevance and sees_distances and settings.matching != 0:
-        # The kernel sees distances only, here of many sets of rows.
-        objective = replace(objective, X=narrowed(objective.X))
-    search = Search.at(
-        objective.X,
-        objective.y_l,
-        common=has_common_relevance,
-        solver=settings.solver,
-        max_iter=settings.max_iter,
-        tolerance=settings.tol,
-    )
-    log.info("parameters without matching")
-    if start is None:
-        n_restarts = settings.n_restarts
-        start = search.start
-    else:
-        n_restarts = 0
-    restarts = search.restarts(objective, n_restarts, random, n_jobs)
-    plain, ends = search.best(objective, [start, *restarts], n_jobs)
-    best = plain
-    wanted = MatchingSettings.of(settings.matching, settings.slack, settings.epsilon, n_jobs)
-    choice = choose_matching(objective, wanted, search, plain.log_parameters)
-    log.info(choice.why)
-    objective = replace(objective, matching=choice.matching, slack=choice.slack)
-    if objective.looks_at_unlabelled:
-        log.info("parameters with matching=%g, slack=%g", choice.matching, choice.slack)
-        restarts = search.restarts(objective, n_restarts, random, n_jobs)
-        starts = [plain.log_parameters, search.start, *restarts]
-        best, ends = search.best(objective, starts, n_jobs)
-    objective = replace(objective, X=whole.X, y_l=whole.y_l)
-    return FoundParameters(best, plain, ends, objective, search, choice, settings.max_exact)
-
-
 def answers_in_folds(
-    chosen: FoundParameters, order: AnyArray, folds: Sequence[tuple[AnyArray, AnyArray]]
+    chosen: FoundParameters[Objective],
+    order: AnyArray,
+    folds: Sequence[tuple[AnyArray, AnyArray]],
+    max_exact: int,
 ) -> list[Array]:
     """Return the process at the hidden rows of each fold, with parameters of its visible labels.
 
@@ -233,14 +99,14 @@ def answers_in_folds(
             objective = replace(whole, X=rows, y_l=y_v)
             from_scratch = n_labelled <= FROM_SCRATCH
             parameters = _parameters_of_fold(chosen, objective, from_scratch=from_scratch)
-        posterior = fit_posterior(X_v, y_v, parameters, chosen.max_exact, whole.covariance)
+        posterior = fit_posterior(X_v, y_v, parameters, max_exact, whole.covariance)
         predicted = posterior.mean(arrays.pick(X_l, place[hidden]))
         answers.append(predicted * float(spread) + float(mean))
     return answers
 
 
 def _parameters_of_fold(
-    chosen: FoundParameters, objective: Objective, *, from_scratch: bool
+    chosen: FoundParameters[Objective], objective: Objective, *, from_scratch: bool
 ) -> Array:
     """Return parameters for a fold's labels.
 
@@ -259,35 +125,6 @@ def _parameters_of_fold(
     )
     best, _ = search.best(objective, [search.start, search.wiggly], None)
     return best.log_parameters
-
-
-def warn_of_parameters(chosen: FoundParameters) -> None:
-    """Say what a user should know of how the parameters were found."""
-    best = chosen.best
-    if not best.converged:
-        warnings.warn(
-            f"The parameters {best.message} before they settled: raise max_iter, or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    if np.ptp(arrays.to_numpy(chosen.objective.y_l)) == 0.0:
-        return
-    bounds = chosen.search.bounds
-    if np.any(best.log_parameters[:-1] > bounds[:-1, 1] - 1e-3):
-        warnings.warn(
-            "A relevance ran into its upper bound: rows no longer tell of each other. "
-            "Match less, or give a prior whose second number is larger.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    elif best.log_parameters[-1] < bounds[-1, 0] + 1e-3:
-        warnings.warn(
-            f"The noise ran into its lower bound, {NOISE_BOUNDS[0]:g} of the labels' variance: "
-            "the labels look like an exact function of the features. If they are not, a prior "
-            "whose first number is larger keeps the noise away from 0.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 # ------------------------------------------------------------------------------------------ answers
@@ -324,18 +161,27 @@ class Units:
 class FittedProcess:
     """What a fit keeps."""
 
-    chosen: FoundParameters  # the parameters, and how they were found
+    chosen: FoundParameters[Objective]  # the parameters, and how they were found
     scaling: Scaling | KernelFeatures  # of the features
     units: Units  # of the labels
     unlabelled: Array  # (m, d) scaled rows at which the answer was wanted
     order: AnyArray  # (l,) the labelled rows in the order of the posterior
     # (k,) which of the unlabelled rows moments were matched at, in the order of `q`.
     matched: AnyArray
+    max_exact: int  # labels up to which the process is exact
 
     @cached_property
     def posterior(self) -> Posterior | InducedPosterior:
         """The process of scaled labels at scaled rows."""
-        return self.chosen.posterior(self.chosen.best)
+        return self.posterior_of(self.chosen.best)
+
+    def posterior_of(self, descent: Descent) -> Posterior | InducedPosterior:
+        """Return the process with the parameters at which a descent ended."""
+        objective = self.chosen.objective
+        y_l = objective.y_l
+        X_l = objective.X[: y_l.shape[0], :]
+        parameters = descent.log_parameters
+        return fit_posterior(X_l, y_l, parameters, self.max_exact, objective.covariance)
 
     @cached_property
     def predicted(self) -> tuple[Array, Array]:
@@ -347,7 +193,7 @@ class FittedProcess:
         """The same without matching."""
         if self.chosen.plain is self.chosen.best:
             return self.predicted
-        return self.chosen.posterior(self.chosen.plain).predict(self.unlabelled)
+        return self.posterior_of(self.chosen.plain).predict(self.unlabelled)
 
     @cached_property
     def q(self) -> Match | None:
@@ -442,102 +288,8 @@ def make_answer(sample: PartlyLabelled, fitted: FittedProcess) -> Answer:
     )
 
 
-def scale_rows(
-    sample: PartlyLabelled, names: Sequence[str | int], *, standardize: bool
-) -> tuple[Array, Scaling, Array]:
-    """Return the scaled rows, how they were scaled, and the spread of every feature (d,).
-
-    Without `standardize` rows are centred all the same: small numbers are safer.
-    """
-    # In an order of their own, so that the rounding of a mean does not depend on the order in which
-    # rows came.
-    xp = arrays.namespace(sample.X)
-    ordered = xp.take(sample.X, arrays.lexsort(sample.X), axis=0)
-    scaling, _ = Scaling.fit_apply(ordered)
-    spread = np.zeros(len(names))
-    spread[scaling.keep] = arrays.to_numpy(scaling.scale)
-    _warn_of_narrow_features(sample, scaling, names)
-    if not standardize:
-        if arrays.farthest(sample.X) > LARGEST_FEATURE:
-            raise ValueError(
-                f"Features beyond {LARGEST_FEATURE:g} are too large for standardize=False: "
-                "set standardize=True, or divide them by a constant first."
-            )
-        scaling = replace(scaling, scale=xp.ones_like(scaling.scale))
-    return scaling.apply(sample.X), scaling, spread
-
-
-def _warn_of_narrow_features(
-    sample: PartlyLabelled, scaling: Scaling, names: Sequence[str | int]
-) -> None:
-    """Warn of a feature that hardly varies among the labelled rows."""
-    labelled_rows = scaling.apply(arrays.pick(sample.X, sample.labelled))
-    spread = arrays.to_numpy(arrays.namespace(sample.X).std(labelled_rows, axis=0))
-    narrow = np.flatnonzero((spread > 0.0) & (spread < 0.01))
-    if len(narrow) == 0:
-        return
-    feature = np.flatnonzero(scaling.keep)[narrow[0]]
-    warnings.warn(
-        f"Feature {names[feature]!r} varies a hundred times less among the labelled rows than "
-        "among all: a few far-off rows set its scale. Look at them; leave them out or transform "
-        "the feature.",
-        stacklevel=4,
-    )
-
-
-class Features(NamedTuple):
-    """Rows as the process sees them."""
-
-    rows: Array  # (n, d)
-    keys: Array  # (n, k) numbers by which rows are put in order
-    scaling: Scaling | KernelFeatures  # how new rows become such
-    covariance: Covariance
-    spread: Array  # (d,) of the features given
-
-
-def read_features(
-    sample: PartlyLabelled, names: Sequence[str | int], settings: TransductiveGPRegressor
-) -> Features:
-    """Scale the rows, or give them features whose inner products are the kernel given."""
-    check_kernel(settings.kernel, sample.X)
-    if is_fixed(settings.kernel):
-        kernel_map, features, keys = KernelFeatures.fit_apply(sample.X, settings.kernel)
-        spread = np.std(sample.X, axis=0)
-        return Features(features, keys, kernel_map, Covariance("linear"), spread)
-    rows, scaling, spread = scale_rows(sample, names, standardize=settings.standardize)
-    return Features(rows, rows, scaling, Covariance(str(settings.kernel)), spread)
-
-
-class Arrangement(NamedTuple):
-    """Rows in an order of their own, so that the order in which they came leaves no trace."""
-
-    rows: Array  # (l + k, d) labelled rows first, then those at which moments are matched
-    labels: Array  # (l,) labels
-    order: AnyArray  # (l,) where the labelled rows are among those given
-    matched: AnyArray  # (k,) where the others are among the unlabelled rows given
-
-
-def arrange_rows(features: Features, labelled: Mask, y_l: Array, max_matched: int) -> Arrangement:
-    """Put labelled and unlabelled rows in order, and thin the latter at even steps."""
-    rows = features.rows
-    xp = arrays.namespace(rows)
-    labels = arrays.beside(y_l, rows)
-    keys_l = arrays.pick(features.keys, labelled)
-    with_labels = xp.concat([keys_l, labels[:, None]], axis=1)
-    order = arrays.to_numpy(arrays.lexsort(with_labels))
-    matched = np.empty(0, dtype=int)
-    if not labelled.all():
-        keys_a = arrays.pick(features.keys, ~labelled)
-        matched = arrays.to_numpy(arrays.lexsort(keys_a))
-    matched = matched[even_steps(len(matched), max_matched)]
-    shown = arrays.pick(arrays.pick(rows, labelled), order)
-    unlabelled = arrays.pick(arrays.pick(rows, ~labelled), matched)
-    used = xp.concat([shown, unlabelled])
-    return Arrangement(used, arrays.pick(labels, order), order, matched)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransductiveGPRegressor(NumberTransducer):
+class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
     """Gaussian process whose predictions look, in mean and spread, like the labels seen.
 
     Le, Smola, Gartner, Altun (2006). Transductive Gaussian process regression with automatic model
@@ -648,28 +400,15 @@ class TransductiveGPRegressor(NumberTransducer):
     np.True_
     """
 
-    kernel: KernelChoice = "rbf"
-    matching: float | str = "cv"
-    slack: float | str = "cv"
-    epsilon: float | None = None
-    prior: tuple[float, float] = (1.0, 0.5)
-    relevance: bool = True
-    n_restarts: int = 3
-    max_iter: int = 200
-    tol: float = 1e-8
     solver: str = "nested"
-    max_matched: int = 300
-    max_searched: int = 2000
     max_exact: int = 3000
-    standardize: bool = True
-    n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = None
-    missing_label: object = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the parameters, and predict rows of X (n, d) whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
+        checks.check_choice("solver", self.solver, ("nested", "alternating"))
+        checks.check_whole("max_exact", self.max_exact, least=1)
         settings = read_settings(self)
         announce_cost(min(len(y_l), settings.max_searched))
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
@@ -689,7 +428,14 @@ class TransductiveGPRegressor(NumberTransducer):
         random = check_random_state(self.random_state)
         is_parallel = settings.n_jobs not in (None, 1)
         with few_threads(0 if is_parallel else objective.X.shape[0]):
-            chosen = find_parameters(objective, settings, random, start)
+            chosen = find_parameters(
+                objective,
+                settings,
+                random,
+                choose=choose_matching,
+                start=start,
+                solver=settings.solver,
+            )
             warn_of_parameters(chosen)
             if units.error == 0.0:
                 warnings.warn(EQUAL_LABELS, stacklevel=2)
@@ -700,6 +446,7 @@ class TransductiveGPRegressor(NumberTransducer):
                 unlabelled=arrays.pick(features.rows, ~sample.labelled),
                 order=arranged.order,
                 matched=arranged.matched,
+                max_exact=settings.max_exact,
             )
             self._fitted = fitted
             self.answer_ = make_answer(sample, fitted)
@@ -821,7 +568,7 @@ class TransductiveGPRegressor(NumberTransducer):
         check_is_fitted(self)
         fitted = self._fitted
         with few_threads(len(fitted.order)):
-            answers = answers_in_folds(fitted.chosen, fitted.order, folds)
+            answers = answers_in_folds(fitted.chosen, fitted.order, folds, fitted.max_exact)
         return [fitted.units.restore(part) for part in answers]
 
     def _read_more(self, X: Any) -> Array:

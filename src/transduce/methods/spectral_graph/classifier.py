@@ -271,9 +271,9 @@ class SpectralGraphTransducer(ClassTransducer):
         """Return the probability of every class (m, n_classes) at new rows (m, d).
 
         The softmax of the margins that `decision_function` returns, times a factor by which the
-        labelled rows have the largest likelihood, each with its label hidden: the graph is cut again
-        up to ten times, at the first call after a labelling. The largest probability is that of
-        the class that `predict` returns.
+        labelled rows have the largest likelihood, each with its label hidden: the graph is cut
+        again up to ten times, at the first call after a labelling. The largest probability is that
+        of the class that `predict` returns.
         """
         margins = self.decision_function(X)
         columns = both_sides(arrays.to_numpy(margins).reshape(margins.shape[0], -1))

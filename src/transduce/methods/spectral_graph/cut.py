@@ -105,8 +105,8 @@ class Cut(NamedTuple):
     open: Mask
 
 
-# What stands for the eigenvalues: "squares" of their ranks, the "eigenvalues" themselves, a function
-# of the ranks, or its values.
+# What stands for the eigenvalues: "squares" of their ranks, the "eigenvalues" themselves, a
+# function of the ranks, or its values.
 Penalties = str | Callable[[Array], Any] | Sequence[float] | Array
 
 

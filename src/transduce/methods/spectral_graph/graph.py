@@ -179,7 +179,7 @@ def neighbor_graph(
 
 
 def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
-    """Return the graph of rows that have been checked, over several views the sum of their graphs."""
+    """Return the graph of rows that have been checked; of several views, the sum of theirs."""
     if settings.views is None:
         return _build_graph(rows, settings, random)
     graphs = [_build_graph(rows[:, list(view)], settings, random) for view in settings.views]
@@ -380,7 +380,7 @@ class SpectrumSettings:
     laplacian: str = "normalized"
 
     def check(self, X: Any) -> None:
-        """Raise a ValueError that says which setting is wrong, or does not suit a given spectrum."""
+        """Raise a ValueError that says which setting is wrong, or does not suit a spectrum."""
         checks.check_whole("n_components", self.n_components, least=1)
         checks.check_choice("laplacian", self.laplacian, LAPLACIANS)
         if isinstance(X, Spectrum) and X.laplacian != self.laplacian:

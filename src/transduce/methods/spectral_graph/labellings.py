@@ -1,4 +1,4 @@
-"""What a graph says about a labelling, and the labelling that cuts it least (Joachims 2003, 2 to 3)."""
+"""What a graph says about a labelling, and the labelling that cuts it least (Joachims 2003)."""
 
 from __future__ import annotations
 

@@ -215,8 +215,8 @@ def graph_spectrum(
     n_components : int, default=80
         Eigenvectors with eigenvalue above 0; a small graph may have fewer.
     laplacian : {"normalized", "plain"}, default="normalized"
-        ``B^-1/2 (B - A) B^-1/2``, whose second eigenvector relaxes the normalised cut, or ``B - A``,
-        the ratio cut, with the degrees B. Graphs on a device have the former only.
+        ``B^-1/2 (B - A) B^-1/2``, whose second eigenvector relaxes the normalised cut, or ``B -
+        A``, the ratio cut, with the degrees B. Graphs on a device have the former only.
     tolerance : float, optional
         Largest residual in components of more than 3,000 rows, as a share of the last eigenvalue,
         instead of those in the notes: a rougher spectrum takes a fraction of the time. Graphs on a
