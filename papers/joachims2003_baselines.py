@@ -43,7 +43,7 @@ class TransductiveSVM:
         self.C = C
 
     def scores(self, X, rows, signs, unlabelled):
-        """Return the scores of all rows X (n, d), from labels -1 and 1 at some rows."""
+        """Return the scores of all rows X (n, d) at each step, from labels -1 and 1 at some rows."""
         centre = np.asarray(X[unlabelled].mean(axis=0)).ravel()
         constant = float(np.mean(signs))
         X_l = X[rows]
@@ -64,16 +64,21 @@ class TransductiveSVM:
             slope = w + gradient(X_l, -2.0 * self.C * signs * gaps)
             return total, slope + gradient(X_u, -2.0 * STEEPNESS * weight * f_u * hats)
 
+        scores = {}
         for share in STEPS:
             arguments = (self.C * share,)
             w = minimize(objective, w, arguments, "L-BFGS-B", True, options={"maxiter": 60}).x
-        return values(X, w)
+            scores[f"TSVM {self.C:g},{self.C * share:.2g}"] = values(X, w)
+        return scores
 
 
 def transductive_svm(X, truth, rows, unlabelled):
-    """Return the scores by several C."""
+    """Return the scores by several C and C*: where the continuation stops is a setting too."""
     signs = np.where(truth[rows], 1.0, -1.0)
-    return {f"TSVM {c:g}": TransductiveSVM(c).scores(X, rows, signs, unlabelled) for c in SVM}
+    scores = {}
+    for c in SVM:
+        scores |= TransductiveSVM(c).scores(X, rows, signs, unlabelled)
+    return scores
 
 
 # ----------------------------------------------------------------------------- co-training, after Blum and Mitchell

@@ -36,8 +36,19 @@ PAPERS = {
     "joachims2003": (
         "Joachims 2003: spectral graph transducer",
         "T. Joachims. Transductive learning via spectral graph partitioning. ICML 2003.",
-        ["table", "sizes", "settings-c", "settings-d", "settings-k", "webkb", "speed"],
-        {"table"},
+        [
+            "table",
+            "tsvm",
+            "sizes",
+            "settings-c",
+            "settings-d",
+            "settings-k",
+            "webkb",
+            "webkb-errors",
+            "mincut",
+            "speed",
+        ],
+        {"table", "tsvm", "webkb-errors", "mincut"},
     ),
     "graepel1999": (
         "Graepel, Herbrich, Obermayer 1999: Bayesian transduction",

@@ -23,12 +23,11 @@ from transduce.model_selection.trees import ForestClassifier, ForestRegressor
 N_ROWS = 90
 
 
-def table(task, *, copies):
+def table(task):
     """Rows, some of them copies of others, and labels that differ at copies."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(N_ROWS, 3))
-    if copies:
-        X[60:] = X[rng.integers(60, size=30)]
+    X[60:] = X[rng.integers(60, size=30)]
     truth = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=N_ROWS)
     y = truth.copy()
     if task == "classes":
@@ -65,7 +64,13 @@ ESTIMATORS = {
     "ridge for classes": ("classes", TransductiveRidgeClassifier(random_state=0)),
     "machine for classes": ("classes", RidgeConfidenceClassifier()),
     "Bayesian": ("classes", BayesianTransducer(softness=0.3, n_balls=20, random_state=0)),
-    "graph": ("classes", SpectralGraphTransducer(random_state=0)),
+    "graph": ("classes", SpectralGraphTransducer(n_neighbors=5, random_state=0)),
+    "blend for classes": (
+        "classes",
+        TransductiveBlend(
+            [SpectralGraphTransducer(), TransductiveRidgeClassifier()], random_state=0
+        ),
+    ),
     "forest for classes": ("classes", trees(ForestClassifier)),
     "conformal for classes": (
         "classes",
@@ -100,7 +105,7 @@ def numbers_of(answer):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_shuffled_rows_have_the_same_answers(name):
     task, estimator = ESTIMATORS[name]
-    X, y = table(task, copies=name != "graph")
+    X, y = table(task)
     before = fit(estimator, X, y).answer_
     order = np.random.default_rng(1).permutation(N_ROWS)
     after = fit(estimator, X[order], y[order]).answer_
@@ -112,7 +117,7 @@ def test_shuffled_rows_have_the_same_answers(name):
 
 
 def test_folds_of_shuffled_rows_have_the_same_scores():
-    X, y = table("classes", copies=True)
+    X, y = table("classes")
     order = np.random.default_rng(1).permutation(N_ROWS)
     model = TransductiveRidgeClassifier()
     before = cross_val_transduce(model, X, y, random_state=0)
@@ -126,12 +131,16 @@ def test_folds_of_shuffled_rows_have_the_same_scores():
 
 
 def test_rows_are_compared_in_any_order():
-    X, y = table("numbers", copies=True)
+    X, y = table("numbers")
     labelled = ~np.isnan(y)
     order = np.random.default_rng(1).permutation(N_ROWS)
     settings = {"n_permutations": 49, "random_state": 0}
     before = exchangeability_test(X, labelled, within=X[:, 0] > 0, **settings)
     after = exchangeability_test(X[order], labelled[order], within=X[order, 0] > 0, **settings)
+    assert after.p_value == before.p_value
+    mixed = np.where(X[:, 0] > 0, "a", None)
+    before = exchangeability_test(X, labelled, within=mixed, **settings)
+    after = exchangeability_test(X[order], labelled[order], within=mixed[order], **settings)
     assert after.p_value == before.p_value
     few = exchangeability_test(X, labelled, max_rows=40, **settings)
     again = exchangeability_test(X[order], labelled[order], max_rows=40, **settings)

@@ -1,4 +1,4 @@
-"""Plots of answers, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
+"""Plots of predictions, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left") -> Non
 
 @dataclass(eq=False, repr=False)
 class RegionDisplay(Display):
-    """Answers and their regions, row by row in the order of the values; with the truth, if it is known.
+    """Predictions and their regions, row by row in the order of the values; with the truth, if it is known.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class RegionDisplay(Display):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot the answer of a regression method, with the true labels (m,) at its rows if they are known."""
+        """Plot the predictions of a regression method, with the true labels (m,) at its rows if they are known."""
         if not isinstance(answer, Answer):
             raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
         if answer.regions is None:
@@ -210,13 +210,13 @@ class MiscoverageDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RejectionCurveDisplay(Display):
-    """Error among the answers kept, against the share of rows rejected, one step for each value of confidence.
+    """Error among the predictions kept, against the share of rows rejected, one step for each value of confidence.
 
     Parameters
     ----------
     errors, rejected : array of shape (k,)
         What `rejection_curve` returns.
-    name : str, default="answers kept"
+    name : str, default="predictions kept"
         Legend.
 
     Examples
@@ -229,7 +229,7 @@ class RejectionCurveDisplay(Display):
 
     errors: Array
     rejected: Array
-    name: str = "answers kept"
+    name: str = "predictions kept"
     _size = (5.5, 4.2)
 
     @classmethod
@@ -239,17 +239,17 @@ class RejectionCurveDisplay(Display):
         y_pred: Any,
         confidence: Any,
         *,
-        name: str = "answers kept",
+        name: str = "predictions kept",
         ax: Any = None,
     ) -> Self:
-        """Plot the curve of any answers (m,), given how sure each is."""
+        """Plot the curve of any predictions (m,), given how certain each is."""
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
     def from_answer(
-        cls, answer: Answer, y_true: Any, *, name: str = "answers kept", ax: Any = None
+        cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Any = None
     ) -> Self:
-        """Plot the curve of a classifier's answer, given the true labels (m,) at the unlabelled rows."""
+        """Plot the curve of a classifier's predictions, given the true labels (m,) at the unlabelled rows."""
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
@@ -412,7 +412,7 @@ class BandDisplay(Display):
     seen : tuple of two arrays, optional
         The feature and the label of the labelled rows.
     unlabelled : tuple of three arrays, optional
-        The feature, the answer and its standard error at the unlabelled rows.
+        The feature, the prediction and its standard error at the unlabelled rows.
     name : str, default="feature"
         Name of the feature.
 
@@ -483,7 +483,8 @@ class GraphMapDisplay(Display):
     Parameters
     ----------
     positions : array of shape (n, 2)
-        Entries of the two eigenvectors, divided by the root of the degree, which takes out how densely a row is tied.
+        Entries of the two eigenvectors, divided by the root of the degree, which takes out how
+        densely a row is tied.
     colours : array of shape (n,)
         Scores, or class numbers; NaN at rows that no label reaches, which are grey crosses.
     labelled : boolean array of shape (n,)

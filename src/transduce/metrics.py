@@ -1,4 +1,4 @@
-"""Error against the share of answers that are rejected for want of confidence."""
+"""Error against the share of predictions that are rejected for lack of confidence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["area_under_rejection_curve", "precision_recall_break_even", "rejecti
 
 
 def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
-    """Return which answers are wrong and the confidences, checked."""
+    """Return which predictions are wrong and the confidences, checked."""
     check_consistent_length(y_true, y_pred, confidence)
     truth, answers = column_or_1d(y_true), column_or_1d(y_pred)
     if len(truth) == 0:
-        raise ValueError("There is no answer to reject: give at least one row.")
+        raise ValueError("There is no prediction to reject: give at least one row.")
     if missing_mask(truth).any():
         raise ValueError("y_true is missing at some rows: leave these out.")
     if isinstance(truth[0], str) != isinstance(answers[0], str):
@@ -36,19 +36,20 @@ def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
 
 
 def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, Array]:
-    """Return the error among the answers kept, as more and more of the least confident are rejected.
+    """Return the error among the predictions kept, as more and more of the least confident are rejected.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (m,)
-        True labels, and answers.
+        True labels, and predictions.
     confidence : array-like of shape (m,)
-        How sure each answer is; any increasing function of it gives the same curve.
+        How certain each prediction is; any increasing function of it gives the same curve.
 
     Returns
     -------
     errors, rejected : array of shape (k,)
-        Share of wrong answers among those kept, and of rows rejected, from 0 on; rows of equal confidence go together.
+        Share of wrong predictions among those kept, and of rows rejected, from 0 on; rows of equal
+        confidence go together.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, A
 
 
 def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> float:
-    """Return the mean error among the answers kept, over 0, 1, ..., m - 1 rejected rows; smaller is better.
+    """Return the mean error among the predictions kept, over 0, 1, ..., m - 1 rejected rows; smaller is better.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
     Returns
     -------
     float
-        About the error rate if confidence says nothing; far below it if mistakes are the least sure answers.
+        About the error rate if confidence says nothing; far below it if mistakes are the least
+        certain predictions.
 
     Examples
     --------

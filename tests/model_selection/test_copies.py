@@ -1,8 +1,10 @@
 """Copies of a row get one answer, whichever of them an estimator answers differently."""
 
 import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
 
-from transduce import SpectralGraphTransducer
+from transduce import SpectralGraphTransducer, TransductiveBlend
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
 from transduce.model_selection.fit_and_predict import answer_of, ask, read_problem
@@ -54,3 +56,8 @@ def test_different_rows_of_whole_numbers_are_no_copies():
     y = np.full(len(rows), np.nan)
     y[:2] = 0.0, 1.0
     assert read_problem(rows, y, task="regression").copies is None
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(ValueError, match="X has no rows: give a line of features for each row"):
+        TransductiveBlend([Ridge()]).fit([], [1.0, 2.0, None])

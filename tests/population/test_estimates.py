@@ -325,3 +325,15 @@ class TestRefusals:
     def test_bad_input_gets_a_sentence(self, call, message):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_numbers_near_the_limits_of_doubles():
+    """Powers of standard errors are taken in units of the largest of them."""
+    rng = np.random.default_rng(0)
+    y = np.append(rng.normal(size=16), np.full(8, np.nan))
+    predictions = np.append(y[:16] + 0.1 * rng.normal(size=16), rng.normal(size=8))
+    plain = estimate_mean(y, predictions)
+    for unit in (1e-90, 1e100):
+        scaled = estimate_mean(unit * y, unit * predictions)
+        np.testing.assert_allclose(scaled.estimate, unit * plain.estimate)
+        np.testing.assert_allclose(scaled.upper, unit * plain.upper)

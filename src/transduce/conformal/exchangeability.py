@@ -196,9 +196,10 @@ def exchangeability_test(
         raise ValueError(f"within must name the category of each of the {len(mask)} rows.")
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
-    kinds = mask.astype(int)
+    categories = np.zeros(len(mask), dtype=int)
     if within is not None:
-        kinds = kinds + 2 * group_codes(within)
+        categories = group_codes(within)
+    kinds = mask + 2 * categories
     order = content_order(number_rows(X), kinds)
     rows = order[_draw_rows(mask[order], int(max_rows), random)]
     unlabelled = ~mask[rows]
@@ -207,10 +208,7 @@ def exchangeability_test(
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "residuals": 0.0, "p_value": 1.0}, index=names)
         return Exchangeability(1.0, 0.5, empty, n, m, 0, len(mask))
-    cells = np.zeros(len(rows), dtype=int)
-    if within is not None:
-        cells = np.asarray(within)[rows]
-    members = _permuted(unlabelled, cells, n_permutations, random)
+    members = _permuted(unlabelled, categories[rows], n_permutations, random)
     ranks = _ranks(features)
     scores = _scores(ranks, members, random)
     areas = [_areas(part, members) for part in scores]

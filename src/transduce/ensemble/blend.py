@@ -1,4 +1,4 @@
-"""A blend: the weighted mean of several methods' answers, the weights from out-of-fold answers."""
+"""A blend: the weighted mean of several methods' predictions, with weights from out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -36,35 +36,41 @@ KINDS = {"classifier": "classification", "regressor": "regression"}
 
 @dataclass(eq=False, repr=False)
 class TransductiveBlend(Transducer, _BaseComposition):
-    """Weighted mean of several methods' answers, for numbers or classes.
+    """Weighted mean of several methods' predictions, for numbers or classes.
 
     Parameters
     ----------
     estimators : None, dict or list, default=None
-        Members, by name or not: transducers, and any regressors or classifiers. None: those of our methods that suit
-        the task, the number of labels and the size of the table, as docs/model_selection.md lists them.
+        Members, by name or not: transducers, and any regressors or classifiers. None: those of our
+        methods that suit the task, the number of labels and the size of the table, as
+        docs/model_selection.md lists them.
     weights : {"shrunk", "equal"} or array of shape (n_members,), default="shrunk"
-        ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards those in inverse proportion to the
-        members' errors, more strongly with fewer labels. An array is scaled to sum 1.
+        ``"shrunk"``: weights that minimise the out-of-fold error, pulled towards those in inverse
+        proportion to the members' errors, more strongly with fewer labels. An array is scaled to
+        sum 1.
     task : {"auto", "regression", "classification"}, default="auto"
-        What labels are. ``"auto"``: what the given members are for, or else what the labels are: text, booleans and
-        categories are classes, and so are numbers that are all 0 or 1, or all -1 or 1.
+        What labels are. ``"auto"``: what the given members are for, or else what the labels are:
+        text, booleans and categories are classes, and so are numbers that are all 0 or 1, or all -1
+        or 1.
     cv : "auto", int, splitter or iterable, default="auto"
-        Out-of-fold answers for the weights. ``"auto"``: from the one fit of each member where that is possible
-        (leave-one-out in closed form, the trees of our forests that did not draw a row, another cut of the same
-        graph), else from five folds. Otherwise every member is refitted in these folds, as in `cross_val_transduce`.
+        Out-of-fold predictions for the weights. ``"auto"``: from the one fit of each member where
+        that is possible (leave-one-out in closed form, the trees of our forests that did not draw a
+        row, another cut of the same graph), else from five folds. Otherwise every member is
+        refitted in these folds, as in `cross_val_transduce`.
     standardize : bool, default=True
-        Whether the default members that depend on the scale of features give each standard deviation 1 first. Members
-        that are given do as they are set.
+        Whether the default members that depend on the scale of features give each standard
+        deviation 1 first. Members that are given do as they are set.
     n_jobs : int or None, default=None
         Members and folds at the same time, in joblib's way.
     budget_seconds : float or None, default=None
-        Seconds that the default members may take on one core. What each takes is planned from the size of the table,
-        not measured: the slowest are left out until the others fit, one stays at least, and
-        ``answer_.diagnostics["left out"]`` says who was left out. Members that are given all take part.
+        Seconds that the default members may take on one core. What each takes is planned from the
+        size of the table, not measured: the slowest are left out until the others fit, one stays at
+        least, and ``answer_.diagnostics["left out"]`` says who was left out. Members that are given
+        all take part.
     device : str or None, default=None
-        Where those default members compute that can: transductive ridge, the Gaussian process and the spectral graph
-        transducer, from 500 rows on. As `transduce.device.to_device` takes it; answers are numpy arrays.
+        Where those default members compute that can: transductive ridge, the Gaussian process and
+        the spectral graph transducer, from 500 rows on. As `transduce.device.to_device` takes it;
+        predictions are numpy arrays.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the default members.
     missing_label : object, default=None
@@ -75,22 +81,23 @@ class TransductiveBlend(Transducer, _BaseComposition):
     transduction_, classes_
         Labels completed (n,); the classes, sorted, only for classes.
     answer_ : Answer
-        Values; for classes also probabilities and confidence. Standard errors: for numbers the out-of-fold error of the
-        blend, larger where members disagree; for classes how far members disagree about the probability.
+        Values; for classes also probabilities and confidence. Standard errors: for numbers the
+        out-of-fold error of the blend, larger where members disagree; for classes how far members
+        disagree about the probability.
     weights_, estimators_ : pandas.Series, dict
         Weight of each member, and the members, fitted; by name.
     out_of_fold_ : pandas.DataFrame
-        Out-of-fold answers of the members and the blend, at the labelled rows; for classes the share of each. Only if
-        weights were estimated.
+        Out-of-fold predictions of the members and the blend, at the labelled rows; for classes the
+        share of each. Only if weights were estimated.
     task_ : {"regression", "classification"}
         How labels were read.
 
     Notes
     -----
-    How weights, shares and probabilities come about is in docs/model_selection.md. A member that fails is left out,
-    with a warning; warnings of members are in ``answer_.diagnostics``. `predict` is the same mean of the members'
-    `predict`, of those that have it. At an unlabelled row it may differ from ``transduction_``, because the members'
-    own may.
+    How weights, shares and probabilities come about is in docs/model_selection.md. A member that
+    fails is left out, with a warning; warnings of members are in ``answer_.diagnostics``. `predict`
+    is the same mean of the members' `predict`, of those that have it. At an unlabelled row it may
+    differ from ``transduction_``, because the members' own may.
 
     Examples
     --------
@@ -117,7 +124,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the members to X (n, d), weigh them, and answer at the rows whose label in y (n,) is missing."""
+        """Fit the members to X (n, d), weigh them, and predict the rows whose label in y (n,) is missing."""
         members, problem = self._read(X, y)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
@@ -146,9 +153,9 @@ class TransductiveBlend(Transducer, _BaseComposition):
     def continue_from(self, earlier: Any, places: AnyArray) -> None:
         """Let the next fit weigh its members by what an earlier fit, to fewer labels of the same rows, has answered.
 
-        At labels that the earlier fit, of the same settings, saw, its out-of-fold answers count, at the others its
-        answers; so no member is asked in folds again. `places` (n,) say where each of its rows is among those of the
-        next.
+        At labels that the earlier fit, of the same settings, saw, its out-of-fold answers count, at
+        the others its answers; so no member is asked in folds again. `places` (n,) say where each
+        of its rows is among those of the next.
         """
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
@@ -194,8 +201,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the blend of the members' predictions (m,) at rows (m, d), without transducing again.
 
-        With `return_std` standard errors (m,) too, of numbers whose weights were estimated; NaN where they are not
-        known.
+        With `return_std` standard errors (m,) too, of numbers whose weights were estimated; NaN
+        where they are not known.
         """
         mean, spread = self._extend(X)
         if self.answer_.classes is not None:

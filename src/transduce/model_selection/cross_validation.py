@@ -94,7 +94,11 @@ def group_codes(groups: Any) -> AnyArray:
     try:
         return np.unique(names, return_inverse=True)[1]
     except TypeError:  # names of several types have no order
-        return pd.factorize(names, use_na_sentinel=False)[0]
+        codes, levels = pd.factorize(names, use_na_sentinel=False)
+        by_name = sorted(
+            range(len(levels)), key=lambda k: (type(levels[k]).__name__, str(levels[k]))
+        )
+        return np.argsort(by_name)[codes]
 
 
 def group_folds(groups: Any, n_folds: int, random_state: Any = None) -> list[Fold]:
@@ -226,17 +230,17 @@ _OUT_OF_FOLD = (
 
 @dataclass(frozen=True, eq=False)
 class CrossTransduction:
-    """What transductive cross-validation found.
+    """Scores and out-of-fold predictions of a transductive cross-validation.
 
     Parameters
     ----------
     scores : array of shape (n_folds,)
         The score of each fold, larger is better; the first score if there are several.
     folds : pandas.DataFrame
-        One line a fold: every score, how many labels were visible and hidden, seconds of fit and answers, and of
-        scoring.
+        One line a fold: every score, how many labels were visible and hidden, seconds of fit and
+        prediction, and of scoring.
     answers : Answer
-        The out-of-fold answers, at the labelled rows that were hidden in some fold.
+        The out-of-fold predictions, at the labelled rows that were hidden in some fold.
     task : {"regression", "classification"}
         How the labels were read.
 
@@ -275,25 +279,25 @@ def cross_val_transduce(  # noqa: PLR0913
     random_state: Any = None,
     missing_label: Any = None,
 ) -> CrossTransduction:
-    """Score a method by hiding labels, fold by fold, while every row's features stay.
+    """Score a method by hiding labels, fold by fold, while every row's features stay visible.
 
     Parameters
     ----------
     estimator : estimator
-        A transducer (one of this package, or any with a setting ``missing_label``) is fitted to all rows with the
-        fold's labels hidden, and judged by its answers there. Any other regressor, classifier or pipeline is fitted to
-        the visible rows, and predicts the fold.
+        A transducer (one of this package, or any with a setting ``missing_label``) is fitted to all
+        rows with the fold's labels hidden, and judged by its predictions there. Any other
+        regressor, classifier or pipeline is fitted to the visible rows, and predicts the fold.
     X : array-like of shape (n, d)
         Features of all rows, in whatever form the estimator takes.
     y : array-like of shape (n,)
         Labels, missing at the unlabelled rows. These are never scored, but their features are seen.
     cv : int, splitter or iterable, default=5
-        A number: this many random folds of the labelled rows, every class spread evenly; one for each label if there
-        are fewer. Or a scikit-learn splitter, which gets the labelled rows. Or pairs (visible, hidden) of
-        positions among the labelled rows.
+        A number: this many random folds of the labelled rows, every class spread evenly; one for
+        each label if there are fewer. Or a scikit-learn splitter, which gets the labelled rows. Or
+        pairs (visible, hidden) of positions among the labelled rows.
     scoring : None, str, callable, list or dict, default=None
-        Scikit-learn scores, by name or as scorers. None: negative root mean squared error for numbers; accuracy
-        for classes, and negative log-loss beside it if there are probabilities.
+        Scikit-learn scores, by name or as scorers. None: negative root mean squared error for
+        numbers; accuracy for classes, and negative log-loss beside it if there are probabilities.
     groups : array-like of shape (n,), optional
         Groups of rows, for a splitter that needs them; with a number of folds, no group is split.
     n_jobs : int or None, default=None
@@ -301,13 +305,14 @@ def cross_val_transduce(  # noqa: PLR0913
     random_state : int, RandomState or None, default=None
         Seed of the folds, if `cv` is a number.
     missing_label : object, default=None
-        A value that stands for "no label", besides NaN, None, NA and NaT; by default the estimator's own.
+        A value that stands for "no label", besides NaN, None, NA and NaT; by default the
+        estimator's own.
 
     Returns
     -------
     CrossTransduction
-        Classes that a fold hides and rows without an answer are treated as docs/model_selection.md says, with a
-        warning. A score that is not finite is an error.
+        Classes that a fold hides and rows without a prediction are treated as
+        docs/model_selection.md says, with a warning. A score that is not finite is an error.
 
     Examples
     --------
@@ -528,13 +533,14 @@ def score_number(name: str, scorer: Any, answered: Any, X: Any, y: AnyArray) -> 
 
 @dataclass(frozen=True, eq=False)
 class MethodChoice:
-    """Methods compared, and the best of them.
+    """A comparison of methods, and the best of them.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        One line a method, the best first: mean score over the folds, its standard deviation over them, seconds of one
-        fit, rank. Methods that failed or were not tried come last, without a score.
+        One line a method, the best first: mean score over the folds, its standard deviation over
+        them, seconds of one fit, rank. Methods that failed or were not tried come last, without a
+        score.
     best, estimator : str, estimator
         The method with the largest mean score: its name, and itself, not fitted.
     scoring : str
@@ -553,7 +559,8 @@ class MethodChoice:
     >>> X = np.linspace(0, 6, 40)[:, None]
     >>> y = np.where(np.arange(40) % 2 == 0, np.nan, 2 * X[:, 0])
     >>> sorted(choose_method(X, y, cv=3, random_state=0).table.index)
-    ['confidence_machine', 'extra_trees', 'gaussian_process', 'random_forest', 'ridge', 'transductive_ridge']
+    ['confidence_machine', 'extra_trees', 'gaussian_process', 'random_forest', 'ridge',
+    'transductive_ridge']
     """
 
     table: pd.DataFrame
@@ -616,14 +623,15 @@ def choose_method(  # noqa: PLR0913
     cv, n_jobs, random_state, missing_label
         As in `cross_val_transduce`; the seed is that of the methods too.
     scoring : None, str or callable, default=None
-        One scikit-learn score. None: negative root mean squared error for numbers, accuracy for classes.
+        One scikit-learn score. None: negative root mean squared error for numbers, accuracy for
+        classes.
 
     Returns
     -------
     MethodChoice
-        It prints as a table and a verdict. A method that fails is in the table without a score, and its message in
-        ``failures``; it is an error only if all fail. The best of several means is too optimistic: score the choice on
-        other labels before you quote it.
+        It prints as a table and a verdict. A method that fails is in the table without a score, and
+        its message in ``failures``; it is an error only if all fail. The best of several means is
+        too optimistic: score the choice on other labels before you quote it.
 
     Examples
     --------

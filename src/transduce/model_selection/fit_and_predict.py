@@ -206,6 +206,8 @@ def read_table(X: Any) -> Any:
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         raise TypeError("X must be a table, one line for each row; got a mapping: make it a frame.")
     table = indexable(X)[0]
+    if isinstance(table, list) and not table:
+        raise ValueError("X has no rows: give a line of features for each row of the table.")
     if getattr(getattr(table, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: features must be real numbers.")
     if len(getattr(table, "shape", (0, 0))) == 1 and np.asarray(table).dtype.kind in "biuf":

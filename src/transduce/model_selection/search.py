@@ -41,31 +41,35 @@ _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same la
 
 @dataclass(eq=False, repr=False)
 class TransductiveSearchCV(GridSearchCV, Transducer):
-    """Settings of an estimator chosen by hiding labels while every row's features stay.
+    """Choose the settings of an estimator by hiding labels while every row's features stay visible.
 
     Parameters
     ----------
     estimator : estimator
-        A transducer, or any regressor, classifier or pipeline; it decides what stands for a missing label.
+        A transducer, or any regressor, classifier or pipeline; it decides what stands for a missing
+        label.
     param_grid : dict or list of dicts
-        Settings and the values to try, as for scikit-learn's ``GridSearchCV``; ``estimator__setting`` for nested ones.
+        Settings and the values to try, as for scikit-learn's ``GridSearchCV``;
+        ``estimator__setting`` for nested ones.
     cv, n_jobs, random_state
         As in `cross_val_transduce`; all settings see the same folds.
     scoring : None, str, callable, list or dict, default=None
-        Scores, as in `cross_val_transduce`; None is one score. With several, `refit` names the one that chooses.
+        Scores, as in `cross_val_transduce`; None is one score. With several, `refit` names the one
+        that chooses.
     refit : bool, str or callable, default=True
-        Whether to fit the best settings to all labels and answer. A callable gets ``cv_results_`` and returns the index
-        of the best.
+        Whether to fit the best settings to all labels and answer. A callable gets ``cv_results_``
+        and returns the index of the best.
 
     Attributes
     ----------
     transduction_, answer_
         Labels completed with the best settings (n,); the best estimator's `Answer`.
-    best_params_, best_score_, best_index_, best_estimator_, n_splits_, scorer_, refit_time_, classes_, n_features_in_
+    best_params_, best_score_, best_index_, best_estimator_, n_splits_, scorer_, refit_time_,
+    classes_, n_features_in_
         As in scikit-learn's ``GridSearchCV``.
     cv_results_ : dict
-        Keys as there, ``*_test_NAME`` with several scores. Settings that fail have the score NaN and rank last, with a
-        warning; if all fail it is an error.
+        Keys as there, ``*_test_NAME`` with several scores. Settings that fail have the score NaN
+        and rank last, with a warning; if all fail it is an error.
 
     Examples
     --------
@@ -91,7 +95,7 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     error_score, return_train_score = np.nan, False
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Try all settings; with the best of them answer at the rows of X (n, d) whose label in y (n,) is missing."""
+        """Try all settings; with the best of them predict the rows of X (n, d) whose label in y (n,) is missing."""
         check_given(self, y)
         checks.check_jobs(self.n_jobs)
         problem = read_problem(X, y, task="auto", estimators=[self.estimator])

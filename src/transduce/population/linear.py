@@ -264,21 +264,28 @@ NOTHING_KNOWN = Correction(np.nan, np.nan, 0.0, np.nan, np.nan)
 
 def correct_by_sample(sample: Sample, rows: RowErrors) -> Correction:
     """Return an estimate of the sum of errors over the missing rows."""
-    total = variance = weighted_degrees = lowest = highest = third_moment = 0.0
+    parts = []
     for stratum in np.unique(sample.stratum_codes[rows.missing]):
         part = correct_in_stratum(sample, rows.inside(sample.stratum_codes == stratum))
         if part is NOTHING_KNOWN:
             return NOTHING_KNOWN
-        total += part.total
-        lowest += part.lowest
-        highest += part.highest
-        variance += part.standard_error**2
-        third_moment += part.skewness * part.standard_error**3
-        weighted_degrees += part.standard_error**4 / part.degrees
+        parts.append(part)
+    total = sum(part.total for part in parts)
+    lowest = sum(part.lowest for part in parts)
+    highest = sum(part.highest for part in parts)
+    unit = max((part.standard_error for part in parts), default=0.0)
+    if not unit > 0.0:
+        return Correction(total, 0.0, np.inf, lowest, highest)
+    variance = weighted_degrees = third_moment = 0.0
+    for part in parts:
+        size = part.standard_error / unit  # so that no power is too large, or 0
+        variance += size**2
+        third_moment += part.skewness * size**3
+        weighted_degrees += size**4 / part.degrees
     # Satterthwaite's approximation, which is the degrees themselves where there is one stratum.
     degrees = variance**2 / weighted_degrees if weighted_degrees > 0.0 else np.inf
-    skewness = third_moment / variance**1.5 if variance > 0.0 else 0.0
-    error = float(np.sqrt(variance))
+    skewness = third_moment / variance**1.5
+    error = unit * float(np.sqrt(variance))
     return Correction(total, error, float(degrees), lowest, highest, float(skewness))
 
 
@@ -309,8 +316,10 @@ def correct_in_stratum(sample: Sample, rows: RowErrors) -> Correction:
     spread = float(np.sum(weights * (1.0 + weights) * off**2)) * worth / (worth - 1.0)
     if sample.odds is None and sample.groups is None:
         spread *= spread_of_all_rows(off, rows)
-    variance = scale**2 * spread
-    third_moment = scale**3 * float(np.sum(weights**3 * off**3))
+    error = scale * float(np.sqrt(spread))
+    skewness = 0.0
+    if error > 0.0:
+        skewness = float(np.sum((weights * (scale * off / error)) ** 3))
     total = n_missing * mean_error
     lowest, highest = total, total
     if sample.sensitivity > 1.0:
@@ -318,11 +327,11 @@ def correct_in_stratum(sample: Sample, rows: RowErrors) -> Correction:
         highest = -n_missing * worst_mean(-sums, sizes, weights, sample.sensitivity)
     return Correction(
         total=total,
-        standard_error=float(np.sqrt(variance)),
+        standard_error=error,
         degrees=worth - 1.0,
         lowest=lowest,
         highest=highest,
-        skewness=third_moment / variance**1.5 if variance > 0.0 else 0.0,
+        skewness=skewness,
     )
 
 

@@ -90,7 +90,7 @@ def test_a_label_of_many_letters_is_shortened_wherever_it_is_shown(no_figures, c
     table = table_of(lambda number: LONG if number > 1.2 else "short")
     result = fill(table, "t", method="ridge")
     assert LONG in set(result.frame["t_filled"])
-    summary = summarize(result)
+    summary = summarize(result.reported)
     assert len(render_json(summary)) < 100 * LONGEST_MESSAGE
     assert len(render_html(summary)) < 100 * LONGEST_MESSAGE
     assert LONG[:5000] not in str(result)

@@ -33,6 +33,7 @@ from transduce.app.filling import fill_folder, load, save
 from transduce.app.filling.options import Options
 from transduce.app.tables.files import read
 from transduce.conformal import Chance
+from transduce.core.row_order import rows_in_order
 from transduce.model_selection.own_models import OwnModel, TableRows, of_stored
 
 
@@ -126,9 +127,9 @@ def test_a_regressor_is_calibrated_and_fitted_again_with_all_labels(table):
     assert list(result.members["name"]) == ["RandomForestRegressor"]
     inner = RandomForestRegressor(10, random_state=0)  # seeded, since no seed was given
     labels = table["y"].to_numpy()[result.seen.order]  # in the order in which the fit saw them
-    twin = ConformalTransducer(inner, refit=True, random_state=0).fit(
-        result.fit.features.matrix, labels
-    )
+    twin = ConformalTransducer(inner, refit=True, random_state=0)
+    with rows_in_order():
+        twin.fit(result.fit.features.matrix, labels)
     own = twin.answer_.at(result.places_in_fit)
     np.testing.assert_array_equal(result.answer.values, own.values)
     np.testing.assert_array_equal(result.answer.regions.hull(), own.regions.hull())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from tests import brute, brute_machine
 from tests.methods.confidence_machine.test_tuned import SETTINGS, kernels, make_rows
 from transduce import RidgeConfidenceMachine
+from transduce.methods.confidence_machine.far_labels import draw_in, label_pieces
 from transduce.methods.confidence_machine.label_scales import SCALES, ScaledMachine
 from transduce.methods.confidence_machine.local_spread import PRIOR, Neighborhood
 from transduce.methods.confidence_machine.quartics import (
@@ -265,3 +268,58 @@ def test_p_values_of_all_rows_are_ranks(kind):
             machine.fit(X, np.where(np.arange(14) == i, np.nan, labels))
             p.append(machine.p_values(X[i : i + 1], labels[i : i + 1])[0])
         np.testing.assert_allclose(np.sort(p), np.arange(1, 15) / 14)
+
+
+# ------------------------------------------------------------------------------------- far labels
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 14), st.booleans())
+def test_pieces_of_the_line_are_those_of_the_completed_sample(seed, n, whole):
+    """At any candidate the labels of its piece are those of the completed sample, drawn in."""
+    rng = np.random.default_rng(seed)
+    y = rng.standard_t(1, size=n)
+    if whole:
+        y = np.round(y)
+    y[0] *= 10.0 ** rng.integers(0, 7)
+    pieces = label_pieces(y)
+    assert pieces[0].low == -np.inf
+    assert pieces[-1].high == np.inf
+    for before, after in itertools.pairwise(pieces):
+        assert before.high == after.low
+    candidates = np.concatenate([rng.standard_t(1, size=20) * 10.0 ** rng.integers(0, 6), y + 1e-3])
+    for candidate in candidates:
+        drawn = draw_in(np.append(y, candidate))
+        (piece,) = [piece for piece in pieces if piece.low < candidate < piece.high]
+        np.testing.assert_array_equal(piece.labels, drawn.labels[:-1])
+        assert piece.n_far == drawn.is_far[:-1].sum()
+        assert piece.is_far == drawn.is_far[-1]
+
+
+def test_one_slip_of_the_pen_is_contained():
+    X, y = make_rows(21, n_labelled=50, n_unlabelled=20)
+    y = 50.0 + 5.0 * X[:50, 0] + y
+    clean = fit(X, y, draw_in_far=True).answer_.regions.measure()
+    np.testing.assert_array_equal(clean, fit(X, y).answer_.regions.measure())
+    slipped = y.copy()
+    slipped[3] *= 1e6
+    contained = fit(X, slipped, draw_in_far=True, scale="auto")
+    assert np.median(contained.answer_.regions.measure()) < 2.0 * np.median(clean)
+    assert np.median(fit(X, slipped).answer_.regions.measure()) > 1e3 * np.median(clean)
+    p = contained.p_values(X[50:], contained.answer_.values)
+    assert np.all(p > 0.1)
+
+
+def test_p_values_are_ranks_with_a_far_label():
+    """As above, with a slip of the pen: its row has its turn too; p-values may be a little too large."""
+    X, y = make_rows(11, n_labelled=14, n_unlabelled=0)
+    y[5] = 1e6
+    p = []
+    for i in range(14):
+        machine = RidgeConfidenceMachine(settings=FEW, spread="local", draw_in_far=True)
+        machine.fit(X, np.where(np.arange(14) == i, np.nan, y))
+        p.append(machine.p_values(X[i : i + 1], y[i : i + 1])[0])
+        assert machine.answer_.regions.contains(y[i : i + 1])[0] == (p[-1] > 0.1 + 1e-12)
+    assert np.all(np.sort(p) >= np.arange(1, 15) / 14 - 1e-12)
+    assert p[5] == pytest.approx(1 / 14)
+    np.testing.assert_allclose(np.sort(p)[-1], 1.0)

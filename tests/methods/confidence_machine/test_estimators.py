@@ -731,8 +731,10 @@ def test_a_large_kernel_matrix_is_announced():
 
 
 def test_settings_are_the_same_in_both():
-    """The classifier has every setting of the regressor, with the same default."""
-    one, other = (make().get_params() for make in BOTH)
-    assert set(other) - set(one) == {"label_conditional"}
-    assert all(other[name] == value for name, value in one.items())
-    assert not set(itertools.chain(one, other)) & {"alpha", "gamma", "lambda"}
+    """The classifier has every setting that is not about numbers, with the same default."""
+    of_numbers, of_classes = (make().get_params() for make in BOTH)
+    assert set(of_classes) - set(of_numbers) == {"label_conditional"}
+    assert set(of_numbers) - set(of_classes) == {"spread", "scale", "draw_in_far"}
+    shared = set(of_numbers) & set(of_classes)
+    assert all(of_classes[name] == of_numbers[name] for name in shared)
+    assert not set(itertools.chain(of_numbers, of_classes)) & {"alpha", "gamma", "lambda"}

@@ -56,6 +56,7 @@ from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
+from transduce.methods.confidence_machine.far_labels import draw_in_known
 from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
@@ -450,8 +451,13 @@ def _read_machine(
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
+    labels_of_values = target.labels
+    if target.task == "regression":
+        # As in the machine: an interval is extended to its value, so one slip of the pen among the
+        # labels must not move the values either.
+        labels_of_values = draw_in_known(target.labels)
     with stage("values"), rows_in_order():
-        problem = read_problem(features.matrix, target.labels, task=target.task)
+        problem = read_problem(features.matrix, labels_of_values, task=target.task)
         labels = np.arange(len(problem.labels))
         prediction = ask(plan.values, problem, labels, problem.sample.unlabelled)
         values = answer_of(prediction, problem, Guarantee("none"))

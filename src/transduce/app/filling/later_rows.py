@@ -13,7 +13,7 @@ from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
-from transduce.app.tables.columns import Target
+from transduce.app.tables.columns import Target, check_once
 from transduce.app.tables.features import Encoder
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
@@ -102,6 +102,7 @@ class FittedFill:
             With the target, which is empty where an answer is wanted, or without it.
         """
         check_type("frame", frame, pd.DataFrame, "a pandas frame")
+        check_once(frame.columns, "The table")
         frame = without(frame, self.options.missing)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)

@@ -285,13 +285,13 @@ def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
         "confidence": level,
     }
     if case.task == "regression" and case.n_labels < LOCAL_FROM:
-        return RidgeConfidenceMachine(residual="studentized", **common)
+        return RidgeConfidenceMachine(residual="studentized", draw_in_far=True, **common)
     if case.task == "regression":
         # One label that is not positive may cost a rank, and one rank must remain.
         scale = "identity"
         if nonconformity_rank(level, case.n_labels) >= 2:
             scale = "auto"
-        return RidgeConfidenceMachine(spread="local", scale=scale, **common)
+        return RidgeConfidenceMachine(spread="local", scale=scale, draw_in_far=True, **common)
     by_class = machine_by_class(options, design)
     return RidgeConfidenceClassifier(label_conditional=by_class, **common)
 

@@ -25,6 +25,7 @@ from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
+from transduce.methods.confidence_machine.far_labels import GuardedMachine
 from transduce.methods.confidence_machine.label_scales import (
     SCALES,
     ScaledMachine,
@@ -41,8 +42,8 @@ from transduce.methods.confidence_machine.setting_grid import (
 )
 from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
-AnyMachine = Machine | TunedMachine | ScaledMachine
-TUNED = (TunedMachine, ScaledMachine)
+AnyMachine = Machine | TunedMachine | ScaledMachine | GuardedMachine
+TUNED = (TunedMachine, ScaledMachine, GuardedMachine)
 SPREADS = ("constant", "local")
 CHOSEN_BY_CANDIDATE = (
     "For every candidate label the setting was chosen by the leave-one-out error of the sample "
@@ -62,6 +63,7 @@ class MachineOptions(NamedTuple):
     max_bytes: float
     is_local: bool  # whether residuals are divided by their local spread
     scale: str  # of the labels
+    draws_in: bool  # whether far labels are drawn in
 
 
 def read_options(params: Mapping[str, Any]) -> MachineOptions:
@@ -72,14 +74,15 @@ def read_options(params: Mapping[str, Any]) -> MachineOptions:
     checks.check_positive("max_memory_mb", params["max_memory_mb"])
     checks.check_choice("residual", params["residual"], ("auto", *POWER))
     checks.check_share("confidence", params["confidence"])
-    for name in ("standardize", "fit_intercept", "label_conditional"):
+    for name in ("standardize", "fit_intercept", "label_conditional", "draw_in_far"):
         checks.check_flag(name, params.get(name, False))
     spread = params.get("spread", "constant")
     checks.check_choice("spread", spread, SPREADS)
     scale = params.get("scale", "identity")
     checks.check_choice("scale", scale, ("auto", *SCALES))
     candidates = _read_candidates(params["settings"], setting)
-    if candidates is None and (spread == "local" or scale != "identity"):
+    draws_in = bool(params.get("draw_in_far", False))
+    if candidates is None and (spread == "local" or scale != "identity" or draws_in):
         candidates = _only_candidate(setting)
     residual = _residual(params["residual"], spread, tuned=candidates is not None)
     return MachineOptions(
@@ -90,6 +93,7 @@ def read_options(params: Mapping[str, Any]) -> MachineOptions:
         max_bytes=float(params["max_memory_mb"]) * 2**20,
         is_local=spread == "local",
         scale=scale,
+        draws_in=draws_in,
     )
 
 
@@ -110,8 +114,8 @@ def _only_candidate(setting: Setting) -> tuple[Setting, ...]:
     """Return the estimator's own setting as the only one to choose, if the features make it."""
     if setting.kernel == "precomputed":
         raise ValueError(
-            "A local spread and a scale that is not 'identity' need the features of rows: leave "
-            "both out with kernel='precomputed'."
+            "A local spread, a scale that is not 'identity' and draw_in_far need the features of "
+            "rows: leave them out with kernel='precomputed'."
         )
     return (setting,)
 
@@ -322,9 +326,18 @@ class MachineEstimator:
             max_bytes=options.max_bytes,
             neighborhood=neighborhood,
         )
-        self._machine = machine
-        if options.scale != "identity":
-            self._machine = ScaledMachine.build(machine, y_l, options.scale)
+
+        def with_labels(labels: Array) -> TunedMachine | ScaledMachine:
+            if options.scale != "identity":
+                return ScaledMachine.build(machine, labels, options.scale)
+            if labels is y_l:
+                return machine
+            return machine.with_labels(labels)
+
+        if options.draws_in:
+            self._machine = GuardedMachine.build(y_l, with_labels)
+        else:
+            self._machine = with_labels(y_l)
         self.settings_ = grid.settings
         self.width_ = None
         set_by_features = []
@@ -383,7 +396,7 @@ def answer_numbers(
     rank = nonconformity_rank(confidence, machine.n_labelled)
     if rank == 0 and rows.shape[0]:
         warn_of_few_labels(confidence, machine.n_labelled, "every region is the whole line")
-    if isinstance(machine, ScaledMachine):
+    if isinstance(machine, ScaledMachine | GuardedMachine):
         return machine.answer_rows(rows, rank=rank, side=side)
     if isinstance(machine, TunedMachine):
         return tuned_machine.answer_rows(machine, rows, rank=rank, side=side)
@@ -459,6 +472,10 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         candidate label, by the leave-one-out likelihood of the sample completed with it, if all its
         labels are positive. Then no region reaches below 0; the guarantee is kept, since a row whose
         label alone is not positive is infinitely nonconforming.
+    draw_in_far : bool, default=False
+        Whether labels that are far from all others, such as slips of the pen, are moved closer, so
+        that they do not widen all regions; their rows count as infinitely nonconforming. A
+        candidate label is treated alike, which keeps the guarantee.
     confidence : float, default=0.9
         Probability with which a region covers, unless a call says otherwise.
     max_memory_mb : float, default=512
@@ -507,6 +524,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
 
     spread: str = "constant"
     scale: str = "identity"
+    draw_in_far: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Predict at the rows of X (n, d) whose label in y (n,) is missing.
@@ -576,8 +594,11 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         """
         rows = self._new_rows(X)
         machine = self._machine
-        if isinstance(machine, ScaledMachine):
-            raise ValueError("Labels on several scales have no envelope: pass scale='identity'.")
+        if isinstance(machine, ScaledMachine | GuardedMachine):
+            raise ValueError(
+                "Labels on several scales, or drawn in, have no envelope: pass scale='identity' "
+                "and draw_in_far=False."
+            )
         if not isinstance(machine, TunedMachine):
             raise ValueError(
                 "One setting has no envelope: pass settings='leave-one-out' or a list of Setting."
@@ -602,6 +623,9 @@ def diagnose(machine: AnyMachine, answers: RowAnswers) -> dict[str, Any]:
         assert answers.used is not None
         n_in_region = answers.used.sum(axis=0).tolist()
         diagnostics |= machine.grid.summarize(answers.winners, n_in_region=n_in_region)
+    if isinstance(machine, GuardedMachine):
+        diagnostics["n_far"] = machine.n_far[machine.main]
+        machine = machine.machine
     if isinstance(machine, ScaledMachine):
         assert answers.scales is not None
         n_of_scale = np.bincount(answers.scales, minlength=len(machine.names)).tolist()
@@ -734,7 +758,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
     def _judge(self, rows: Array, tau: Array) -> ClassAnswers:
         """Return p-values, best class and status of rows; ties of residuals weigh `tau` (m,)."""
         machine = self._machine
-        assert not isinstance(machine, ScaledMachine)  # numbers alone have scales
+        assert isinstance(machine, Machine | TunedMachine)  # what else there is is for numbers
         judged = machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the
         # classes are on the host.

@@ -199,7 +199,10 @@ class GaussianPairs:
 
 @dataclass(frozen=True)
 class CommonPairs:
-    """A function of the distance with one relevance: ``-2 relevance^2 sum(M slope D)`` over pairs."""
+    """A function of the distance with one relevance.
+
+    The derivative is ``-2 relevance^2 sum(M slope D)`` over pairs.
+    """
 
     radial: Radial
     squares: Array  # (n, n) squared distances ``D``
@@ -254,8 +257,9 @@ class LinearPairs:
         """Return the derivatives, shape (d,) or, of one relevance, (1,)."""
         if len(relevance) == 1:
             # The derivative of the matrix is twice the matrix; both are triangles.
-            over_pairs = 2.0 * np.vdot(np.tril(M, -1), K) + M.diagonal() @ K.diagonal()
-            return np.array([over_pairs])
+            below_diagonal = np.vdot(np.tril(M, -1), K)
+            diagonal = M.diagonal() @ K.diagonal()
+            return np.array([2.0 * below_diagonal + diagonal])
         products = blas.dsymm(1.0, np.asfortranarray(M), np.asfortranarray(self.X), lower=1)
         return relevance**2 * np.einsum("ij,ij->j", self.X, products)
 

@@ -324,7 +324,8 @@ class ClassObjective:
         moved = _through_mode(-0.5 * variances * mode.likelihood.change, RA)
         value = -mode.log_evidence
         by_mean = -float(a.sum() + moved.sum())
-        by_A[:n, :n] -= 0.5 * (np.outer(a, a) - mode.R + np.outer(moved, a) + np.outer(a, moved))
+        by_A[:n, :n] -= 0.5 * (np.outer(a, a) - mode.R)
+        by_A[:n, :n] -= _symmetric_product(moved, a)
         if not self.looks_at_unlabelled:
             return value, by_mean
         marginals = find_marginals(mode, A[:n, n:], A.diagonal()[n:], mean)
@@ -336,7 +337,8 @@ class ClassObjective:
         posterior = marginals.k - A_ll @ Rk  # (l, m) covariance of latent values, given labels
         of_curvature = -mode.likelihood.change * (posterior**2 @ by_v)
         through = _through_mode(of_curvature, RA) - Rk @ by_u
-        by_A[:n, :n] += 0.5 * (np.outer(through, a) + np.outer(a, through)) + (Rk * by_v) @ Rk.T
+        by_A[:n, :n] += _symmetric_product(through, a)
+        by_A[:n, :n] += (Rk * by_v) @ Rk.T
         across = 0.5 * np.outer(a, by_u) - Rk * by_v
         by_A[:n, n:] += across
         by_A[n:, :n] += across.T
@@ -371,6 +373,12 @@ class ClassObjective:
     def hold_q(self, log_parameters: Array) -> ClassObjective:
         """Not asked for: the share is matched anew in every evaluation."""
         raise NotImplementedError("Class shares are matched anew in every evaluation.")
+
+
+def _symmetric_product(x: Array, y: Array) -> Array:
+    """Return ``(x y' + y x') / 2``, shape (l, l)."""
+    product = np.outer(x, y)
+    return 0.5 * (product + product.T)
 
 
 def _through_mode(weights: Array, RA: Array) -> Array:

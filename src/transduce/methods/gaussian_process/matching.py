@@ -47,7 +47,7 @@ class MatchingSettings(NamedTuple):
     def of(
         cls, matching: float | str, slack: float | str, epsilon: float | None, n_jobs: int | None
     ) -> MatchingSettings:
-        """Read an estimator's settings, which have been checked; epsilon leaves no use for slack."""
+        """Read an estimator's settings, which have been checked; with epsilon slack has no use."""
         number = _number_or_none(slack)
         if epsilon is not None:
             number = 0.0

@@ -65,7 +65,8 @@ def find_tethers(
 def _solve_secular(distance: Callable[[float], float], slope: float, radius: float) -> float:
     """Return the tether at which the answer has moved as far as the radius.
 
-    `slope` is the length of the gradient at the start: a tether moves by at most ``slope / tether``.
+    `slope` is the length of the gradient at the start: with a tether the answer moves by at most
+    ``slope / tether``.
     """
     if radius <= slope / LARGEST_TETHER:
         return np.inf

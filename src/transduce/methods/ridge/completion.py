@@ -568,7 +568,10 @@ class DesignMatrix:
         return values**2, right
 
     def _largest_square_at_least(self) -> float:
-        """Return a lower bound of the largest squared singular value, ``|K 1|^2 / p``: near to it for most kernels."""
+        """Return a lower bound of the largest squared singular value.
+
+        ``|K 1|^2 / p``, which is near to it for most kernels.
+        """
         ones = arrays.zeros((self.p, 1), self.rows) + 1.0
         return linalg.length(self.times(ones)) ** 2 / self.p
 

@@ -58,6 +58,7 @@ class Labels(NamedTuple):
     sample: PartlyLabelled  # as read
     classes: AnyArray
     known: KnownLabels  # for the cut
+    codes: AnyArray  # (n,) class of each row; one more than there are where it is not known
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -179,7 +180,7 @@ class SpectralGraphTransducer(ClassTransducer):
         # Whatever is wrong with labels or settings is found before the long work.
         labels = self._read_labels(rows.shape[0], getattr(X, "index", None), y, costs)
         random = check_random_state(self.random_state)
-        base = fit_graph(X, rows, settings, wanted, random)
+        base = fit_graph(X, rows, settings, wanted, random, labels.codes)
         return self._label(base, labels)
 
     def _read_views(self, rows: Any, settings: GraphSettings) -> Any:
@@ -228,10 +229,14 @@ class SpectralGraphTransducer(ClassTransducer):
             class_costs=self.class_costs,
             costs=costs,
         )
-        return Labels(sample, classes, known)
+        codes_of_rows = np.full(n, len(classes))
+        codes_of_rows[sample.labelled] = codes
+        return Labels(sample, classes, known, codes_of_rows)
 
     def _label(self, base: FittedGraph, labels: Labels) -> Self:
         cut = cut_graph(base.spectrum, labels.known, base.n_components, self.spectrum)
+        if base.row_numbers is not None:
+            cut = share_between_copies(base, cut, labels.sample.unlabelled)
         answer, transduction = answer_of(base, cut, labels.sample, labels.classes)
         warn_of_doubts(base, cut, answer.diagnostics["n_unreached"])
         self._fitted = LabelledGraph(base, cut, labels.known, self.spectrum)
@@ -392,6 +397,25 @@ def hidden_margins(labelled: LabelledGraph) -> tuple[Array, AnyArray]:
         margins.append(both_sides(found)[is_reached])
         hidden_codes.append(codes[hidden][is_reached])
     return np.concatenate(margins), np.concatenate(hidden_codes)
+
+
+def share_between_copies(base: FittedGraph, cut: Cut, unlabelled: AnyArray) -> Cut:
+    """Return a cut in which unlabelled copies of a row are answered as the first of them.
+
+    Of many equal distances a graph takes the first few, so that copies may differ by chance.
+    """
+    assert base.row_numbers is not None
+    assert base.labels is not None
+    in_graph_order = unlabelled[np.argsort(base.labels[unlabelled], kind="stable")]
+    numbers = base.row_numbers[in_graph_order]
+    first, copies = np.unique(numbers, return_index=True, return_inverse=True)[1:]
+    same_as = np.arange(len(base.row_numbers))
+    same_as[in_graph_order] = in_graph_order[first[copies]]
+    return cut._replace(
+        scores=arrays.pick(cut.scores, same_as),
+        reached=cut.reached[same_as],
+        open=cut.open[same_as],
+    )
 
 
 def answer_of(

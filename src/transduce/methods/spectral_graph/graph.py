@@ -16,6 +16,7 @@ from sklearn.neighbors import VALID_METRICS
 from transduce.core import arrays, checks, validation
 from transduce.core.checks import check_random_state
 from transduce.core.computing import once, stage
+from transduce.core.row_order import number_rows
 from transduce.core.types import AnyArray, Array
 from transduce.device import graph as device_graph
 from transduce.device import memory
@@ -417,6 +418,8 @@ class FittedGraph:
     spectrum: Spectrum
     graph: NeighborGraph | DeviceGraph | None = None
     views: tuple[FittedView, ...] = ()  # none if the graph was given
+    row_numbers: AnyArray | None = None  # (n,) which copies share; None if there are no copies
+    labels: AnyArray | None = None  # (n,) by which copies were ordered
 
 
 def fit_graph(
@@ -425,8 +428,12 @@ def fit_graph(
     settings: GraphSettings,
     wanted: SpectrumSettings,
     random: np.random.RandomState,
+    labels: AnyArray,
 ) -> FittedGraph:
-    """Return graph and spectrum of rows that have been read, or what was given instead of them."""
+    """Return graph and spectrum of rows that have been read, or what was given instead of them.
+
+    Copies of a row, of which only some can be its neighbours, are taken in the order of `labels`.
+    """
     settings = replace(settings, n_neighbors=min(int(settings.n_neighbors), rows.shape[0] - 1))
     is_foreign = arrays.is_foreign(rows)
     index = getattr(X, "index", None)
@@ -445,9 +452,11 @@ def fit_graph(
         graph = build_graph(rows, settings, random)
         spectrum = wanted.find(graph, random, settings.n_jobs)
     else:
-        graph, spectrum = graph_with_spectrum(rows, settings, wanted, random)
+        graph, spectrum = graph_with_spectrum(rows, settings, wanted, random, labels)
     views = fit_views(rows, settings, graph.diagnostics["scale"])
-    return FittedGraph(settings, n_components, index, spectrum, graph, views)
+    numbers = number_rows(rows)
+    row_numbers = None if len(np.unique(numbers)) == len(numbers) else numbers
+    return FittedGraph(settings, n_components, index, spectrum, graph, views, row_numbers, labels)
 
 
 def fit_views(rows: Any, settings: GraphSettings, scale: Any) -> tuple[FittedView, ...]:
@@ -509,12 +518,14 @@ def graph_with_spectrum(
     settings: GraphSettings,
     wanted: SpectrumSettings,
     random: np.random.RandomState,
+    labels: AnyArray,
 ) -> tuple[NeighborGraph, Spectrum]:
     """Return graph and spectrum of features."""
     # They are computed in an order that is the rows' own, and put back: so fits that share their
     # work (`transduce.core.computing`) need not have the rows in the same order, and those that do
     # not have the same answers.
-    order = row_order(rows)
+    by_label = np.argsort(labels, kind="stable")
+    order = by_label[row_order(rows[by_label])]
     ordered = rows[order]
     seed = pickle.dumps(random.get_state())
 
