@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from transduce import display
+from transduce.app.estimating.forest_plot import paint_forest, panel_height
 from transduce.app.report.jsonable import (
     decimals_for,
     escape_text,
@@ -20,6 +21,7 @@ from transduce.app.report.jsonable import (
 from transduce.app.report.quality import OTHERS
 from transduce.app.report.rows import describe_widths, digits_of, format_ends
 from transduce.app.report.summary_types import RowRecord, Summary
+from transduce.app.report.whole_column import frame_to_paint
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
 from transduce.core.types import AnyArray, Array, Mask
@@ -52,6 +54,8 @@ class Drawing:
 def draw_figures(summary: Summary) -> dict[str, Drawing]:
     """Return the plots that a summary has the numbers for."""
     painters: dict[str, Callable[[Any], Drawing | None]] = {
+        "whole": partial(_draw_forest, place=0),
+        "groups": partial(_draw_forest, place=1),
         "answers": _draw_classes,
         "law": _draw_miscoverage,
         "quality": _draw_confusion,
@@ -109,6 +113,26 @@ def _about_sample(summary: Any) -> str:
     if sampled is None:
         return ""
     return f" These are the {sampled:,} unlabelled rows that were drawn at random for the fit."
+
+
+# ------------------------------------------------------------------------------ the column as a whole
+
+
+def _draw_forest(summary: Any, place: int) -> Drawing | None:
+    """Return the forest plot of the whole column, or of its groups."""
+    whole = summary.get("whole")
+    if whole is None or len(whole["tables"]) <= place:
+        return None
+    table = whole["tables"][place]
+    frame = frame_to_paint(table)
+    title = table["title"]
+
+    def paint(ax: Any) -> None:
+        paint_forest(ax, frame, escape_text(title, 60), is_share=table["is_share"])
+
+    lines = [f"{line['group'] or 'all rows'} {line['text']}" for line in table["lines"][:6]]
+    text = f"{title}: {'; '.join(lines)}. Each with its interval, and below it that of the labels alone."
+    return Drawing(title, text, paint, (WIDTH, panel_height(len(frame))))
 
 
 # ----------------------------------------------------------------------------------- the predictions

@@ -26,9 +26,9 @@ from transduce.core.words import counted, option, percent
 # Used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %.
 NO_DATA = {
     "regression": "Filled values vary less than true ones: do not average, count or regress on them "
-    "as if they were measured.",
+    "as if they were measured. Ask instead: `transduce estimate` answers for the whole column.",
     "classification": "Filled classes are predictions: do not count or regress on them as if they "
-    "were observed.",
+    "were observed. Ask instead: `transduce estimate` answers for the whole column.",
 }
 ALARM = f"an alarm, which chance alone raises in 1 of {FALSE_ALARMS} tables"
 ICONS: dict[Tone, str] = {"good": "✓", "fair": "≈", "bad": "!"}

@@ -37,6 +37,7 @@ from transduce.app.report.summary_types import (
     SharesSummary,
     Summary,
 )
+from transduce.app.report.whole_column import summarize_whole
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import CountBound, Guarantee
@@ -129,6 +130,7 @@ def summarize(filled: FilledColumn) -> Summary:
             "column": sentences.about_column(context),
         },
         "who_was_labelled": _summarize_labelled(context),
+        "whole": summarize_whole(filled),
         "class_shares": _summarize_shares(filled),
         "class_coverage": sentences.class_coverage(filled),
         "quality": None if quality is None else quality.numbers,

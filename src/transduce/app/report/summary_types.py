@@ -204,6 +204,7 @@ class Summary(TypedDict):
     exchangeability: ExchangeabilitySummary | None
     guarantee: dict[str, Any]
     who_was_labelled: LabelledSummary | None
+    whole: dict[str, Any] | None  # estimates of the whole column
     class_shares: SharesSummary | None
     class_coverage: list[dict[str, Any]] | None
     quality: NumberQuality | ClassQuality | None
