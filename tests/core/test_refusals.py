@@ -101,7 +101,10 @@ def test_two_columns_of_one_name_in_a_graph():
         ([b"x"] * N_ROWS, "objects of the type bytes"),
         ([object()] * N_ROWS, "objects of the type object"),
         ([1j] * N_ROWS, "features must be real numbers"),
-        ([10**400, *range(N_ROWS - 1)], "too large for double precision in column 'odd'"),
+        (
+            pd.Series([10**400, *range(N_ROWS - 1)], dtype=object),
+            "too large for double precision in column 'odd'",
+        ),
     ],
 )
 def test_cells_that_are_no_numbers(values, words):

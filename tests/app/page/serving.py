@@ -76,9 +76,9 @@ class Client:
         return reply
 
     def get(self, path, headers=None):
-        return self.with_options("GET", path, headers=headers)
+        return self.ask("GET", path, headers=headers)
 
     def post(self, path, body=None, headers=None, content=None):
         content = json.dumps({} if body is None else body).encode() if content is None else content
         sent = {"origin": self.origin, "content-type": "application/json", **(headers or {})}
-        return self.with_options("POST", path, content, sent)
+        return self.ask("POST", path, content, sent)
