@@ -24,8 +24,8 @@ class Assumption(str):
         return assumption
 
 
-# A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51 % of the true
-# values were in intervals at 90 %, although rows were labelled at random.
+# A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51
+# % of the true values were in intervals at 90 %, although rows were labelled at random.
 ALIKE = "the other columns came about in the same way with and without a label"
 
 LATER = Assumption(
@@ -259,12 +259,14 @@ class Guarantee:
     about : {"", "interval", "region", "set", "selection"}
         What the guarantee is about.
     confidence : float or None
-        Probability with which the interval, region or set of a row picked at random holds the truth.
+        Probability with which the interval, region or set of a row picked at random holds the
+        truth.
     within : {"", "class", "category", "categories"}
         Where it holds: over all rows, or within every class, every category of a column, or every
         category of each of several columns.
     outside, wrong : CountBound or None
-        Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more than `tolerance`).
+        Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more
+        than `tolerance`).
     wrong_by_class : tuple of (class, CountBound)
         The same among the rows answered with each class, each bound by itself.
     tolerance : float or None
@@ -274,31 +276,38 @@ class Guarantee:
     n_short, short : int, tuple of str
         Classes with too few calibration labels, which are in every set, and such categories.
     n_groups, n_other : int
-        Groups that calibrate, if it is about a row of a new group, and rows of groups with labels, not covered.
+        Groups that calibrate, if it is about a row of a new group, and rows of groups with labels,
+        not covered.
     of_rows : float or None
-        Where each group counts once: the share of the rows that may be outside if those groups are the largest.
+        Where each group counts once: the share of the rows that may be outside if those groups are
+        the largest.
     n_empty : int
         Rows drawn at random to be labelled that have no label: it is about the others.
     any_class : bool
         Whether sets cannot rule out a class that no label shows; such sets say so.
     decisive : float or None
-        The one label that decided that the column holds numbers and not classes; None if no single one did.
+        The one label that decided that the column holds numbers and not classes; None if no single
+        one did.
     false_discovery, mistake : float or None, str
         For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions, reasons : tuple of str
         What has to be true, such as `CHANCE`, and why it is of this kind, in sentences.
     details : tuple of str
-        Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does not.
+        Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does
+        not.
     factor : float
         The odds of a label may be wrong by this factor, either way, without harm.
     effective, n_unbounded : float or None, int
-        How many labels of equal weight the calibration labels are worth, and at how many rows nothing is ruled out.
+        How many labels of equal weight the calibration labels are worth, and at how many rows
+        nothing is ruled out.
     remedy : tuple of int
-        Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
+        Positions of rows without a label, drawn at random: their labels would make a guarantee
+        exact.
     reachable : float or None
         Where nothing is guaranteed for want of labels: a lower level that these labels support.
     verdict, limits, drift : Verdict, Limits, Drift or None
-        What a test of `CHANCE` found, which labels are limits, and what was found along an order of the rows.
+        What a test of `CHANCE` found, which labels are limits, and what was found along an order of
+        the rows.
 
     Examples
     --------
@@ -456,8 +465,8 @@ class Guarantee:
 
 def caution_on_choice(*, by_seed: bool) -> str:
     """Return what may not be chosen by looking at the predictions; `by_seed`, a seed has part in them."""
-    # The narrowest of ten seeds held the truth in 83 % of the rows at 90 %. Intervals of the confidence machine
-    # know no seed, and the method makes values alone: there nothing is lost.
+    # The narrowest of ten seeds held the truth in 83 % of the rows at 90 %. Intervals of the
+    # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
         return (
             "It is lost if the seed, the method, columns, settings or the level were chosen by looking at these "

@@ -78,6 +78,11 @@ def _plot(name: str, value: Path) -> None:
         raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
 
 
+def _row(name: str, value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{name} takes the number of a row, 0 or more.")
+
+
 FILE = Kind(Path, "FILE")
 FLAG = Kind(bool)
 FILLED = (
@@ -93,6 +98,19 @@ CLUSTER = (
 )
 COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
+    "header": Option(
+        "The row of the file that holds the names of the columns, from 1 on; 0 if there is none. "
+        "By default it is looked for.",
+        COLUMNS,
+        Kind(int, "ROW", _row),
+    ),
+    "skip": Option("How many rows to skip above the names.", COLUMNS, Kind(int, "NUMBER", _row)),
+    "rows": Option(
+        "The first and the last row of the data in the file, such as 5:120; totals and notes below "
+        "are left out by default.",
+        COLUMNS,
+        Kind(str, "FIRST:LAST"),
+    ),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
@@ -109,6 +127,7 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
+PLACE = ("sheet", "header", "skip", "rows")  # where the table is in its file
 CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
 CLI_DEFAULTS: dict[str, Any] = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
 CLI_DEFAULTS |= filling.LABEL_DEFAULTS | filling.DEFAULTS
@@ -322,7 +341,7 @@ def answer(
 
 
 @app.command()
-@takes("missing", "keep", "sheet", "quiet", "force")
+@takes("missing", "keep", *PLACE, "quiet", "force")
 def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
@@ -438,7 +457,7 @@ def _share_or_number(text: str) -> tuple[float, bool]:
 
 
 @app.command("audit")
-@takes("missing", "case_sensitive", "sheet", "certainty", "report", "json", "quiet", "force")
+@takes("missing", "case_sensitive", *PLACE, "certainty", "report", "json", "quiet", "force")
 def audit_command(  # noqa: PLR0913
     table: TableFile,
     target: Annotated[str, _option("--target", "COLUMN", CHECKED, show_default=False)],
@@ -588,7 +607,7 @@ def _parted(words: str | None) -> list[str]:
         "missing",
         "keep",
         "case_sensitive",
-        "sheet",
+        *PLACE,
         "plot",
         "random_state",
         "n_jobs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from transduce.app.tables.columns import Target, check_columns, read_target
 from transduce.app.tables.features import vectorize
 from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
+from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.numbers import without
 from transduce.app.tables.parts import STREAMED, is_many
 from transduce.conformal.designs.registry import design_of_flags
@@ -106,7 +107,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         reports = [_reports(given, name) for name in targets]
     report_paths = [path for of_target in reports for path in of_target]
     _check_paths(table, *report_paths, given["save"], out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
@@ -155,7 +156,8 @@ def is_in_parts(table: str, given: dict[str, Any]) -> bool:
 def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
     """Fill a table part by part into a folder."""
     asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
-    asked |= {f"--{name}": given[name] is not None for name in ("sheet", "save")}
+    only_in_memory = ("sheet", "header", "skip", "rows", "save")
+    asked |= {f"--{name}": given[name] is not None for name in only_in_memory}
     if odd := [name for name, wanted in asked.items() if wanted]:
         raise typer.BadParameter(
             f"{odd[0]}: only for a table that is filled in memory, not for one in parts."
@@ -240,7 +242,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     else:
         out = given["out"]
     _check_paths(table, to_json, out, force=force)
-    source = read_table(table, force)
+    source = read_table(table, given)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
@@ -327,10 +329,13 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(tables.named_after(table, word))
 
 
-def read_table(table: str, force: bool, sheet: str | None = None) -> Table:
-    """Return a table in a file, or from standard input."""
+def read_table(table: str, given: Mapping[str, Any]) -> Table:
+    """Return a table in a file, or from standard input; options say where it is in it."""
     with stage("reading"):
-        return tables.read(table, sheet=sheet, force=force)
+        layout = LayoutRequest.read(given.get("header"), given.get("skip"), given.get("rows"))
+        return tables.read(
+            table, sheet=given.get("sheet"), force=given.get("force", False), layout=layout
+        )
 
 
 def _write(
@@ -369,7 +374,7 @@ def draw_rows_of(
     else:
         out = given["out"]
     _check_paths(table, out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
@@ -419,7 +424,7 @@ def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[
     force = given["force"]
     out = given["out"] or default_out(table, "draw")
     _check_paths(table, given["list"], out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source)
     check_columns(source.frame, [target])
     taken = [name for name in source.frame.columns if str(name).startswith(f"{target}_random")]
@@ -482,7 +487,7 @@ def audit_file(
 
     force = given["force"]
     _check_paths(table, given["report"], given["json"], force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     named: Any = predictions[0] if len(predictions) == 1 else predictions
     result = audit(
         source,
@@ -562,7 +567,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -658,7 +663,7 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source = read_table(str(path), force=True)
+    source = read_table(str(path), {"force": True})
     if truth.dtype.kind == "f":
         task = "regression"
     else:

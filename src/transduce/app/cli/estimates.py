@@ -105,7 +105,7 @@ def _fill(
     """Return the filled column: of a table in memory, or in parts that are written to a folder."""
     if is_in_parts(table, given | {"out": None}):
         return fill_folder(table, target, folder / "filled", **vars(options))
-    source = read_table(table, given["force"], given["sheet"])
+    source = read_table(table, given)
     source.check_column(target)
     return fill_table(source, target, options)
 

@@ -46,7 +46,7 @@ from transduce.app.tables.files import read
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_draws import PartScan, RowDraw
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
-from transduce.conformal.calibrated import holding_values, named, with_values
+from transduce.conformal.calibrated_answer import holding_values, name_values, with_values
 from transduce.conformal.shares import ClassShares, shares_of_classes
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import WrongTypeError
@@ -470,7 +470,7 @@ def _read_machine(
         reweighed = shares.applied(prediction)
         values = replace(
             values,
-            values=named(reweighed, problem.classes),
+            values=name_values(reweighed, problem.classes),
             status=reweighed.status,
             probabilities=reweighed.probabilities,
         )

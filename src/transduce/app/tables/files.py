@@ -19,6 +19,7 @@ from transduce.app.tables.databases import database_address, read_database, writ
 from transduce.app.tables.delimited import CSV, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.workbook import EXCEL
 from transduce.core.files import whole_file
 from transduce.core.words import OptionError, option
@@ -139,7 +140,13 @@ def check_memory(path: str | Path) -> None:
 # ----------------------------------------------------------------------------------------- reading
 
 
-def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
+def read(
+    path: str | Path,
+    *,
+    sheet: str | None = None,
+    force: bool = False,
+    layout: LayoutRequest = AUTOMATIC,
+) -> Table:
     """Read a table from a file, or from standard input if the path is "-"."""
     address = database_address(path)
     if address is not None:
@@ -154,7 +161,7 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
         name = str(path)
         content = _file_content(path, force=force)
     try:
-        table = _read_content(content, path, name, sheet)
+        table = _read_content(content, path, name, sheet, layout)
     except OptionError as error:
         raise OptionError(f"{name} {_end_of_sentence(error)}") from error
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
@@ -178,13 +185,19 @@ def _file_content(path: Path, *, force: bool) -> bytes:
     return path.read_bytes()
 
 
-def _read_content(content: bytes, path: Path, name: str, sheet: str | None) -> Table:
+def _read_content(
+    content: bytes, path: Path, name: str, sheet: str | None, layout: LayoutRequest
+) -> Table:
     """Return the table in the bytes of a file."""
     table_format, content = _recognize(content, format_named_by(path))
     if sheet is not None and not table_format.has_sheets:
         raise OptionError(f"is not an Excel file: leave out {option('sheet')}")
-    frame, original = table_format.read(content, sheet)
-    return Table(frame, original, name, sheet)
+    if layout != AUTOMATIC and not table_format.has_layout:
+        raise OptionError(
+            f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
+        )
+    frame, original = table_format.read(content, sheet, layout)
+    return Table(frame, original, name, sheet, layout)
 
 
 def _end_of_sentence(error: Exception) -> str:
