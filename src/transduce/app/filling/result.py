@@ -112,7 +112,7 @@ class FillResult:
                 raise TypeError(
                     f"{name!r} is no question to a result, but an option of fill: fill again with it."
                 )
-        options = Options.read({**vars(self.options), **questions}, questions=True)
+        options = Options.read({**self.options.as_dict(), **questions}, questions=True)
         self._check_options(options)
         return replace(self, options=options, seen=self.seen.with_options(options))
 
@@ -259,6 +259,7 @@ class FillResult:
             self.diagnosis.calibration,
             self.fit.target.known,
             same_types=self.seen.is_sample,
+            dtype=self.seen.frame[self.labels.name].dtype,
         )
         return columns.make(self.labels, self.answer, self.seen.frame.index, rows_to_label)
 
