@@ -41,7 +41,7 @@ from transduce import (
     RidgeConfidenceMachine,
     TransductiveBlend,
 )
-from transduce.conformal.calibrated import with_values
+from transduce.conformal.calibrated_answer import with_values
 from transduce.ensemble import blend_fit
 
 LEVEL = 0.9

@@ -200,7 +200,7 @@ LIBRARIES_OF_THE_SCIENCE = {
     "threadpoolctl",
 }
 # Imported only where something is drawn, or where an array of theirs is given.
-WHEN_NEEDED = {"matplotlib", "array_api_compat", "torch", "triton", "cupy", "cupyx", "polars"}
+WHEN_NEEDED = {"matplotlib", "array_api_compat", "torch", "triton", "polars"}
 
 
 def test_the_science_needs_seven_libraries():

@@ -10,19 +10,22 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from transduce import ConformalTransducer, Guarantee, Regions
-from transduce.conformal.calibrated import (
-    CalibratedTable,
-    bound_together,
-    calibrate_outside,
+from transduce.conformal.calibrated import CalibratedTable
+from transduce.conformal.calibrated_answer import (
     confidence_in,
+    find_p_unseen,
+    find_p_values,
     holding_values,
-    largest_share,
-    named,
-    table_outside,
+    make_regions,
+    name_values,
     with_values,
 )
-from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Weights
+from transduce.conformal.calibrated_guarantee import bound_together, largest_share
+from transduce.conformal.designs import CLASSES, ESTIMATED, GROUPS, Strata, Weights
 from transduce.conformal.miscoverage import ClassMiscoverage, Miscoverage
+from transduce.conformal.missing_mean import weights_of_means
+from transduce.conformal.outside import calibrate_outside, table_outside
+from transduce.conformal.ruled_out import any_class_possible, short_categories
 from transduce.conformal.scores import Scoring
 from transduce.conformal.selection import (
     Judged,
@@ -32,6 +35,8 @@ from transduce.conformal.selection import (
     select_rows,
     selection_p_values,
 )
+from transduce.conformal.too_few import too_few_labels
+from transduce.conformal.wrong_answers import changed_by, wrong_at_calibration
 from transduce.core import guarantee as words
 from transduce.core.answer import Answer
 from transduce.model_selection.fit_and_predict import Reply
@@ -100,9 +105,9 @@ def test_estimated_weights_take_twice_the_labels(number, enough):
 def test_weights_of_means_go_by_the_sizes_of_categories():
     cells = np.array([0, 0, 1]), np.array([0, 1, 1, 1])
     table = numbers([0.0] * 3, [0.0] * 3, [0.0] * 4)
-    weights = replace(table.weights, cells=cells, calibration=np.array([1.0, 2.0, 1.0]))
-    np.testing.assert_allclose(replace(table, weights=weights)._weights_of_means(), [0.5, 1.0, 3.0])
-    np.testing.assert_array_equal(table._weights_of_means(), np.ones(3))
+    weights = replace(table.weights, strata=Strata(*cells), calibration=np.array([1.0, 2.0, 1.0]))
+    np.testing.assert_allclose(weights_of_means(replace(table, weights=weights)), [0.5, 1.0, 3.0])
+    np.testing.assert_array_equal(weights_of_means(table), np.ones(3))
 
 
 def test_at_how_many_rows_given_shares_rule_nothing_out():
@@ -129,8 +134,8 @@ def test_labels_that_were_chosen_by_class_say_nothing_of_how_many_rows_are_of_wh
     assert law.n_calibration == (5, 4)
     chosen = replace(by_chance, weights=replace(by_chance.weights, kind=CLASSES))
     assert chosen.law(0.75).n_labelled == ()
-    assert chosen._p_unseen().tolist() == [0.0, 0.0]
-    np.testing.assert_allclose(by_chance._p_unseen(), [0.1, 0.1])
+    assert find_p_unseen(chosen).tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(find_p_unseen(by_chance), [0.1, 0.1])
 
 
 def test_a_class_with_exactly_enough_labels_is_not_short():
@@ -161,7 +166,7 @@ def test_a_row_without_an_answer_may_be_of_any_class():
     labels = [0] * 5 + [1] * 4
     table = classes(labels, labels, [0, 1], by_class=True)
     lost = replace(table, unlabelled=reply([0, 1], lost=[1]))
-    p = lost._p_values()
+    p = find_p_values(lost)
     # Each class is compared with its own labels, all of which were answered rightly.
     np.testing.assert_allclose(p, [[1.0, 1 / 5], [1.0, 1.0]])
     answer = lost.answer(0.7, np.arange(2))
@@ -169,7 +174,7 @@ def test_a_row_without_an_answer_may_be_of_any_class():
     assert answer.label_sets.tolist() == [[True, False], [True, True]]
     np.testing.assert_allclose(answer.confidence[0], 1.0 - 1 / 5)
     np.testing.assert_allclose(answer.credibility, [1.0, 1.0])
-    pooled = replace(table, by_class=False)._p_values()
+    pooled = find_p_values(replace(table, by_class=False))
     np.testing.assert_allclose(pooled, [[1.0, 1 / 10], [1 / 10, 1.0]])
 
 
@@ -178,7 +183,7 @@ def test_given_shares_weigh_the_classes():
     weights = replace(Weights.equal(9, 1), kind=CLASSES, shares=np.array([0.25, 0.75]))
     table = classes(labels, labels, [0], weights=weights)
     # None of five, and none of four labels is as strange: 1/6 and 1/5, by their shares.
-    np.testing.assert_allclose(table._p_values(), [[1.0, 0.25 / 6 + 0.75 / 5]])
+    np.testing.assert_allclose(find_p_values(table), [[1.0, 0.25 / 6 + 0.75 / 5]])
 
 
 def test_within_what_a_guarantee_holds():
@@ -187,21 +192,23 @@ def test_within_what_a_guarantee_holds():
     assert table.guarantee(0.8, 0.9).within == ""
     assert replace(table, by_class=True).guarantee(0.8, 0.9).within == "class"
     cells = np.zeros(20, dtype=int), np.zeros(2, dtype=int)
-    within = replace(table.weights, cells=cells, categories=("a",))
+    within = replace(table.weights, strata=Strata(*cells, ("a",)))
     assert replace(table, weights=within).guarantee(0.8, 0.9).within == "category"
 
 
 def test_answers_are_named():
-    assert named(reply([0, 1]), NO_YES).tolist() == ["no", "yes"]
-    assert named(reply([0, -1], lost=[1]), NO_YES).tolist() == ["no", None]
-    np.testing.assert_array_equal(named(reply(np.array([1.0, 2.0]), lost=[0]), None), [np.nan, 2.0])
+    assert name_values(reply([0, 1]), NO_YES).tolist() == ["no", "yes"]
+    assert name_values(reply([0, -1], lost=[1]), NO_YES).tolist() == ["no", None]
+    np.testing.assert_array_equal(
+        name_values(reply(np.array([1.0, 2.0]), lost=[0]), None), [np.nan, 2.0]
+    )
 
 
 def test_no_category_has_enough_labels():
     rows = [0.0] * 3
     table = numbers(rows, rows, [0.0])
     cells = np.zeros(3, dtype=int), np.zeros(1, dtype=int)
-    weights = replace(table.weights, cells=cells, categories=("a",))
+    weights = replace(table.weights, strata=Strata(*cells, ("a",)))
     said = replace(table, weights=weights).shortfall(0.9)
     assert said.startswith("No category has the")
     assert "since rows that were drawn" not in said
@@ -224,7 +231,7 @@ def test_there_is_no_law_where_odds_are_estimated_or_classes_of_drawn_rows_are_u
     labels = [0] * 5 + [1] * 5
     table = classes(labels, labels, [0, 1])
     assert table.law(0.8) is not None
-    estimated = replace(table, weights=replace(table.weights, assumption=words.ESTIMATE))
+    estimated = replace(table, weights=table.weights.resting_on(assumption=words.ESTIMATE))
     assert estimated.law(0.8) is None
     drawn = replace(table, weights=replace(table.weights, n_empty=1))
     assert drawn.law(0.8) is not None
@@ -236,10 +243,10 @@ def test_intervals_by_hand():
     """At 75 % the third of three errors decides; a row without an answer has the whole line."""
     table = numbers([0.0, 0.0, 0.0], [1.0, -2.0, 3.0], [10.0, 0.0])
     lost = replace(table, unlabelled=reply(np.array([10.0, 0.0]), lost=[1]))
-    assert lost._regions(0.75) == Regions.from_intervals([[7.0, 13.0], [-np.inf, np.inf]])
-    assert lost._regions(0.5) == Regions.from_intervals([[8.0, 12.0], [-np.inf, np.inf]])
+    assert make_regions(lost, 0.75) == Regions.from_intervals([[7.0, 13.0], [-np.inf, np.inf]])
+    assert make_regions(lost, 0.5) == Regions.from_intervals([[8.0, 12.0], [-np.inf, np.inf]])
     weak = replace(lost, weights=replace(lost.weights, kind=ESTIMATED))
-    assert weak._regions(0.75) == Regions.from_intervals([[-np.inf, np.inf]] * 2)
+    assert make_regions(weak, 0.75) == Regions.from_intervals([[-np.inf, np.inf]] * 2)
 
 
 def test_the_second_best_class_decides_how_sure_an_answer_is():
@@ -259,13 +266,13 @@ def test_the_second_best_class_decides_how_sure_an_answer_is():
     )
     table = replace(table, unlabelled=reply([0], probabilities=scores))
     # Scores of the labels are 0.1, 0.4, 0.6, 0.2 and 0.55; those of the row 0.3, 0.8 and 0.9.
-    np.testing.assert_allclose(table._p_values(), [[4 / 6, 1 / 6, 1 / 6]])
+    np.testing.assert_allclose(find_p_values(table), [[4 / 6, 1 / 6, 1 / 6]])
     answer = table.answer(0.8, np.arange(1))
     np.testing.assert_allclose(answer.confidence, [5 / 6])
     np.testing.assert_allclose(answer.credibility, [4 / 6])
     np.testing.assert_allclose(answer.p_unseen, [1 / 6])
     lost = replace(table, unlabelled=reply([0], lost=[0], probabilities=scores))
-    assert lost._p_unseen().tolist() == [1.0]
+    assert find_p_unseen(lost).tolist() == [1.0]
 
 
 def test_what_a_guarantee_assumes():
@@ -279,7 +286,7 @@ def test_what_a_guarantee_assumes():
     untested = "Whether labelled and unlabelled rows differ was not tested."
     assert table.guarantee(0.8, 0.9).reasons == (untested,)
     tested = words.Verdict(0.5, False, 20, 2)
-    known = replace(table, weights=replace(table.weights, verdict=tested))
+    known = replace(table, weights=table.weights.resting_on(verdict=tested))
     assert known.guarantee(0.8, 0.9).reasons == ()
 
 
@@ -287,11 +294,11 @@ def test_a_category_is_short_only_if_nothing_is_ruled_out_in_it():
     rows = [0.0] * 6
     cells = np.array([0, 0, 0, 0, 0, 1]), np.array([0, 1, 1])
     table = numbers(rows, rows, [0.0] * 3)
-    weights = replace(table.weights, cells=cells, categories=("a", "b"))
+    weights = replace(table.weights, strata=Strata(*cells, ("a", "b")))
     within = replace(table, weights=weights)
-    assert within._short_categories(0.8) == ("b",)
-    assert within._short_categories(0.4) == ()
-    assert within._short_categories(0.9) == ("a", "b")
+    assert short_categories(within, 0.8) == ("b",)
+    assert short_categories(within, 0.4) == ()
+    assert short_categories(within, 0.9) == ("a", "b")
 
 
 # ------------------------------------------------------------------------------------------ means
@@ -316,7 +323,7 @@ def test_intervals_of_shares_need_rows_that_are_alike():
     cells = np.zeros(6, dtype=int), np.zeros(5, dtype=int)
     for changes in (
         {"kind": GROUPS},
-        {"cells": cells},
+        {"strata": Strata(*cells)},
         {"calibration": np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0])},
     ):
         other = replace(table, weights=replace(table.weights, **changes))
@@ -423,12 +430,14 @@ def test_wrong_answers_of_two_fits_together():
 
 def test_an_answer_that_is_off_by_the_tolerance_is_right():
     table = numbers([1.0, 1.0, 1.0], [1.5, 1.75, 1.0], [2.0, 3.0], tolerance=0.5)
-    wrong, changed = table._wrong_and_changed(None)
+    wrong = wrong_at_calibration(table, None)
+    changed = changed_by(table, None)
     assert wrong.tolist() == [False, True, False]
     assert changed.tolist() == [False, False]
     # With a second fit a quarter of the tolerance is left for it.
     second = reply(np.array([2.125, 3.25]))
-    wrong, changed = table._wrong_and_changed(second)
+    wrong = wrong_at_calibration(table, second)
+    changed = changed_by(table, second)
     assert wrong.tolist() == [True, True, False]
     assert changed.tolist() == [False, True]
     exact = replace(table, tolerance=0.0625 * 8)
@@ -445,16 +454,16 @@ def test_classes_that_no_visible_row_has():
     assert table.n_unseen == 2
     assert numbers([1.0], [1.0], [1.0]).n_unseen == 0
     # Two of eight scores are infinite: at 70 % the third largest decides, at 80 % the first.
-    assert not table._any_class_possible(0.6)
-    assert table._any_class_possible(0.8)
-    assert not table._any_class_possible(0.95)
+    assert not any_class_possible(table, 0.6)
+    assert any_class_possible(table, 0.8)
+    assert not any_class_possible(table, 0.95)
     chosen = replace(table, weights=replace(table.weights, kind=CLASSES))
-    assert not chosen._any_class_possible(0.8)
-    assert not numbers([1.0] * 8, [1.0] * 8, [1.0])._any_class_possible(0.8)
+    assert not any_class_possible(chosen, 0.8)
+    assert not any_class_possible(numbers([1.0] * 8, [1.0] * 8, [1.0]), 0.8)
     cells = np.zeros(8, dtype=int), np.zeros(2, dtype=int)
-    within = replace(table, weights=replace(table.weights, cells=cells, categories=("a",)))
-    assert within._any_class_possible(0.8)
-    assert not within._any_class_possible(0.6)
+    within = replace(table, weights=replace(table.weights, strata=Strata(*cells, ("a",))))
+    assert any_class_possible(within, 0.8)
+    assert not any_class_possible(within, 0.6)
 
 
 def test_rows_drawn_without_a_label_are_not_of_an_unseen_class():
@@ -462,8 +471,8 @@ def test_rows_drawn_without_a_label_are_not_of_an_unseen_class():
     table = classes([0] * 8, labels, [0, 0], scoring=Scoring("zero_one", 1.0, 0.0, (True, False)))
     drawn = replace(table, weights=replace(table.weights, n_empty=2))
     # Of ten scores two count as worst: at 80 % the second of eleven ranks is one of these.
-    assert not drawn._any_class_possible(0.8)
-    assert drawn._any_class_possible(0.7)
+    assert not any_class_possible(drawn, 0.8)
+    assert any_class_possible(drawn, 0.7)
 
 
 # ------------------------------------------------------------------------------------------ words
@@ -471,29 +480,39 @@ def test_rows_drawn_without_a_label_are_not_of_an_unseen_class():
 
 def test_why_labels_are_too_few():
     table = numbers([0.0] * 4, [0.0] * 4, [0.0])
-    assert table._too_few(0.9) == "4 calibration labels support at most 4/5 = 0.8: 90 % takes 9"
+    assert (
+        too_few_labels(table, 0.9) == "4 calibration labels support at most 4/5 = 0.8: 90 % takes 9"
+    )
     lost = replace(table, calibration=reply(np.zeros(4), lost=[1]))
-    assert lost._too_few(0.9).startswith("3 calibration labels at rows with an answer support")
+    assert too_few_labels(lost, 0.9).startswith(
+        "3 calibration labels at rows with an answer support"
+    )
     one = numbers([0.0], [0.0], [0.0])
-    assert one._too_few(0.9).startswith("1 calibration label supports at most 1/2")
+    assert too_few_labels(one, 0.9).startswith("1 calibration label supports at most 1/2")
     drawn = replace(table, weights=replace(table.weights, n_empty=5))
-    assert drawn._too_few(0.9).endswith("90 % takes 9 labels of such rows, so label 5 more of them")
-    assert "have no label, and each may be far off" in drawn._too_few(0.9)
+    assert too_few_labels(drawn, 0.9).endswith(
+        "90 % takes 9 labels of such rows, so label 5 more of them"
+    )
+    assert "have no label, and each may be far off" in too_few_labels(drawn, 0.9)
     single = replace(table, weights=replace(table.weights, n_empty=1))
-    assert "1 of the 5 rows drawn at random has no label, and it may" in single._too_few(0.9)
+    assert "1 of the 5 rows drawn at random has no label, and it may" in too_few_labels(single, 0.9)
     labels = [0] * 3 + [1]
     of_class = classes(labels, labels, [0])
-    assert of_class._too_few(0.9).startswith("4 calibration labels support")
-    assert of_class._too_few(0.9, 1).startswith("1 calibration label of class 'yes' supports")
+    assert too_few_labels(of_class, 0.9).startswith("4 calibration labels support")
+    assert too_few_labels(of_class, 0.9, 1).startswith(
+        "1 calibration label of class 'yes' supports"
+    )
     fewer = replace(table, weights=replace(table.weights, n_empty=4))
-    assert fewer._too_few(0.9).endswith("so draw and label more rows")
+    assert too_few_labels(fewer, 0.9).endswith("so draw and label more rows")
 
 
 def test_what_estimated_odds_rest_on():
     rows = [0.0] * 40
     told = numbers(rows, rows, [0.0], weights=Weights.equal(40, 1, kind=ESTIMATED))
     assert "all labels weigh the same" not in " ".join(told.guarantee(0.8, 0.9).reasons)
-    same = numbers(rows, rows, [0.0], weights=Weights.equal(40, 1, assumption=words.ESTIMATE))
+    same = numbers(
+        rows, rows, [0.0], weights=Weights.equal(40, 1).resting_on(assumption=words.ESTIMATE)
+    )
     assert "all labels weigh the same" in " ".join(same.guarantee(0.8, 0.9).reasons)
     assert same.guarantee(0.8, 0.9).kind == "approximate"
     assert numbers(rows, rows, [0.0]).guarantee(0.8, 0.9).kind == "exact"
@@ -573,7 +592,7 @@ def test_rows_that_no_fit_saw_tie_with_equal_ones():
         ties=(table.ties[0], np.zeros(1)),
         weights=replace(table.weights, unlabelled=np.ones(1)),
     )
-    (_, _, ranks), *_ = row.rankings
+    (_, _, ranks), *_ = row.comparisons
     assert ranks.p_values(np.ones(1)).tolist() == [1.0]
     assert ranks.p_values(np.full(1, 2.0)).tolist() == [0.2]
 
@@ -676,15 +695,14 @@ def test_rows_are_looked_at_by_their_distance_in_units_of_their_spread():
         calibration=reply(np.array([1.0, 5.0]), spreads=spreads),
     )
     table = replace(table, unlabelled=reply(np.array([3.0, 3.0]), spreads=spreads))
-    mistake, (unlabelled, calibration), good = goal_of(table, above=2.0)
+    mistake, unlabelled, calibration, good = goal_of(table, above=2.0)
     assert mistake == "label is not above 2"
     np.testing.assert_allclose(unlabelled, [1.0, 0.25])
     np.testing.assert_allclose(calibration, [-1.0, 0.75])
     assert good.tolist() == [False, True]  # 2 is not above 2
-    _, _, within = goal_of(table, tolerance=1.0)
-    assert within.tolist() == [True, False]  # off by 1 and by 2
-    assert goal_of(table, below=3.0)[2].tolist() == [True, False]
-    _, (unlabelled, calibration), good = goal_of(table, above=2.0, below=6.0)
+    assert goal_of(table, tolerance=1.0).met.tolist() == [True, False]  # off by 1 and by 2
+    assert goal_of(table, below=3.0).met.tolist() == [True, False]
+    _, unlabelled, calibration, good = goal_of(table, above=2.0, below=6.0)
     np.testing.assert_allclose(unlabelled, [1.0, 0.25])  # the nearer end is 1 away
     np.testing.assert_allclose(calibration, [-1.0, 0.25])
     assert good.tolist() == [False, True]
@@ -692,12 +710,12 @@ def test_rows_are_looked_at_by_their_distance_in_units_of_their_spread():
 
 def test_rows_of_one_class_are_looked_at_by_its_score():
     table = classes([0, 1], [0, 0], [1, 0, 1])
-    mistake, (unlabelled, calibration), good = goal_of(table, label="no")
+    mistake, unlabelled, calibration, good = goal_of(table, label="no")
     assert mistake == "class is not 'no'"
     assert unlabelled.tolist() == [-1.0, 0.0, -1.0]
     assert calibration.tolist() == [0.0, -1.0]
     assert good.tolist() == [True, True]
-    assert goal_of(table, label="yes")[2].tolist() == [False, False]
+    assert goal_of(table, label="yes").met.tolist() == [False, False]
     with pytest.raises(ValueError, match="none of the classes"):
         goal_of(table, label="perhaps")
 
@@ -737,7 +755,7 @@ def test_how_unsure_answers_of_three_classes_are():
         calibration=reply([0, 1, 2], probabilities=scores),
     )
     table = replace(table, unlabelled=reply([1, 0, -1], lost=[2], probabilities=scores))
-    _, (unlabelled, calibration), _ = goal_of(table, correct=True)
+    _, unlabelled, calibration, _ = goal_of(table, correct=True)
     np.testing.assert_allclose(unlabelled[:2], [-0.4, -0.5])
     np.testing.assert_allclose(calibration, [-0.9, -0.8, -0.4])
 
@@ -747,8 +765,8 @@ def test_rows_picked_carry_the_names_that_they_have():
     rows, values = np.array([4, 7]), np.array([1.0, 2.0])
     picked = Selection(rows, values, np.array([0.1, 0.2]), nothing)
     assert picked.to_frame().index.tolist() == [4, 7]
-    named = replace(picked, index=pd.Index(["a", "b"]))
-    assert named.to_frame().index.tolist() == ["a", "b"]
+    name_values = replace(picked, index=pd.Index(["a", "b"]))
+    assert name_values.to_frame().index.tolist() == ["a", "b"]
 
 
 def test_rows_without_an_answer_or_a_label_are_not_picked():
@@ -779,7 +797,7 @@ def test_what_is_guaranteed_of_rows_picked():
     assert select_rows(one, answer, goal_of(one, correct=True), 0.5).guarantee.kind == "exact"
     none = replace(one, calibration=reply([1], lost=[0]))
     assert select_rows(none, answer, goal_of(none, correct=True), 0.5).guarantee.kind == "none"
-    estimated = replace(one, weights=replace(one.weights, assumption=words.ESTIMATE))
+    estimated = replace(one, weights=one.weights.resting_on(assumption=words.ESTIMATE))
     found = select_rows(estimated, answer, goal_of(estimated, correct=True), 0.5)
     assert found.guarantee.kind == "approximate"
 

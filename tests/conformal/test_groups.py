@@ -21,7 +21,7 @@ from transduce.conformal import (
     Miscoverage,
     exchangeability_test,
 )
-from transduce.conformal.calibrated import largest_share
+from transduce.conformal.calibrated_guarantee import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
 from transduce.model_selection.cross_validation import group_folds, with_group_folds

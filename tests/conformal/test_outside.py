@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 
-from transduce.conformal.calibrated import calibrate_outside
+from transduce.conformal.outside import calibrate_outside
 from transduce.core.ranks import calibration_rank
 from transduce.model_selection.fit_and_predict import FittedEstimator
 

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from tests.conformal.test_transducer import classes, numbers
 from transduce import ConformalTransducer, TransductiveRidge
-from transduce.conformal.calibrated import confidence_in
+from transduce.conformal.calibrated_answer import confidence_in
 
 
 def pair(estimator, X, y, **settings):

@@ -12,8 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests import brute
 from tests.conformal.test_transducer import classes, numbers
 from transduce import ConformalTransducer
-from transduce.conformal.calibrated import WrongAnswers, bound_together
+from transduce.conformal.calibrated_guarantee import bound_together
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
+from transduce.conformal.wrong_answers import WrongAnswers
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.population.urns import Urn, drawn_marked, two_urns_bound, urn_bound, urn_interval
 

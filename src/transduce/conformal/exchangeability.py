@@ -1,4 +1,4 @@
-"""Whether labelled and unlabelled rows differ, by a classifier two-sample test; and whether errors drift."""
+"""Whether labelled and unlabelled rows differ, by a classifier two-sample test, and errors drift."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ N_TREES = 60
 MOST_LEVELS = 10  # of a column of texts that are compared, the most frequent
 MOST_WORDS = 200  # likewise, of texts, and columns of a sparse matrix
 RIDGE = 1.0  # of kernel ridge regression; kernels have diagonals about 1
-# Of the regression of each column on the others, in units of its variance. Where a column was filled by ridge
-# regression, 67, 93 and 100 % of the tables with 30, 60 and 220 labels were found with 0.001, 0.01 and 0.1 alike.
+# Of the regression of each column on the others, in units of its variance. Where a column was
+# filled by ridge regression, 67, 93 and 100 % of the tables with 30, 60 and 220 labels were found
+# with 0.001, 0.01 and 0.1 alike.
 RESIDUAL_RIDGE = 0.01
 FEW_STEPS = 8  # values of a feature below which a product counts the rows up to each
 MOST_STEPS = 200  # features above which ranks are compared instead of distribution functions
 FEWEST = 5  # with fewer rows on either side nothing can be seen
-SIGNIFICANCE = (
-    0.01  # p-values up to this make the verdict "shifted", and "drift": the share found by mistake
-)
+# P-values up to this make the verdict "shifted", and "drift": the share found by mistake.
+SIGNIFICANCE = 0.01
+POWER = 0.8  # with which a difference called detectable is found
 FEWEST_ALONG = 8  # calibration rows below which no drift can be seen
 N_ORDERS = 999
 APART_ALONG = 0.1  # p-value of places along the order below which they are not taken for chance
@@ -50,16 +51,20 @@ class Exchangeability:
     p_value : float
         Probability of so large a difference if rows were labelled at random.
     auc : float
-        How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance, 1 always right.
+        How well a classifier that has not seen a row tells whether it is unlabelled: 0.5 is chance,
+        1 always right.
     features : pandas.DataFrame
-        One line a feature, the most different first: *distance* of its distributions, from 0 to 1; *residuals*, how
-        differently the other features explain it in the two kinds of rows, from 0 to 1; and the p-value of both.
+        One line a feature, the most different first: *distance* of its distributions, from 0 to 1;
+        *residuals*, how differently the other features explain it in the two kinds of rows, from 0
+        to 1; and the p-value of both.
     n_labelled, n_unlabelled, n_permutations, of_rows : int
         Rows compared, permutations behind the p-values, and rows given.
     detectable : float or None
-        The smallest shift of one feature, in standard deviations, that is found at least four times in five.
+        The smallest shift of one feature, in standard deviations, that is found at least four times
+        in five.
     overlap : tuple of two arrays, optional
-        Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks unlabelled.
+        Out-of-fold scores at labelled and at unlabelled rows: larger the more a row looks
+        unlabelled.
     other : str
         What the rows without a label are called in sentences: "unlabelled", or "later".
     by_column : bool
@@ -93,11 +98,13 @@ class Exchangeability:
     units: str = "rows"
 
     def named(self, names: Sequence[Any]) -> Exchangeability:
-        """Return the same with names for the columns of an array; of features of one name the most different stays."""
-        own = {f"column {j}": str(name) for j, name in enumerate(names)}
-        features = self.features.set_axis(
-            [own.get(name, name) for name in self.features.index], axis=0
-        )
+        """Return the same with names for the columns of an array.
+
+        Of features of one name the most different stays.
+        """
+        new_names = {f"column {j}": str(name) for j, name in enumerate(names)}
+        index = [new_names.get(name, name) for name in self.features.index]
+        features = self.features.set_axis(index, axis=0)
         return replace(self, features=features[~features.index.duplicated()], by_column=True)
 
     @property
@@ -108,30 +115,47 @@ class Exchangeability:
     @property
     def verdict(self) -> Verdict:
         """The finding, as guarantees carry it; ``str`` makes a sentence of it."""
-        tested = min(self.n_labelled, self.n_unlabelled) >= FEWEST and not self.features.empty
-        limit = 0.05 if self.shifted else SUSPECTED if self.p_value < SUSPECTED else 0.0
-        named = tuple(map(str, self.features.index[self.features["p_value"] <= limit]))
-        p_value, sizes = self.p_value if tested else None, (self.n_labelled, self.n_unlabelled)
+        enough = min(self.n_labelled, self.n_unlabelled) >= FEWEST
+        p_value = None
+        if enough and not self.features.empty:
+            p_value = self.p_value
+        limit = 0.0
+        if self.shifted:
+            limit = 0.05
+        elif self.p_value < SUSPECTED:
+            limit = SUSPECTED
+        differ = self.features.index[self.features["p_value"] <= limit]
+        names = tuple(map(str, differ))
+        columns: tuple[str, ...] = ()
+        running: tuple[str, ...] = ()
+        if self.by_column:
+            columns = names
+            running = tuple(name for name in self.running if name in names)
         return Verdict(
             p_value,
             self.shifted,
-            *sizes,
-            named,
+            self.n_labelled,
+            self.n_unlabelled,
+            names,
             self.detectable,
             other=self.other,
             units=self.units,
-            columns=named if self.by_column else (),
-            running=tuple(name for name in self.running if self.by_column and name in named),
+            columns=columns,
+            running=running,
         )
 
     def __repr__(self) -> str:
         if self.verdict.p_value is None:
             return str(self.verdict)
-        used = self.n_labelled + self.n_unlabelled
-        sampled = f", a random {used} of all {self.of_rows} rows" if used < self.of_rows else ""
-        tells = f"A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} {self.other} rows"
-        area = f"an area under the curve of {self.auc:.2f}, 0.5 being chance"
-        return f"{self.verdict} {tells} with {area} ({self.n_permutations} permutations{sampled})."
+        n_used = self.n_labelled + self.n_unlabelled
+        sampled = ""
+        if n_used < self.of_rows:
+            sampled = f", a random {n_used} of all {self.of_rows} rows"
+        return (
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} "
+            f"{self.other} rows with an area under the curve of {self.auc:.2f}, 0.5 being chance "
+            f"({self.n_permutations} permutations{sampled})."
+        )
 
 
 def exchangeability_test(
@@ -163,20 +187,24 @@ def exchangeability_test(
     Returns
     -------
     Exchangeability
-        p-value, area under the curve, and which features differ; its ``verdict`` prints as a sentence.
+        p-value, area under the curve, and which features differ; its ``verdict`` prints as a
+        sentence.
 
     Notes
     -----
-    The statistics are the areas under the curve of out-of-fold scores of two classifiers (Lopez-Paz, Oquab 2017), ridge
-    regression on ranks and on the leaves that rows share in random trees, the largest distance of a feature
-    (Kolmogorov-Smirnov; with more than 200 features ``|2 auc - 1|``), and the largest difference of residuals: the
-    ranks of every feature are regressed on those of all others over all rows, and ``|2 auc - 1|`` says how well the
-    absolute residual tells the two kinds of rows apart. A column that was imputed where the label is missing is
-    explained too well there. Folds, trees, ranks and residuals do not depend on which rows are labelled, so a
-    permutation costs one matrix product. The largest of the four, each in units of its own spread over the
-    permutations, is compared with that of every permutation, which is exact in finite samples.
+    The statistics are the areas under the curve of out-of-fold scores of two
+    classifiers (Lopez-Paz, Oquab 2017), ridge regression on ranks and on the leaves that rows share
+    in random trees, the largest distance of a feature (Kolmogorov-Smirnov; with more than 200
+    features ``|2 auc - 1|``), and the largest difference of residuals: the ranks of every feature
+    are regressed on those of all others over all rows, and ``|2 auc - 1|`` says how well the
+    absolute residual tells the two kinds of rows apart. A column that was imputed where the label
+    is missing is explained too well there. Folds, trees, ranks and residuals do not depend on which
+    rows are labelled, so a permutation costs one matrix product. The largest of the four, each in
+    units of its own spread over the permutations, is compared with that of every permutation, which
+    is exact in finite samples.
 
-    A large p-value does not prove that rows are exchangeable: what chose the labels may not be among the features.
+    A large p-value does not prove that rows are exchangeable: what chose the labels may not be
+    among the features.
 
     Examples
     --------
@@ -187,7 +215,8 @@ def exchangeability_test(
     >>> print(exchangeability_test(X, labelled).verdict)
     Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
     """
-    mask, random = np.asarray(labelled), check_random_state(random_state)
+    mask = np.asarray(labelled)
+    random = check_random_state(random_state)
     if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
         raise ValueError(
             f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
@@ -203,7 +232,8 @@ def exchangeability_test(
     order = content_order(number_rows(X), kinds)
     rows = order[_draw_rows(mask[order], int(max_rows), random)]
     unlabelled = ~mask[rows]
-    n, m = int((~unlabelled).sum()), int(unlabelled.sum())
+    n = int((~unlabelled).sum())
+    m = int(unlabelled.sum())
     features, names = table_features(X, rows)
     if min(n, m) < FEWEST or not names:
         empty = pd.DataFrame({"distance": 0.0, "residuals": 0.0, "p_value": 1.0}, index=names)
@@ -218,36 +248,45 @@ def exchangeability_test(
     largest = _largest(statistics, statistics)
     better = int(areas[1][0] > areas[0][0])
     return Exchangeability(
-        float(np.mean(largest >= largest[0] - 1e-9)),
-        float(areas[better][0]),
-        _by_feature(names, residuals, distances),
-        *(n, m, n_permutations, len(mask)),
-        _detectable(statistics[:, 1:], features.shape[1], n, m),
-        (scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
+        p_value=float(np.mean(largest >= largest[0] - 1e-9)),
+        auc=float(areas[better][0]),
+        features=_by_feature(names, residuals, distances),
+        n_labelled=n,
+        n_unlabelled=m,
+        n_permutations=n_permutations,
+        of_rows=len(mask),
+        detectable=_detectable(statistics[:, 1:], features.shape[1], n, m),
+        overlap=(scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
 
 
 def _permuted(
     unlabelled: Mask, cells: AnyArray, number: int, random: np.random.RandomState
 ) -> Array:
-    """Return memberships as they are, and permuted within cells so many times, shape (n, number + 1)."""
+    """Return memberships as they are, and so many permutations within cells: (n, number + 1)."""
     members = np.repeat(unlabelled[:, None], number + 1, axis=1).astype(float)
     for cell in np.unique(cells):
-        own = np.flatnonzero(cells == cell)
-        for b in range(1, number + 1):
-            members[own, b] = random.permutation(unlabelled[own])
+        rows = np.flatnonzero(cells == cell)
+        for column in range(1, number + 1):
+            members[rows, column] = random.permutation(unlabelled[rows])
     return members
 
 
 def _largest(statistics: Array, reference: Array) -> Array:
-    """Return the largest of the statistics, each in units of its own spread over the permutations."""
-    centre, spread = reference.mean(axis=1, keepdims=True), reference.std(axis=1, keepdims=True)
-    return np.asarray(((statistics - centre) / np.maximum(spread, 1e-12)).max(axis=0))
+    """Return the largest of the statistics, each in units of its spread over the permutations."""
+    centre = reference.mean(axis=1, keepdims=True)
+    spread = reference.std(axis=1, keepdims=True)
+    scaled = (statistics - centre) / np.maximum(spread, 1e-12)
+    return np.asarray(scaled.max(axis=0))
 
 
 def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.DataFrame:
-    """Return how far apart rows are in every feature, the most different first. Shapes: (d, b), as they are first."""
-    # Both statistics, in units of their spread over the permutations, are compared with the largest of any feature.
+    """Return how far apart rows are in every feature, the most different first.
+
+    The first column of residuals and distances (d, b) is that of the rows as they are.
+    """
+    # Both statistics, in units of their spread over the permutations, are compared with the largest
+    # of any feature.
     reference = np.array([residuals.max(axis=0), distances.max(axis=0)])
     largest = _largest(reference, reference)
     own = _largest(np.array([residuals[:, 0], distances[:, 0]]), reference)
@@ -257,91 +296,101 @@ def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.Data
 
 
 def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:
-    """Return the smallest shift of one feature that is found at least four times in five, in standard deviations."""
+    """Return the smallest shift of one feature, in standard deviations, that is found in most cases."""
     allowed = int(np.floor(SIGNIFICANCE * (permuted.shape[1] + 1) + 1e-9))
     if allowed < 1:
         return None
     critical = np.sort(_largest(permuted, permuted))[-allowed]
     needed = permuted[-1].mean() + permuted[-1].std() * critical
-    # The observed distance is no smaller than the one that `apart` gives, so such a shift is found at least so often.
+    # The observed distance is no smaller than the one that `apart` gives, so such a shift is found
+    # at least so often.
     apart = _areas_apart if n_features > MOST_STEPS else _halfway_apart
 
     def surplus(shift: float) -> float:
         distance, error = apart(shift, n, m)
-        return float(distance - norm.ppf(0.8) * error - needed)
+        return float(distance - norm.ppf(POWER) * error - needed)
 
-    return float(brentq(surplus, 0.0, 10.0)) if surplus(10.0) > 0.0 > surplus(0.0) else None
+    if not surplus(10.0) > 0.0 > surplus(0.0):
+        return None
+    return float(brentq(surplus, 0.0, 10.0))
 
 
 def _halfway_apart(shift: float, n: int, m: int) -> tuple[float, float]:
-    """Return by how much two normal distributions differ halfway, and the standard error of the difference."""
+    """Return by how much two normal distributions differ halfway, with its standard error."""
     p = float(norm.cdf(-shift / 2.0))
     return 1.0 - 2.0 * p, float(np.sqrt(p * (1.0 - p) * (1.0 / n + 1.0 / m)))
 
 
 def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
-    """Return the same of twice the area under the curve, less 1 (Hanley and McNeil's standard error)."""
+    """Return the same of twice the area under the curve, less 1.
+
+    The standard error is Hanley and McNeil's.
+    """
     area = float(norm.cdf(shift / np.sqrt(2.0)))
-    pairs = (n - 1) * (area / (2.0 - area) - area**2) + (m - 1) * (
-        2.0 * area**2 / (1.0 + area) - area**2
-    )
-    return 2.0 * area - 1.0, 2.0 * float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
+    of_labelled = (n - 1) * (area / (2.0 - area) - area**2)
+    of_unlabelled = (m - 1) * (2.0 * area**2 / (1.0 + area) - area**2)
+    pairs = of_labelled + of_unlabelled
+    error = float(np.sqrt((area * (1.0 - area) + pairs) / (n * m)))
+    return 2.0 * area - 1.0, 2.0 * error
 
 
 def _draw_rows(mask: Mask, most: int, random: np.random.RandomState) -> AnyArray:
     """Return all rows if they are few, else as many as allowed, of the rarer kind first."""
     if len(mask) <= most:
         return np.arange(len(mask))
-    one, other = sorted((np.flatnonzero(mask), np.flatnonzero(~mask)), key=len)
-    few = min(len(one), most // 2)
-    drawn = [
-        random.choice(one, few, replace=False),
-        random.choice(other, most - few, replace=False),
-    ]
-    return np.sort(np.concatenate(drawn))
+    rarer, other = sorted((np.flatnonzero(mask), np.flatnonzero(~mask)), key=len)
+    n_rarer = min(len(rarer), most // 2)
+    first = random.choice(rarer, n_rarer, replace=False)
+    second = random.choice(other, most - n_rarer, replace=False)
+    return np.sort(np.concatenate([first, second]))
 
 
 def _ranks(X: Array) -> Array:
-    """Return the ranks of rows (n, d) in every column: scipy's, which take twice as long where no values are equal."""
-    columns, places = np.ascontiguousarray(X.T), np.arange(1.0, len(X) + 1.0)
-    ranks, tied = np.empty(columns.shape), np.empty(len(columns), dtype=bool)
+    """Return the ranks of rows (n, d) in every column."""
+    # As scipy's, which take twice as long where no values are equal.
+    columns = np.ascontiguousarray(X.T)
+    places = np.arange(1.0, len(X) + 1.0)
+    ranks = np.empty(columns.shape)
+    tied = np.empty(len(columns), dtype=bool)
     for j, column in enumerate(columns):
         order = np.argsort(column)
-        ranks[j, order], ordered = places, column[order]
+        ranks[j, order] = places
+        ordered = column[order]
         tied[j] = (ordered[1:] == ordered[:-1]).any()
     ranks[tied] = rankdata(columns[tied], axis=1)
     return ranks.T
 
 
 def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list[Array]:
-    """Return out-of-fold scores of every column of memberships (n, b): one by ranks, one by shared leaves."""
+    """Return out-of-fold scores of memberships (n, b), by ranks and by the leaves of trees."""
     n = len(ranks)
     # Several divisions into folds: the fewer the rows, the more the scores depend on it.
-    folds = [random.permutation(n) % N_FOLDS for _ in range(5 if n <= 400 else 2)]
+    n_divisions = 5 if n <= 400 else 2
+    folds = [random.permutation(n) % N_FOLDS for _ in range(n_divisions)]
     ranks = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     trees = random_trees(ranks, N_TREES, depth=6, fewest=2, seed=random.randint(2**31 - 1))
     places = leaves_of(trees, ranks) + 2**7 * np.arange(N_TREES)
-    leaves = sparse.csr_array(
-        (np.ones(places.size), places.ravel(), np.arange(0, places.size + 1, N_TREES))
-    )
-    shared = (leaves @ leaves.T).toarray() / N_TREES
-    return [_out_of_fold(K, folds, members) for K in (ranks @ ranks.T / ranks.shape[1], shared)]
+    starts = np.arange(0, places.size + 1, N_TREES)
+    leaves = sparse.csr_array((np.ones(places.size), places.ravel(), starts))
+    by_ranks = ranks @ ranks.T / ranks.shape[1]
+    by_leaves = (leaves @ leaves.T).toarray() / N_TREES
+    return [_out_of_fold(K, folds, members) for K in (by_ranks, by_leaves)]
 
 
 def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:
-    """Return what kernel ridge regression on centred labels (n, b) predicts for each fold from the others."""
+    """Return what kernel ridge regression on labels (n, b) predicts for each fold from the others."""
     # The residuals of a fold that is left out are G_kk^-1 G_k y, with G = (K + ridge I)^-1.
     half = linalg.lapack.dpotri(linalg.cholesky(K + ridge * np.eye(len(K))))[0]
     G = half + np.triu(half, 1).T
-    product, scores = G @ members, np.zeros_like(members)
+    product = G @ members
+    scores = np.zeros_like(members)
     for fold in folds:
         for k in range(N_FOLDS):
-            own = np.flatnonzero(fold == k)
-            mean = (members.sum(axis=0) - members[own].sum(axis=0)) / (len(K) - len(own))
-            centred = product[own] - np.outer(G[own].sum(axis=1), mean)
-            scores[own] += (
-                members[own] - mean - linalg.solve(G[np.ix_(own, own)], centred, assume_a="pos")
-            )
+            rows = np.flatnonzero(fold == k)
+            mean = (members.sum(axis=0) - members[rows].sum(axis=0)) / (len(K) - len(rows))
+            centred = product[rows] - np.outer(G[rows].sum(axis=1), mean)
+            residuals = linalg.solve(G[np.ix_(rows, rows)], centred, assume_a="pos")
+            scores[rows] += members[rows] - mean - residuals
     return scores / len(folds)
 
 
@@ -352,29 +401,31 @@ def _areas(scores: Array, members: Array) -> Array:
 
 def _area_of_ranks(sums: Array, members: Array) -> Array:
     """Return the area under the curve by the sums of the members' ranks."""
-    unlabelled, n = members[:, 0].sum(), len(members)
-    return np.asarray((sums - unlabelled * (unlabelled + 1) / 2) / (unlabelled * (n - unlabelled)))
+    n_members = members[:, 0].sum()
+    n_pairs = n_members * (len(members) - n_members)
+    return np.asarray((sums - n_members * (n_members + 1) / 2) / n_pairs)
 
 
 def _distances(ranks: Array, members: Array) -> Array:
-    """Return how far members and others are apart in every feature (d, b), for every column of members."""
+    """Return how far members and others are apart in every feature, for all memberships: (d, b)."""
     if ranks.shape[1] > MOST_STEPS:
         return np.abs(2.0 * _area_of_ranks(ranks.T @ members, members) - 1.0)
     return np.array([_steps_apart(column, members) for column in ranks.T])
 
 
 def _residuals_apart(ranks: Array, members: Array) -> Array:
-    """Return how well absolute residuals of every feature (d, b) tell members from others: |2 auc - 1|."""
+    """Return how well absolute residuals of every feature (d, b) tell members: |2 auc - 1|."""
     # Rounded, so that the last digits make no difference.
     sizes = np.asarray(np.abs(_residuals(ranks)).round(10), dtype=float)
     return np.abs(2.0 * _area_of_ranks(_ranks(sizes).T @ members, members) - 1.0)
 
 
 def _residuals(ranks: Array) -> Array:
-    """Return residuals (n, d) of every standardised column of ranks, by ridge regression on all others."""
-    # With Omega = (Z'Z / n + r I)^-1 they are Z Omega, each column divided by its element of Omega's diagonal: the
-    # formula of partial regression, for the rows of Z and those of sqrt(n r) I together. With more columns than rows
-    # the same by G = (Z Z' / n + r I)^-1, since Z Omega = G Z.
+    """Return residuals (n, d) of every column of ranks, by ridge regression on all others."""
+    # With Omega = (Z'Z / n + r I)^-1 they are Z Omega, each column divided by its element of
+    # Omega's diagonal: the formula of partial regression, for the rows of Z and those of sqrt(n r)
+    # I together. With more columns than rows the same by G = (Z Z' / n + r I)^-1, since Z Omega = G
+    # Z.
     n, d = ranks.shape
     Z = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     if d <= n:
@@ -386,33 +437,36 @@ def _residuals(ranks: Array) -> Array:
 
 
 def _steps_apart(column: Array, members: Array) -> Array:
-    """Return the Kolmogorov-Smirnov distance between members and others in one feature, for every column."""
-    values, counts = np.unique(
-        column, return_counts=True
-    )  # steps that belong to equal values are one
-    unlabelled, n, below = members[:, 0].sum(), len(members), np.cumsum(counts)
+    """Return the Kolmogorov-Smirnov distance of members and others in one feature."""
+    values, counts = np.unique(column, return_counts=True)  # steps at equal values are one
+    n_members = members[:, 0].sum()
+    n = len(members)
+    below = np.cumsum(counts)
     if len(values) < FEW_STEPS:
-        seen = (column <= values[:, None]).astype(float) @ members
+        members_below = (column <= values[:, None]).astype(float) @ members
     else:
-        seen = np.cumsum(members[np.argsort(column, kind="stable")], axis=0)[below - 1]
-    apart = n * seen - unlabelled * below[:, None]
-    return np.asarray(
-        np.maximum(apart.max(axis=0), -apart.min(axis=0)) / (unlabelled * (n - unlabelled))
-    )
+        ordered = members[np.argsort(column, kind="stable")]
+        members_below = np.cumsum(ordered, axis=0)[below - 1]
+    apart = n * members_below - n_members * below[:, None]
+    largest = np.maximum(apart.max(axis=0), -apart.min(axis=0))
+    return np.asarray(largest / (n_members * (n - n_members)))
 
 
 def drift_along(
     order: Array, labelled: Mask, at: Array, errors: list[Array], seed: int = 0
 ) -> Drift:
-    """Return whether kinds of row lie apart along an order (n,), and whether errors drift along it. Shapes: at (c,)."""
-    late, early = order[~labelled], order[labelled]
-    later, apart = 0.5, False
+    """Return whether kinds of rows lie apart along an order (n,), and whether errors drift.
+
+    Errors are those of calibration rows at places `at` (c,) of the order.
+    """
+    late = order[~labelled]
+    early = order[labelled]
+    later = 0.5
+    apart = False
     if len(late) and len(early):
         test = mannwhitneyu(late, early)
-        later, apart = (
-            float(test.statistic) / (len(late) * len(early)),
-            bool(test.pvalue < APART_ALONG),
-        )
+        later = float(test.statistic) / (len(late) * len(early))
+        apart = bool(test.pvalue < APART_ALONG)
     c = len(at)
     if c < FEWEST_ALONG or np.ptp(at) == 0.0:
         return Drift(later, apart, None, False)
@@ -425,11 +479,11 @@ def drift_along(
     ranked = np.column_stack([_unit(rankdata(error)) for error in errors])
     correlations = np.abs(orders @ ranked).max(axis=1)  # as they are first, then of permutations
     p_value = float(np.mean(correlations >= correlations[0] - 1e-12))
-    sure = norm.ppf(1.0 - SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(0.8)
-    smallest = float(
-        np.tanh(sure / np.sqrt(c - 3))
-    )  # Fisher's transformation has about this standard error
-    detectable = smallest if smallest < 0.95 else None
+    needed = norm.ppf(1.0 - SIGNIFICANCE / (2.0 * len(errors))) + norm.ppf(POWER)
+    # Fisher's transformation has a standard error of about 1 / sqrt(c - 3).
+    detectable: float | None = float(np.tanh(needed / np.sqrt(c - 3)))
+    if detectable is not None and detectable >= 0.95:
+        detectable = None
     return Drift(later, apart, p_value, p_value <= SIGNIFICANCE, detectable)
 
 
@@ -437,21 +491,24 @@ def _unit(ranks: Array) -> Array:
     """Return ranks with mean 0 and length 1; all 0 if they are equal."""
     ranks = ranks - ranks.mean()
     length = float(np.linalg.norm(ranks))
-    return np.asarray(ranks / length if length > 0.0 else ranks)
+    if length > 0.0:
+        ranks = ranks / length
+    return np.asarray(ranks)
 
 
-# ------------------------------------------------------------------------------------------ any table as numbers
+# ------------------------------------------------------------------------ any table as numbers
 
 
 def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
     """Return some rows of a table as numbers, and the names of the columns."""
     if arrays.is_foreign(X):  # these rows alone go to the host
-        X, rows = arrays.to_numpy(arrays.pick(X, rows)), np.arange(len(rows))
+        X = arrays.to_numpy(arrays.pick(X, rows))
+        rows = np.arange(len(rows))
     if sparse.issparse(X):
         return _sparse_columns(X.tocsr()[rows])
     if isinstance(X, pd.DataFrame):
-        some = X.iloc[rows].reset_index(drop=True)
-        columns = [(repr(name), some.iloc[:, j]) for j, name in enumerate(X.columns)]
+        table = X.iloc[rows].reset_index(drop=True)
+        columns = [(repr(name), table.iloc[:, j]) for j, name in enumerate(X.columns)]
     elif hasattr(X, "columns") and hasattr(X, "shape"):  # of polars
         columns = [(repr(name), pd.Series(X[name].gather(rows).to_list())) for name in X.columns]
     else:
@@ -459,17 +516,16 @@ def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
         if array.ndim == 1:
             return _word_indicators([str(array[i]) for i in rows])
         array = array[rows].reshape(len(rows), -1)
-        if (
-            array.dtype.kind == "f" and np.isfinite(array).all()
-        ):  # numbers already, as most arrays are
-            return _varying(
-                array.astype(float, copy=False), [f"column {j}" for j in range(array.shape[1])]
-            )
-        columns = [
-            (f"column {j}", pd.Series(array[:, j]).infer_objects()) for j in range(array.shape[1])
-        ]
-    parts = [part for name, column in columns for part in _numbers(name, column)]
-    matrix = np.column_stack([values for _, values in parts]) if parts else np.zeros((len(rows), 0))
+        names = [f"column {j}" for j in range(array.shape[1])]
+        if array.dtype.kind == "f" and np.isfinite(array).all():  # numbers, as most arrays are
+            return _varying(array.astype(float, copy=False), names)
+        columns = [(name, pd.Series(array[:, j]).infer_objects()) for j, name in enumerate(names)]
+    parts: list[tuple[str, Array]] = []
+    for name, column in columns:
+        parts += _numbers(name, column)
+    matrix = np.zeros((len(rows), 0))
+    if parts:
+        matrix = np.column_stack([values for _, values in parts])
     return _varying(matrix, [name for name, _ in parts])
 
 
@@ -495,7 +551,9 @@ def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
         common = pd.Series(texts[~missing]).value_counts().index[:MOST_LEVELS]
         parts = [(f"{name} is {quoted(level)}", (texts == level).astype(float)) for level in common]
     else:
-        middle = float(np.median(values[~missing])) if not missing.all() else 0.0
+        middle = 0.0
+        if not missing.all():
+            middle = float(np.median(values[~missing]))
         parts = [(name, np.where(missing, middle, values))]
     if missing.any():
         parts.insert(1, (f"{name} is missing", missing.astype(float)))
@@ -522,7 +580,7 @@ def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
 
 
 def _varying(matrix: Array, names: list[str]) -> tuple[Array, list[str]]:
-    """Return the columns that are not constant, all numbers finite. Shapes: matrix (n, k), which is changed."""
+    """Return the columns of a matrix (n, k), which is changed, that vary; all numbers are finite."""
     # Infinities keep their place in the order; most columns are used only through their order.
     largest = np.finfo(float).max / 4
     np.clip(np.nan_to_num(matrix, copy=False, nan=0.0), -largest, largest, out=matrix)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transduce.conformal.calibrated import CalibratedTable, table_outside
+from transduce.conformal.calibrated import CalibratedTable
 from transduce.conformal.designs import BoundDesign, Design, Weights
 from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import Law
+from transduce.conformal.outside import table_outside
 from transduce.conformal.scores import Scoring
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import ESTIMATE, Guarantee

@@ -28,15 +28,17 @@ MOST_LISTED = 10**8
 class Miscoverage:
     """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest calibration score.
 
-    Every order of the c + m scores is equally likely, so it is ``BetaBinomial(m, c + 1 - k, k)``: the share of a
-    population above the k-th smallest of c draws is ``Beta(c + 1 - k, k)``. Equal scores only make the number smaller.
+    Every order of the c + m scores is equally likely, so it is ``BetaBinomial(m, c + 1 - k, k)``:
+    the share of a population above the k-th smallest of c draws is ``Beta(c + 1 - k, k)``. Equal
+    scores only make the number smaller.
 
     Parameters
     ----------
     n_unlabelled, n_calibration : int
         Number m of unlabelled rows, and c of calibration labels.
     rank : int
-        Which calibration score is the threshold: k, from 1 to c; ``c + 1`` if none is; then nothing is outside.
+        Which calibration score is the threshold: k, from 1 to c; ``c + 1`` if none is; then nothing
+        is outside.
 
     Examples
     --------
@@ -103,7 +105,8 @@ class Miscoverage:
         if np.isnan(counts).any():
             raise ValueError("count is a number of rows, not NaN.")
         counts = np.clip(counts, -1, self.n_unlabelled).astype(np.int64)
-        # More than t are outside if at most c - k of the t + 1 + c - k largest scores are calibration ones.
+        # More than t are outside if at most c - k of the t + 1 + c - k largest scores are
+        # calibration ones.
         above = self.n_calibration - self.rank
         largest = np.maximum(counts, 0) + 1 + above
         more = drawn_at_most(above, largest, self.n_calibration, self.n_unlabelled)
@@ -125,20 +128,24 @@ class ClassMiscoverage:
     Parameters
     ----------
     n_unlabelled : int
-        Number of unlabelled rows, of all classes together; how many are of which class is not known.
+        Number of unlabelled rows, of all classes together; how many are of which class is not
+        known.
     n_labelled, n_calibration, ranks : sequence of int
-        Of every class: number of labels, how many are held out, and which calibration score is the threshold. The first
-        is empty where labels were chosen by their class, and say nothing of how many rows are of which.
+        Of every class: number of labels, how many are held out, and which calibration score is the
+        threshold. The first is empty where labels were chosen by their class, and say nothing of
+        how many rows are of which.
 
     Notes
     -----
-    Among the m_y unlabelled rows of class y the number is ``Miscoverage(m_y, c_y, k_y)``. With a fifth of the allowed
-    uncertainty ``m_y <= u_y`` for all classes at once (l_y of its rows have a label by chance: hypergeometric); with
-    the rest the sum of independent ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows only mean more outside.
+    Among the m_y unlabelled rows of class y the number is ``Miscoverage(m_y, c_y,
+    k_y)``. With a fifth of the allowed uncertainty ``m_y <= u_y`` for all classes at once (l_y of
+    its rows have a label by chance: hypergeometric); with the rest the sum of independent
+    ``Miscoverage(u_y, c_y, k_y)`` is a bound, because more rows only mean more outside.
 
-    With `n_labelled` empty nothing bounds m_y. The share of class y outside is ``Beta(c_y + 1 - k_y, k_y)`` before its
-    rows are drawn; if none exceeds b, the number outside is at most binomial with the share b, whatever the classes.
-    The uncertainty is split between the two such that the bound is smallest, by numbers of labels alone.
+    With `n_labelled` empty nothing bounds m_y. The share of class y outside is ``Beta(c_y + 1 -
+    k_y, k_y)`` before its rows are drawn; if none exceeds b, the number outside is at most binomial
+    with the share b, whatever the classes. The uncertainty is split between the two such that the
+    bound is smallest, by numbers of labels alone.
 
     Examples
     --------
@@ -257,14 +264,15 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
 class CategoryMiscoverage:
     """Exact distribution of the number of unlabelled rows outside, each compared within its category.
 
-    Orders within categories are independent, so the sum has the convolution of the categories' distributions. So are
-    those of rows that a fit saw and of rows that it did not see: whatever the former are, the calibration rows of the
-    latter are a random part of them.
+    Orders within categories are independent, so the sum has the convolution of the categories'
+    distributions. So are those of rows that a fit saw and of rows that it did not see: whatever the
+    former are, the calibration rows of the latter are a random part of them.
 
     Parameters
     ----------
     parts : tuple of Miscoverage
-        Of every category; a category has as many unlabelled rows as it has, so that nothing is estimated.
+        Of every category; a category has as many unlabelled rows as it has, so that nothing is
+        estimated.
 
     Examples
     --------
@@ -313,8 +321,8 @@ class CategoryMiscoverage:
     def quantile(self, certainty: float = 0.95) -> int:
         """Return the smallest t such that, with this certainty, at most t rows are outside.
 
-        Of more than `MOST_COUNTS` rows each part is rounded up to a multiple of a small share of them all, so that t
-        is at most that share too large for every part.
+        Of more than `MOST_COUNTS` rows each part is rounded up to a multiple of a small share of
+        them all, so that t is at most that share too large for every part.
         """
         check_share("certainty", certainty)
         step = -(-self.n_unlabelled // MOST_COUNTS) or 1
@@ -344,8 +352,9 @@ def draw_urn(
     n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState
 ) -> AnyArray:
     """Draw numbers of unlabelled scores above each calibration score, shape (n_draws, n_calibration)."""
-    # Polya's urn: calibration scores cut the line into c + 1 gaps, and an unlabelled score falls into one with a
-    # probability proportional to one plus those already there: shares of the gaps are uniform, counts multinomial.
+    # Polya's urn: calibration scores cut the line into c + 1 gaps, and an unlabelled score falls
+    # into one with a probability proportional to one plus those already there: shares of the gaps
+    # are uniform, counts multinomial.
     gaps = random.standard_exponential((n_draws, n_calibration + 1))
     rng = np.random.default_rng(random.randint(2**31 - 1))
     counts = rng.multinomial(n_unlabelled, gaps / gaps.sum(axis=1, keepdims=True))
@@ -361,19 +370,22 @@ def simultaneous_bounds(
     random_state: Any = 0,
 ) -> AnyArray:
     """Return bounds on the number outside that hold at all levels at once, shape (n_calibration,)."""
-    # Every rank gets the largest t with P(at least t outside) >= d, the same d for all. The smallest of these
-    # probabilities over the ranks says how unusual a draw is; d is the r-th smallest of the draws. The truth is one
-    # more draw, so it is more unusual than d with probability at most r / (n_draws + 1), whatever the level.
+    # Every rank gets the largest t with P(at least t outside) >= d, the same d for all. The
+    # smallest of these probabilities over the ranks says how unusual a draw is; d is the r-th
+    # smallest of the draws. The truth is one more draw, so it is more unusual than d with
+    # probability at most r / (n_draws + 1), whatever the level.
     check_share("certainty", certainty)
     check_whole("n_unlabelled", n_unlabelled, least=0, most=MOST_LISTED)
     check_whole("n_calibration", n_calibration, least=0, most=MOST_CALIBRATION)
     if n_calibration == 0 or n_unlabelled == 0:
         return np.zeros(n_calibration, dtype=int)
     n_draws = max(int(n_draws), int(np.ceil(2.0 / (1.0 - certainty))))
-    # Of many ranks some are looked at; the others take the bound of the next lower one, which is valid for them too.
+    # Of many ranks some are looked at; the others take the bound of the next lower one, which is
+    # valid for them too.
     number = min(n_calibration, max(2, MOST_CELLS // (n_unlabelled + 1)))
     ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
-    # The beta-binomial density, as scipy has it, but in a third of its time; then P(at least t outside) at each rank.
+    # The beta-binomial density, as scipy has it, but in a third of its time; then P(at least t
+    # outside) at each rank.
     t, a, b = np.arange(n_unlabelled + 1), (n_calibration + 1 - ranks)[:, None], ranks[:, None]
     ways = gammaln(n_unlabelled + 1) - gammaln(t + 1) - gammaln(n_unlabelled - t + 1)
     density = np.exp(ways + betaln(t + a, n_unlabelled - t + b) - betaln(a, b))
@@ -398,9 +410,10 @@ def powered_mean(
     unlabelled: Array, calibration: Array, labels: Array, weights: Array, columns: Any = None
 ) -> pd.DataFrame:
     """Return the mean of the missing labels (m, q) by prediction-powered inference, with its standard error."""
-    # Angelopoulos et al. (2023), Science 382: the mean of the predictions, plus what they were off by where labels are
-    # known. There is no interval: heavy tails can hide in the rows that were not drawn. With log-normal labels one at
-    # 90 % held the mean in 74 % of trials with 9 calibration labels, and in 81 % with 79.
+    # Angelopoulos et al. (2023), Science 382: the mean of the predictions, plus what they were off
+    # by where labels are known. There is no interval: heavy tails can hide in the rows that were
+    # not drawn. With log-normal labels one at 90 % held the mean in 74 % of trials with 9
+    # calibration labels, and in 81 % with 79.
     c, m = len(calibration), len(unlabelled)
     unit = square_unit(unlabelled, calibration, labels)
     unlabelled, calibration, labels = unlabelled / unit, calibration / unit, labels / unit

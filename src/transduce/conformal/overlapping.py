@@ -19,7 +19,8 @@ at most ``1 - p``, within each category of each column.
 
 **One linear program.** Let ``V(e)`` be the largest ``sum_i e_i S_i`` of the calibration rows with
 ``sum_i e_i f_i = -e f``: concave, and linear in pieces. The multiplier of the test row maximises
-``V(e) + e S``. It is p in every solution exactly if S exceeds minus the left slope of V at p, so that
+``V(e) + e S``. It is p in every solution exactly if S exceeds minus the left slope of V at p, so
+that
 
     threshold(f) = -V'(p-),
 

@@ -12,10 +12,11 @@ from transduce.core.types import AnyArray, Array, Mask
 def tail_of_labels(known: Mask, labelled: Mask, cells: AnyArray) -> float:
     """Return the chance that at least as many known rows are labelled, if rows were labelled at random within cells.
 
-    Shapes: (n,) each. Of the `k` known rows of a cell with `n` rows, `l` of them labelled, the number that is labelled
-    is hypergeometric: a sample of `l` rows without replacement. The numbers of several cells are independent, and
-    their sum has the convolution of their laws. Where all `k` known rows are labelled, and there is one cell, the
-    chance is ``C(l, k) / C(n, k)``, at most ``(l / n)^k``.
+    Shapes: (n,) each. Of the `k` known rows of a cell with `n` rows, `l` of them labelled, the
+    number that is labelled is hypergeometric: a sample of `l` rows without replacement. The numbers
+    of several cells are independent, and their sum has the convolution of their laws. Where all `k`
+    known rows are labelled, and there is one cell, the chance is ``C(l, k) / C(n, k)``, at most
+    ``(l / n)^k``.
     """
     law = np.ones(1)
     for cell in np.unique(cells):
@@ -31,8 +32,9 @@ def tail_of_labels(known: Mask, labelled: Mask, cells: AnyArray) -> float:
 def bound_of_labels(known: Mask, labelled: Mask, probability: Array) -> float:
     """Return a bound on the same chance where each row was labelled by itself with a known probability; (n,) each.
 
-    Chernoff's bound of a sum of independent indicators: with the mean ``p`` of the `k` known rows' probabilities, at
-    least ``h`` labelled ones have the chance ``exp(-k KL(h / k, p))`` at most; where all are labelled it is ``p^k``.
+    Chernoff's bound of a sum of independent indicators: with the mean ``p`` of the `k` known rows'
+    probabilities, at least ``h`` labelled ones have the chance ``exp(-k KL(h / k, p))`` at most;
+    where all are labelled it is ``p^k``.
     """
     k = int(known.sum())
     if k == 0:

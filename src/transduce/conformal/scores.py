@@ -1,9 +1,8 @@
-"""Nonconformity scores: how badly a label fits a row, and how calibration and unlabelled rows rank by them."""
+"""Nonconformity scores: how badly a label fits a row, and how rows rank by them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ SLACK = (
 )
 EVERYONE = slice(None)  # all calibration rows
 
-# ------------------------------------------------------------------------------------------------- scores
+# --------------------------------------------------------------------------------------- scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,43 +30,53 @@ class Scoring:
     def of(
         cls, reply: Reply, shown: AnyArray, n_classes: int, nonconformity: str = "auto"
     ) -> Scoring:
-        """Return the scoring that suits the answers at some rows, and the visible labels (or their numbers)."""
+        """Return the scoring that suits predictions and visible labels (or their numbers)."""
         if not len(reply.values):
             return cls(nonconformity, 1.0, 0.0, (True,) * n_classes)
         name = _choose_score(nonconformity, reply, n_classes)
         if n_classes:
-            unit = resolution(cls(name, 1.0, 0.0, (True,) * n_classes)._plain(reply))
-            return cls(name, 1.0, unit, tuple(np.bincount(shown, minlength=n_classes) > 0))
-        spread, usable = 1.0, _usable(reply)
+            any_class = cls(name, 1.0, 0.0, (True,) * n_classes)
+            unit = resolution(any_class._unrounded(reply))
+            seen = np.bincount(shown, minlength=n_classes) > 0
+            return cls(name, 1.0, unit, tuple(seen))
+        spread = 1.0
+        usable = _usable(reply)
         if reply.spreads is not None and usable.any():
             spread = 1e-6 * float(np.median(reply.spreads[usable]))
-        return cls(name, spread, resolution(reply.values, np.asarray(shown, dtype=float)), ())
+        unit = resolution(reply.values, np.asarray(shown, dtype=float))
+        return cls(name, spread, unit, ())
 
     def measure(self, reply: Reply) -> Array:
-        """Return what distances are divided by, shape (m,), or the score of every class, shape (m, n_classes)."""
+        """Return what distances are divided by (m,), or the scores of all classes (m, n_classes)."""
         if not len(reply.values):
-            return np.ones((0, len(self.seen)) if self.seen else 0)
+            shape = (0, len(self.seen)) if self.seen else (0,)
+            return np.ones(shape)
         if not self.seen:
-            return self._plain(reply)
-        scores = rounded(self._plain(reply), self.unit)
+            return self._unrounded(reply)
+        scores = rounded(self._unrounded(reply), self.unit)
         scores[:, ~np.array(self.seen)] = np.inf
         return scores
 
-    def _plain(self, reply: Reply) -> Array:
+    def _unrounded(self, reply: Reply) -> Array:
         """Return the same as it comes, not rounded, whether or not classes have a visible label."""
-        told: Any = reply  # has what the score needs
         if self.nonconformity == "probability":
-            return np.asarray(1.0 - told.probabilities)
+            assert reply.probabilities is not None
+            return np.asarray(1.0 - reply.probabilities)
         if self.nonconformity == "margin":
-            return margins(told.probabilities if told.scores is None else told.scores)
+            scores = reply.scores
+            if scores is None:
+                scores = reply.probabilities
+            assert scores is not None
+            return margins(scores)
         if self.nonconformity == "zero_one":
             return (reply.values[:, None] != np.arange(len(self.seen))).astype(float)
         if self.nonconformity == "scaled":
-            return np.where(_usable(reply), told.spreads, self.spread)
+            assert reply.spreads is not None
+            return np.where(_usable(reply), reply.spreads, self.spread)
         return np.ones(len(reply.values))
 
     def at_labels(self, reply: Reply, labels: AnyArray) -> Array:
-        """Return the score of every row at its label, shape (m,); NaN where the estimator has no answer."""
+        """Return the score of every row at its label (m,); NaN where there is no prediction."""
         measure = self.measure(reply)
         if self.seen:
             scores = measure[np.arange(len(labels)), labels]
@@ -79,8 +88,9 @@ class Scoring:
 
 def _usable(reply: Reply) -> Mask:
     """Return which rows have a positive number as standard error."""
-    spreads = np.zeros(len(reply.values)) if reply.spreads is None else reply.spreads
-    return np.isfinite(spreads) & (spreads > 0.0)
+    if reply.spreads is None:
+        return np.zeros(len(reply.values), dtype=bool)
+    return np.isfinite(reply.spreads) & (reply.spreads > 0.0)
 
 
 # What an estimator must provide for each score; in the order in which "auto" tries them.
@@ -90,47 +100,68 @@ SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
 def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
-    """Return the score to use, or raise a ValueError that says which ones the estimator supports."""
-    suited, has = CLASS_SCORES if n_classes else NUMBER_SCORES, reply.probabilities is not None
-    possible = {"scaled": _usable(reply).any(), "absolute": True}
+    """Return the score to use, or raise a ValueError that names those the estimator supports."""
     if n_classes:
-        possible = {"probability": has, "margin": has or reply.scores is not None, "zero_one": True}
+        suited = CLASS_SCORES
+        has_probabilities = reply.probabilities is not None
+        has_scores = reply.scores is not None
+        possible = {
+            "probability": has_probabilities,
+            "margin": has_probabilities or has_scores,
+            "zero_one": True,
+        }
+    else:
+        suited = NUMBER_SCORES
+        possible = {"scaled": bool(_usable(reply).any()), "absolute": True}
     if nonconformity == "auto":  # takes standard errors where every answer has one
         if possible.get("scaled") and not np.all(_usable(reply) | ~reply.given):
             return "absolute"
         return next(name for name in suited if possible[name])
     names = ", ".join(map(repr, sorted(suited)))
     if nonconformity not in suited:
-        one, other = ("classes", "numbers") if n_classes else ("numbers", "classes")
+        task = "classes" if n_classes else "numbers"
+        other_task = "numbers" if n_classes else "classes"
         raise ValueError(
-            f"nonconformity={nonconformity!r} is for {other}: use one of {names} for {one}."
+            f"nonconformity={nonconformity!r} is for {other_task}: use one of {names} for {task}."
         )
     if not possible[nonconformity]:
         there = ", ".join(repr(name) for name in suited if possible[name])
-        what = f"{suited[nonconformity]}, which the estimator does not have here"
-        raise ValueError(f"nonconformity={nonconformity!r} needs {what}: use {there}.")
+        raise ValueError(
+            f"nonconformity={nonconformity!r} needs {suited[nonconformity]}, which the estimator "
+            f"does not have here: use {there}."
+        )
     return nonconformity
 
 
 def margins(scores: Array) -> Array:
-    """Give by how much each class falls short of the best of the others, shape (n, n_classes); negative if it wins."""
+    """Return by how much each class falls short of the best other one (n, n_classes).
+
+    It is negative where the class wins.
+    """
     if scores.shape[1] < 2:
         return -scores
     ranked = np.sort(scores, axis=1)
-    return np.where(scores == ranked[:, -1:], ranked[:, -2:-1], ranked[:, -1:]) - scores
+    best = ranked[:, -1:]
+    second = ranked[:, -2:-1]
+    return np.where(scores == best, second, best) - scores
 
 
 def resolution(*numbers: Array) -> float:
-    """Return a unit below which differences between numbers of this size are rounding: 64 units in the last place."""
-    size = max(
-        (float(np.max(np.abs(part[np.isfinite(part)]), initial=0.0)) for part in numbers),
-        default=0.0,
-    )
-    return float(2.0 ** (np.ceil(np.log2(size)) - 46)) if size > 1e-280 else 0.0
+    """Return a unit below which differences between numbers of this size are rounding.
+
+    It is 64 units in the last place.
+    """
+    size = 0.0
+    for part in numbers:
+        finite = part[np.isfinite(part)]
+        size = max(size, float(np.max(np.abs(finite), initial=0.0)))
+    if size <= 1e-280:
+        return 0.0
+    return float(2.0 ** (np.ceil(np.log2(size)) - 46))
 
 
 def rounded(numbers: Array, unit: float) -> Array:
-    """Return numbers as multiples of a unit, so that those which differ by rounding are equal; infinities stay."""
+    """Return numbers as multiples of a unit, so that those which differ by rounding are equal."""
     if unit == 0.0:
         return numbers
     with np.errstate(over="ignore", invalid="ignore"):
@@ -138,17 +169,18 @@ def rounded(numbers: Array, unit: float) -> Array:
     return np.where(np.isfinite(multiples), multiples, numbers)
 
 
-# -------------------------------------------------------------------------------------------------- ranks
+# ---------------------------------------------------------------------------------------- ranks
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedRanks:
     """Scores of the calibration rows, their weights, and what decides between equal ones."""
 
-    # With G the factor, the p-value of a score S at row j is the largest that any odds between w / G and w G give: u /
-    # (u + l), u the sum of w_i G over calibration scores that are at least S, plus w_j G, and l that of w_i / G over
-    # the others. With equal weights and G = 1 it is (1 + count) / (c + 1). A row that was drawn and has no label has an
-    # unknown score: plus infinity makes every p-value the largest possible, whatever its class.
+    # With G the factor, the p-value of a score S at row j is the largest that any odds between w /
+    # G and w G give: u / (u + l), u the sum of w_i G over calibration scores that are at least S,
+    # plus w_j G, and l that of w_i / G over the others. With equal weights and G = 1 it is (1 +
+    # count) / (c + 1). A row that was drawn and has no label has an unknown score: plus infinity
+    # makes every p-value the largest possible, whatever its class.
 
     scores: Array  # (c,) score of each calibration row at its label
     calibration_ties: Array  # (c,) which of two equal scores counts as the larger one
@@ -159,7 +191,7 @@ class WeightedRanks:
     n_empty: int = 0  # calibration rows that have no label: each counts as larger than any score
 
     def _sums(self, among: Mask | slice = EVERYONE) -> tuple[Array, Array, Array]:
-        """Return sums over the smallest k scores and over all others, shape (c + 1,), and what the row itself adds."""
+        """Return sums over the smallest k scores and over all others (c + 1,), and a row's own part."""
         ordered = self.weights[among][self._order(among)]
         below = np.append(0.0, np.cumsum(ordered / self.factor))
         above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
@@ -169,36 +201,35 @@ class WeightedRanks:
         return np.lexsort([self.calibration_ties[among], self.scores[among]])
 
     def thresholds(self, confidence: float) -> tuple[Array, Mask]:
-        """Return each unlabelled row's largest score that is inside, and whether an equal one is, shape (m,)."""
+        """Return each unlabelled row's largest score that is inside, and whether an equal one is."""
         order = self._order()
         below, above, own = self._sums()
         share = 1.0 - confidence + SLACK
-        # With k smaller calibration scores the p-value is u / (u + l) > share if the row itself adds more than this.
+        # With k smaller calibration scores the p-value is u / (u + l) > share if the row itself
+        # adds more than this.
         least = share / (1.0 - share) * below - above
-        most = np.maximum(
-            np.searchsorted(least, own) - 1, 0
-        )  # of the calibration scores may be smaller
-        limits, ties = (
-            np.append(part[order], np.inf)[most] for part in (self.scores, self.calibration_ties)
-        )
+        # So many of the calibration scores may be smaller.
+        most = np.maximum(np.searchsorted(least, own) - 1, 0)
+        limits = np.append(self.scores[order], np.inf)[most]
+        ties = np.append(self.calibration_ties[order], np.inf)[most]
         return limits, self.unlabelled_ties <= ties
 
     def p_values(self, scores: Array, among: Mask | slice = EVERYONE) -> Array:
-        """Return the p-value of a score at each unlabelled row, compared with some of the calibration rows."""
-        order, (below, above, own) = self._order(among), self._sums(among)
+        """Return the p-value of a score at each unlabelled row, among some calibration rows."""
+        order = self._order(among)
+        below, above, own = self._sums(among)
         known = self.scores[among][order]
         if self.unlabelled_ties.any():  # otherwise equal scores count as at least as large
-            # Complex numbers are in the order of their first parts, and among equal ones of their second.
-            known, scores = (
-                known + 1j * self.calibration_ties[among][order],
-                scores + 1j * self.unlabelled_ties,
-            )
+            # Complex numbers are in the order of their first parts, and among equal ones of their
+            # second.
+            known = known + 1j * self.calibration_ties[among][order]
+            scores = scores + 1j * self.unlabelled_ties
         k = np.searchsorted(known, scores)  # of the calibration scores are smaller
         u = above[k] + own
         return np.asarray(u / (below[k] + u))
 
     def unbounded(self, confidence: float) -> Mask:
-        """Return at which unlabelled rows every score is inside: their weight is too large for these labels."""
+        """Return at which unlabelled rows every score is inside: too few labels for their weight."""
         below, above, own = self._sums()
         u = above[-1] + own
         return np.asarray(u > (1.0 - confidence + SLACK) * (below[-1] + u))
@@ -207,7 +238,10 @@ class WeightedRanks:
 def intervals(
     ranks: WeightedRanks, values: Array, scales: Array, confidence: float, unit: float
 ) -> Array:
-    """Return the ends of ``value ± threshold * scale``, (m, 2); the whole line where calibration labels are too few."""
+    """Return the ends (m, 2) of ``value ± threshold * scale``.
+
+    They are infinite where calibration labels are too few.
+    """
     limits, closed = ranks.thresholds(confidence)
     return interval_ends(limits, closed, values, scales, unit)
 
@@ -227,22 +261,24 @@ def interval_ends(limits: Array, closed: Mask, values: Array, scales: Array, uni
 
 
 def class_p_values(
-    ranks: WeightedRanks, table: Array, codes: AnyArray | None, shares: Any
+    ranks: WeightedRanks, scores: Array, codes: AnyArray | None, shares: Array | None
 ) -> Array:
-    """Return p-values of classes (m, n_classes), each among its own calibration rows if codes (c,) are given."""
-    # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at random of each class
-    # besides its c_k labels: the unlabelled row is one of the c_k + 1 with probability q_k / (c_k + 1) each, whichever
-    # k, so the weights of all that score at least as high sum to a p-value, exact for fixed numbers of labels by class.
-    p = np.ones(table.shape)
-    for y in range(table.shape[1]):
-        if codes is None or shares is None:
-            p[:, y] = ranks.p_values(table[:, y], EVERYONE if codes is None else codes == y)
+    """Return p-values of classes (m, n_classes), each among its own calibration rows by codes (c,)."""
+    # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at
+    # random of each class besides its c_k labels: the unlabelled row is one of the c_k + 1 with
+    # probability q_k / (c_k + 1) each, whichever k, so the weights of all that score at least as
+    # high sum to a p-value, exact for fixed numbers of labels by class.
+    p_values = np.ones(scores.shape)
+    for code in range(scores.shape[1]):
+        column = scores[:, code]
+        if codes is None:
+            p_values[:, code] = ranks.p_values(column)
+        elif shares is None:
+            p_values[:, code] = ranks.p_values(column, codes == code)
         else:
-            parts = [
-                share * ranks.p_values(table[:, y], codes == k) for k, share in enumerate(shares)
-            ]
-            p[:, y] = np.sum(parts, axis=0)
-    return p
+            parts = [share * ranks.p_values(column, codes == k) for k, share in enumerate(shares)]
+            p_values[:, code] = np.sum(parts, axis=0)
+    return p_values
 
 
 def label_sets(p_values: Array, confidence: float) -> Mask:

@@ -1,15 +1,16 @@
-"""Picking rows with a bounded share of mistakes: conformal p-values and the Benjamini-Hochberg rule."""
+"""Picking rows with a bounded false discovery rate, by conformal p-values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
-from transduce.conformal.calibrated import CalibratedTable, named
+from transduce.conformal.calibrated import CalibratedTable
+from transduce.conformal.calibrated_answer import name_values
 from transduce.core import checks
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
@@ -18,9 +19,14 @@ from transduce.core.validation import class_codes
 from transduce.core.words import counted, quoted
 from transduce.model_selection.fit_and_predict import Reply
 
-# What labels are to be like: what a mistake is, in words; how much unlabelled and calibration rows look like rows that
-# are to be picked; and which calibration labels are as they are to be.
-Goal = tuple[str, list[Array], Mask]
+
+class Goal(NamedTuple):
+    """What the labels of rows that are picked are to be like."""
+
+    mistake: str  # what a mistake is, in words
+    unlabelled: Array  # (m,) how much unlabelled rows look like wanted ones
+    calibration: Array  # (c,) the same of calibration rows
+    met: Mask  # (c,) which calibration labels are as wanted
 
 
 def read_goal(
@@ -30,40 +36,50 @@ def read_goal(
     bounds: dict[str, Any] = {"above": above, "below": below}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     _check_goal(table.classes is None, bounds, tolerance, label, correct)
-    replies, labels = (table.unlabelled, table.calibration), table.labels
     if bounds:
-        no = " or ".join(f"not {name} {value:g}" for name, value in bounds.items())
-        low, high = float(bounds.get("above", -np.inf)), float(bounds.get("below", np.inf))
-        with np.errstate(invalid="ignore"):  # infinite where there is no answer
-            within = [np.minimum(reply.values - low, high - reply.values) for reply in replies]
-            looks = [
-                near / table.scoring.measure(reply)
-                for near, reply in zip(within, replies, strict=True)
-            ]
-        return f"label is {no}", looks, (labels > low) & (labels < high)
+        return _goal_between(table, bounds)
+    labels = table.labels
     if label is None:
-        known, looks = table.calibration.values, [-_unsure(table, reply) for reply in replies]
-        if tolerance is not None:
-            return (
-                f"answer is off by more than {tolerance:g}",
-                looks,
-                np.abs(labels - known) <= tolerance,
-            )
-        return "answer is wrong", looks, labels == known
+        predicted = table.calibration.values
+        if tolerance is None:
+            mistake = "answer is wrong"
+            met = labels == predicted
+        else:
+            mistake = f"answer is off by more than {tolerance:g}"
+            met = np.abs(labels - predicted) <= tolerance
+        of_unlabelled = -_unsure(table, table.unlabelled)
+        of_calibration = -_unsure(table, table.calibration)
+        return Goal(mistake, of_unlabelled, of_calibration, met)
     assert table.classes is not None
     code = int(class_codes(np.asarray([label]), table.classes)[0])
     if code < 0:
         raise ValueError(
             f"label={quoted(label)} is none of the classes {quoted(table.classes.tolist())}."
         )
-    looks = [-table.scoring.measure(reply)[:, code] for reply in replies]
-    return f"class is not {quoted(label)}", looks, labels == code
+    of_unlabelled = -table.scoring.measure(table.unlabelled)[:, code]
+    of_calibration = -table.scoring.measure(table.calibration)[:, code]
+    return Goal(f"class is not {quoted(label)}", of_unlabelled, of_calibration, labels == code)
+
+
+def _goal_between(table: CalibratedTable, bounds: dict[str, Any]) -> Goal:
+    """Return the goal of numbers above one bound, below another, or both."""
+    not_met = " or ".join(f"not {name} {value:g}" for name, value in bounds.items())
+    low = float(bounds.get("above", -np.inf))
+    high = float(bounds.get("below", np.inf))
+
+    def looks(reply: Reply) -> Array:
+        inside = np.minimum(reply.values - low, high - reply.values)
+        return inside / table.scoring.measure(reply)
+
+    met = (table.labels > low) & (table.labels < high)
+    with np.errstate(invalid="ignore"):  # infinite where there is no prediction
+        return Goal(f"label is {not_met}", looks(table.unlabelled), looks(table.calibration), met)
 
 
 def _check_goal(
     numbers: bool, bounds: dict[str, Any], tolerance: Any, label: Any, correct: Any
 ) -> None:
-    """Raise a ValueError unless exactly one thing is to be picked, and it suits numbers or classes."""
+    """Raise a ValueError unless one thing is to be picked, and it suits numbers or classes."""
     checks.check_flag("correct", correct)
     if bool(bounds) + (label is not None) + bool(correct) + (tolerance is not None) != 1:
         raise ValueError(
@@ -73,11 +89,15 @@ def _check_goal(
         checks.check_number(name, value)
     of_numbers = label is None and not correct
     if of_numbers and not numbers:
-        said = "above, below and tolerance are for numbers"
-        raise ValueError(f"{said}: pick classes with label=..., or correct=True.")
+        raise ValueError(
+            "above, below and tolerance are for numbers: pick classes with label=..., or "
+            "correct=True."
+        )
     if numbers and not of_numbers:
-        said = "label and correct are for classes"
-        raise ValueError(f"{said}: pick numbers with above=..., below=... or tolerance=...")
+        raise ValueError(
+            "label and correct are for classes: pick numbers with above=..., below=... or "
+            "tolerance=..."
+        )
     if tolerance is not None:
         checks.check_positive("tolerance", tolerance)
 
@@ -85,34 +105,37 @@ def _check_goal(
 def _unsure(table: CalibratedTable, reply: Reply) -> Array:
     """Return how unsure each answer is, shape (m,)."""
     measure = table.scoring.measure(reply)
-    return (
-        measure
-        if table.classes is None
-        else measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
-    )
+    if table.classes is None:
+        return measure
+    return measure[np.arange(len(measure)), np.maximum(reply.values, 0)]
 
 
 def select_rows(
     table: CalibratedTable, answer: Answer, goal: Goal, false_discovery: Any
 ) -> Selection:
-    """Return the unlabelled rows that are picked, and what is guaranteed of them; p-values are 1 without an answer."""
+    """Return the unlabelled rows that are picked, and what is guaranteed of them.
+
+    P-values are 1 where there is no prediction.
+    """
     bound = checks.check_share("false_discovery", false_discovery)
-    mistake, (unlabelled, calibration), good = goal
-    known, given = table.calibration.given, table.covered
-    empty = table.unlabelled.given & ~given  # drawn and not labelled: each may be a mistake
-    p_values, picked = np.ones(len(given)), np.zeros(len(given), dtype=bool)
-    judged = np.append(calibration[known], unlabelled[empty])
-    met = np.append(good[known], np.zeros(int(empty.sum()), dtype=bool))
-    p_values[given] = selection_p_values(_ordered(unlabelled[given]), _ordered(judged), met)
-    picked[given] = pick(p_values[given], bound)
-    values = named(
-        table.unlabelled, table.classes
-    )  # the first fit's: calibration rows judge no other
+    known = table.calibration.given
+    covered = table.covered
+    empty = table.unlabelled.given & ~covered  # drawn and not labelled: each may be a mistake
+    judged = np.append(goal.calibration[known], goal.unlabelled[empty])
+    met = np.append(goal.met[known], np.zeros(int(empty.sum()), dtype=bool))
+    p_values = np.ones(len(covered))
+    p_values[covered] = selection_p_values(
+        _ordered(goal.unlabelled[covered]), _ordered(judged), met
+    )
+    picked = np.zeros(len(covered), dtype=bool)
+    picked[covered] = pick(p_values[covered], bound)
+    # The first fit's values: calibration rows judge no other.
+    values = name_values(table.unlabelled, table.classes)
     return Selection(
         rows=answer.rows[picked],
         values=values[picked],
         p_values=p_values,
-        guarantee=_guarantee(table, mistake, bound),
+        guarantee=_guarantee(table, goal.mistake, bound),
         index=None if answer.index is None else answer.index[picked],
         answers=values,
         judged=Judged.of(table),
@@ -120,66 +143,79 @@ def select_rows(
 
 
 def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:
-    """Return what is guaranteed of rows that were picked: a bound on the share of mistakes, and what a mistake is."""
-    n_calibration, verdict = int(table.calibration.given.sum()), table.weights.verdict
+    """Return what is guaranteed of rows that were picked: a bound on the share of mistakes."""
+    n_calibration = int(table.calibration.given.sum())
+    verdict = table.weights.grounds.verdict
     if n_calibration == 0:
         return Guarantee(
             "none", about="selection", reasons=("No label was held out to pick rows by.",)
         )
     if not table.pooled:
-        why = "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they do not."
-        return Guarantee("none", about="selection", reasons=(why,), verdict=verdict)
+        reason = (
+            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they "
+            "do not."
+        )
+        return Guarantee("none", about="selection", reasons=(reason,), verdict=verdict)
     return Guarantee(
         "approximate" if table.estimated else "exact",
         about="selection",
         false_discovery=bound,
         mistake=mistake,
         reasons=(f"It rests on {counted(n_calibration, 'calibration label')}.",),
-        assumptions=(table.weights.assumption,),
+        assumptions=(table.weights.grounds.assumption,),
         n_empty=table.n_empty,
     ).doubted(verdict)
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What rows to trust are picked by: how unsure answers are and, where a label was held out, how far off."""
+    """What rows to trust are picked by: how unsure predictions are, and how far off known ones."""
 
     unsure: Array  # (m,) of the unlabelled rows; infinite where no answer can be judged
     answers: Array  # (m,) at these; the number of a class
-    of_known: tuple[
-        Array, ...
-    ]  # each (c,): the same of calibration rows, and by how much these are off
+    # Each (c,): the same of calibration rows, and by how much these are off.
+    of_known: tuple[Array, ...]
 
     @classmethod
     def of(cls, table: CalibratedTable) -> Judged:
-        """Return what the calibration labels of a table show; a class is off by 1, a row with no label infinitely."""
-        rows, values = (
-            _unsure(table, table.unlabelled),
-            np.asarray(table.unlabelled.values, dtype=float),
-        )
-        known, empty = table.calibration.given, table.unlabelled.given & ~table.covered
+        """Return what the calibration labels of a table show.
+
+        A wrong class is off by 1, a row that was drawn and has no label infinitely.
+        """
+        unsure = _unsure(table, table.unlabelled)
+        values = np.asarray(table.unlabelled.values, dtype=float)
+        known = table.calibration.given
+        empty = table.unlabelled.given & ~table.covered
         off = np.abs(np.asarray(table.labels - table.calibration.values, dtype=float)[known])
-        off = off if table.classes is None else (off > 0).astype(float)
-        spread = np.append(_unsure(table, table.calibration)[known], rows[empty])
-        answered = np.append(
-            np.asarray(table.calibration.values, dtype=float)[known], values[empty]
+        if table.classes is not None:
+            off = (off > 0).astype(float)
+        of_calibration = _unsure(table, table.calibration)[known]
+        predicted = np.asarray(table.calibration.values, dtype=float)[known]
+        of_known = (
+            np.append(of_calibration, unsure[empty]),
+            np.append(predicted, values[empty]),
+            np.append(off, np.full(empty.sum(), np.inf)),
         )
-        of_known = (spread, answered, np.append(off, np.full(empty.sum(), np.inf)))
-        return cls(np.where(table.covered, rows, np.inf), values, of_known)
+        return cls(np.where(table.covered, unsure, np.inf), values, of_known)
 
     def p_values(self, tolerance: float, *, relative: bool = False) -> Array:
-        """Return p-values of "this answer is off by more", or by more than this share of itself. Returns (m,)."""
+        """Return p-values (m,) of "this is off by more", or by more than this share of itself."""
         unsure, answers, off = self.of_known
-        own, known = (np.abs(self.answers), np.abs(answers)) if relative else (1.0, 1.0)
+        own_unit = np.ones(len(self.answers))
+        unit = np.ones(len(answers))
+        if relative:
+            own_unit = np.abs(self.answers)
+            unit = np.abs(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
-            p_values = selection_p_values(
-                _ordered(-self.unsure / own), _ordered(-unsure / known), off <= tolerance * known
-            )
+            own_looks = _ordered(-self.unsure / own_unit)
+            looks = _ordered(-unsure / unit)
+            p_values = selection_p_values(own_looks, looks, off <= tolerance * unit)
         return np.where(np.isfinite(self.unsure), p_values, 1.0)
 
 
 def _ordered(looks: Array) -> Array:
-    """Return how much rows look like wanted ones, the least where that is 0 / 0: it would count as the most."""
+    """Return how much rows look like wanted ones, the least where that is 0 / 0."""
+    # NaN would count as the most.
     return np.where(np.isnan(looks), -np.inf, looks)
 
 
@@ -189,7 +225,8 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     Parameters
     ----------
     unlabelled, hidden : array of shape (m,) and (c,)
-        How much each row looks like a wanted one: any function of the row's features, larger for more.
+        How much each row looks like a wanted one: any function of the row's features, larger for
+        more.
     good : boolean array of shape (c,)
         Which calibration rows' labels are as wanted.
 
@@ -200,16 +237,16 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
 
     Notes
     -----
-    Jin and Candès (2023, JMLR 24) with ``V(x, y) = infinity`` if y is wanted and ``-look(x)`` if not, and ``W_j =
-    -look(x_j)``. If the label of j is not as wanted, ``V_j = W_j``, so p_j is one of the ranks of V_j among c + 1
-    exchangeable scores.
+    Jin and Candès (2023, JMLR 24) with ``V(x, y) = infinity`` if y is wanted and
+    ``-look(x)`` if not, and ``W_j = -look(x_j)``. If the label of j is not as wanted, ``V_j =
+    W_j``, so p_j is one of the ranks of V_j among c + 1 exchangeable scores.
 
     *Benjamini-Hochberg at level q keeps the expected share of mistakes at most q.* Let R be the rows picked, and
-    R_j those picked when p_j is set to 0 and the one that is added in the other p-values counts the row j: ``1{V_j <=
-    W_i}``. Suppose j is picked by mistake. A row i with ``W_i >= W_j`` has the same p-value in both, one with ``W_i <
-    W_j`` has ``p_i <= p_j`` and is picked in both: R = R_j. Given the unordered scores of the calibration rows and j,
-    R_j is fixed and the rank of V_j uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum
-    over j.
+    R_j those picked when p_j is set to 0 and the one that is added in the other p-values counts the
+    row j: ``1{V_j <= W_i}``. Suppose j is picked by mistake. A row i with ``W_i >= W_j`` has the
+    same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is picked in both: R = R_j.
+    Given the unordered scores of the calibration rows and j, R_j is fixed and the rank of V_j
+    uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum over j.
 
     Examples
     --------
@@ -225,9 +262,9 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
         raise ValueError("good must be true or false for each calibration row.")
     good = good.astype(bool)
     if unlabelled.ndim != 1 or hidden.ndim != 1 or hidden.shape != good.shape:
-        shapes = f"got shapes {unlabelled.shape}, {hidden.shape} and {good.shape}"
         raise ValueError(
-            f"Give a number for every row, and good for every calibration row; {shapes}."
+            "Give a number for every row, and good for every calibration row; got shapes "
+            f"{unlabelled.shape}, {hidden.shape} and {good.shape}."
         )
     if np.isnan(unlabelled).any() or np.isnan(hidden).any():
         raise ValueError("A row without a number cannot be compared: give it the lowest, -inf.")
@@ -252,7 +289,8 @@ class Selection:
     rows, values : array of shape (r,)
         Positions of the rows picked in the sample, ascending, and their answers.
     p_values : array of shape (m,)
-        Of all unlabelled rows, in the order of ``answer_.rows``; 1 where the estimator has no answer.
+        Of all unlabelled rows, in the order of ``answer_.rows``; 1 where the estimator has no
+        answer.
     guarantee : Guarantee
         The guarantee, in words.
     index : pandas.Index, optional

@@ -29,7 +29,8 @@ N_FIRST = 20  # steps of EM before those of Newton
 MOST_SAID = 5  # classes
 # Labels held out: where a class has fewer, labels are hidden in turn to see how sure shares are.
 FEWEST_OF_CLASS = 5
-# Probabilities (l, n_classes) at labelled rows while their label was hidden, and the numbers of their classes (l,).
+# Probabilities (l, n_classes) at labelled rows while their label was hidden, and the numbers of
+# their classes (l,).
 Hidden = tuple[Array, AnyArray]
 
 
@@ -42,15 +43,18 @@ class ClassShares:
     classes : array of shape (n_classes,)
         The classes, or their numbers.
     labels, shares : array of shape (n_classes,)
-        Their shares among the labels that probabilities were learned from, and among the unlabelled rows.
+        Their shares among the labels that probabilities were learned from, and among the unlabelled
+        rows.
     lower, upper : array of shape (n_classes,)
         Ends of an interval for each share, at `confidence`; the share itself if shares were given.
     confidence, given : float, bool
         Level of the intervals, and whether the shares were given.
     power : float
-        What makes the probabilities that were learned calibrated ones: each to this power, scaled to sum 1.
+        What makes the probabilities that were learned calibrated ones: each to this power, scaled
+        to sum 1.
     unit : float
-        By what scores are divided where an estimator has no probabilities, so that each row is answered by itself.
+        By what scores are divided where an estimator has no probabilities, so that each row is
+        answered by itself.
 
     Examples
     --------
@@ -199,9 +203,10 @@ def estimate_shares(
     probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None
 ) -> ClassShares:
     """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
-    # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with the shares p (Saerens
-    # et al. 2002) and calibrated (Alexandari et al. 2020) at labels while they were hidden. Probabilities learned from
-    # l labels tell no more of q than l rows would, so m rows count as m l / (m + l).
+    # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with
+    # the shares p (Saerens et al. 2002) and calibrated (Alexandari et al. 2020) at labels while
+    # they were hidden. Probabilities learned from l labels tell no more of q than l rows would, so
+    # m rows count as m l / (m + l).
     counts = np.asarray(label_counts, dtype=float)
     p, m = counts / counts.sum(), len(probabilities)
     power = 1.0 if hidden is None else fit_power(*hidden)
@@ -213,10 +218,11 @@ def share_intervals(
     probabilities: Array, hidden: Hidden, confidence: float, random_state: Any = 0
 ) -> Array:
     """Return the ends of an interval for each share, from resamples, shape (2, n_classes)."""
-    # Hidden labels of a class are like the unlabelled rows of it: the mean of the probabilities over the latter is
-    # sum_c q_c M_c, M_c their mean over hidden labels of class c, whatever they are worth. A resample weighs the hidden
-    # labels of each class at random, any one of all among them, so that a class with few labels tells little. Resamples
-    # of the likelihood held the shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
+    # Hidden labels of a class are like the unlabelled rows of it: the mean of the probabilities
+    # over the latter is sum_c q_c M_c, M_c their mean over hidden labels of class c, whatever they
+    # are worth. A resample weighs the hidden labels of each class at random, any one of all among
+    # them, so that a class with few labels tells little. Resamples of the likelihood held the
+    # shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
     said, codes = hidden
     k, random = said.shape[1], check_random_state(random_state)
     own = codes == np.arange(k)[:, None]
@@ -254,7 +260,8 @@ class SharesCompared:
     p_value : float
         Probability of so large a difference if rows were labelled at random.
     classes : tuple of int
-        Numbers of the classes that differ most; several where those with few labels were taken together.
+        Numbers of the classes that differ most; several where those with few labels were taken
+        together.
     of_labels, share : float
         Their share among the labels, and its estimate among the unlabelled rows.
     lower, upper : float
@@ -288,7 +295,8 @@ def compare_shares(
     Parameters
     ----------
     held, unlabelled : array of shape (c, n_classes), (m, n_classes)
-        Probabilities of the classes by one fit, at rows whose labels were held out at random, and at unlabelled rows.
+        Probabilities of the classes by one fit, at rows whose labels were held out at random, and
+        at unlabelled rows.
     labels, held_labels : array of int of shape (l,), (c,)
         The class of every label, and of those that were held out.
     random_state : int or RandomState
@@ -299,7 +307,8 @@ def compare_shares(
     Returns
     -------
     SharesCompared or None
-        None where all classes have too few labels to be told apart, or where the p-value exceeds the level.
+        None where all classes have too few labels to be told apart, or where the p-value exceeds
+        the level.
     """
     # If rows were labelled at random, those held out and the unlabelled ones are exchangeable for a
     # fit that saw the label of neither, so that a permutation test of its predictions is exact.
@@ -348,8 +357,8 @@ def pool_classes(counts: AnyArray) -> list[list[int]]:
 def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Array]:
     """Return a p-value of "both come from one distribution", and by how much the mean of each column differs.
 
-    The statistic is the largest difference of means of a column, in units of its standard deviation.
-    Shapes: here (c, k), there (m, k).
+    The statistic is the largest difference of means of a column, in units of its standard
+    deviation. Shapes: here (c, k), there (m, k).
     """
     both = np.vstack([here, there])
     n = len(here)
@@ -370,8 +379,9 @@ def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Arr
 
 def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
     """Return the shares with the largest likelihood; `prior` (n_classes,) counts rows of known class."""
-    # sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c is concave, and its second part keeps q from the edge. A
-    # few steps of EM come near the maximum and Newton's reach it: EM alone takes thousands where classes overlap.
+    # sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c is concave, and its second part keeps q
+    # from the edge. A few steps of EM come near the maximum and Newton's reach it: EM alone takes
+    # thousands where classes overlap.
     active = prior > 0.0
     own, ratio = (
         prior[active],
@@ -414,7 +424,8 @@ def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
     """Return probabilities where labels have the shares p (n_classes,): the estimator's own, or made of its scores."""
     if reply.probabilities is not None:
         return reply.probabilities
-    # Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent a class is.
+    # Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent
+    # a class is.
     weighted = softmax(reply.class_scores(len(p)) / unit, axis=1) * p
     return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 

@@ -1,4 +1,4 @@
-"""Guarantees for each unlabelled row and for all of them together, around any transducer or scikit-learn estimator."""
+"""Guarantees for each unlabelled row, and for all of them, around any estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from transduce.conformal.calibrated import CalibratedFit, CalibratedTable
+from transduce.conformal.calibrated import CalibratedTable
+from transduce.conformal.calibrated_fit import CalibratedFit
 from transduce.conformal.designs import BoundDesign, Chance, bind_labels
 from transduce.conformal.miscoverage import Law, Miscoverage, confidence_for, simultaneous_bounds
 from transduce.conformal.scores import SCORES, Scoring
@@ -42,9 +43,8 @@ FEWEST_FOR_WEIGHTS = 30  # labels that a fit saw, whose weights of a blend serve
 
 def _inner_has(name: str) -> Any:
     def check(self: ConformalTransducer) -> bool:
-        getattr(
-            getattr(self, "estimator_", self.estimator), name
-        )  # an AttributeError names what is missing
+        estimator = getattr(self, "estimator_", self.estimator)
+        getattr(estimator, name)  # an AttributeError names what is missing
         return True
 
     return available_if(check)
@@ -61,36 +61,41 @@ def _check_tolerance(tolerance: Any, is_class: bool) -> float:
 class ConformalTransducer(Transducer):
     """Any estimator's answers, with a guarantee for each row and an exact one for the whole column.
 
-    Some labels, drawn at random, are held out to calibrate. The estimator is fitted once, with calibration and
-    unlabelled rows shuffled together as its rows without a label: its errors at the former say how large those at the
-    latter are.
+    Some labels, drawn at random, are held out to calibrate. The estimator is fitted once, with
+    calibration and unlabelled rows shuffled together as its rows without a label: its errors at the
+    former say how large those at the latter are.
 
     Parameters
     ----------
     estimator : estimator
-        A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is cloned.
+        A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is
+        cloned.
     confidence : float, default=0.9
-        Probability with which the interval, or set of classes, of a row picked at random holds the truth.
+        Probability with which the interval, or set of classes, of a row picked at random holds the
+        truth.
     labels : Design, optional
-        How the labels came about, with arrays of shape (n,): `Chance` (the default), `Drawn`, `Sampled`, `Grouped`,
-        `ByClass` or `Estimated` of `transduce.conformal`.
+        How the labels came about, with arrays of shape (n,): `Chance` (the default), `Drawn`,
+        `Sampled`, `Grouped`, `ByClass` or `Estimated` of `transduce.conformal`.
     calibration : "auto", int or float, default="auto"
-        How many labels, or which share of them, to hold out; ``"auto"``: about ``min(l / 2, 5 sqrt(l))`` of l, none if
-        l is too small to guarantee anything.
+        How many labels, or which share of them, to hold out; ``"auto"``: about ``min(l / 2, 5
+        sqrt(l))`` of l, none if l is too small to guarantee anything.
     nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
-        Numbers: distance from the answer, as it is or in standard errors. Classes: one minus the probability, how far
-        the class falls behind the best other one, or whether it is not the answer.
+        Numbers: distance from the answer, as it is or in standard errors. Classes: one minus the
+        probability, how far the class falls behind the best other one, or whether it is not the
+        answer.
     label_conditional : bool, default=False
         Whether the guarantee is to hold within every class, rare ones included.
     ties : {"inside", "random"}, default="inside"
         Whether a score that equals the threshold counts as inside, or a random order decides.
     refit : bool, default=False
-        Whether values come from a second fit, with all labels; an interval is extended where its value would be
-        outside.
+        Whether values come from a second fit, with all labels; an interval is extended where its
+        value would be outside.
     test_exchangeability : bool, default=True
-        Whether to test if labelled and unlabelled rows differ; the verdict is part of the guarantee.
+        Whether to test if labelled and unlabelled rows differ; the verdict is part of the
+        guarantee.
     tolerance : float, optional
-        Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many are.
+        Numbers: an answer off by more than this counts as wrong, and the guarantee bounds how many
+        are.
     classes : collection, optional
         Classes that are known besides those that have a label.
     random_state : int, RandomState or None, default=None
@@ -101,30 +106,36 @@ class ConformalTransducer(Transducer):
     Attributes
     ----------
     transduction_, answer_, guarantee_ : array or series of shape (n,), Answer, Guarantee
-        The labels, completed by the answers; the answers at the unlabelled rows; what is guaranteed of them.
+        The labels, completed by the answers; the answers at the unlabelled rows; what is guaranteed
+        of them.
     miscoverage_ : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
         Distribution of the number of unlabelled rows outside; None if rows weigh differently.
     exchangeability_, estimated_odds_, class_shares_ : Exchangeability, EstimatedOdds, ClassShares or None
-        How labelled and unlabelled rows compare, the odds that rows have no label, and the classes' shares, if known.
+        How labelled and unlabelled rows compare, the odds that rows have no label, and the classes'
+        shares, if known.
     mean_ : pandas.DataFrame
-        The mean of the missing labels with its standard error, or the share of every class with an exact interval.
+        The mean of the missing labels with its standard error, or the share of every class with an
+        exact interval.
     estimator_, refitted_ : estimator
         Fitted to the labels that were not held out and, with ``refit=True``, to all.
     calibration_rows_, calibration_scores_ : array of shape (c,)
-        Positions of the rows whose label was held out, and how nonconforming it is (NaN without an answer).
+        Positions of the rows whose label was held out, and how nonconforming it is (NaN without an
+        answer).
     nonconformity_, classes_, n_features_in_ : str, array of shape (n_classes,), int
-        The score that was used; the classes, sorted; the number of features, if the estimator says so.
+        The score that was used; the classes, sorted; the number of features, if the estimator says
+        so.
 
     Notes
     -----
-    If rows were labelled at random, and the other columns came about in the same way with and without a label, every
-    order of the c + m scores is equally likely: each interval or set holds the truth with probability at least
-    `confidence`, and the number of the m outside is ``BetaBinomial(m, c + 1 - k, k)`` with ``k = ceil((c + 1)
-    confidence)`` (Vovk, Gammerman, Shafer 2005; Marques 2025). Rows at which the estimator has no answer get the
-    whole line, or all classes, and are not counted. `select` and `mean_` use the first fit, which treats calibration
-    and unlabelled rows alike. An estimator that was tuned on these labels outside of `fit` loses the guarantee, and
-    so do a seed, an estimator or a level that was chosen among several by looking at the answers; a search as the
-    estimator does not.
+    If rows were labelled at random, and the other columns came about in the same way
+    with and without a label, every order of the c + m scores is equally likely: each interval or
+    set holds the truth with probability at least `confidence`, and the number of the m outside is
+    ``BetaBinomial(m, c + 1 - k, k)`` with ``k = ceil((c + 1) confidence)`` (Vovk, Gammerman, Shafer
+    2005; Marques 2025). Rows at which the estimator has no answer get the whole line, or all
+    classes, and are not counted. `select` and `mean_` use the first fit, which treats calibration
+    and unlabelled rows alike. An estimator that was tuned on these labels outside of `fit` loses
+    the guarantee, and so do a seed, an estimator or a level that was chosen among several by
+    looking at the answers; a search as the estimator does not.
 
     Examples
     --------
@@ -152,13 +163,15 @@ class ConformalTransducer(Transducer):
     random_state: Any = None
     missing_label: Any = None
 
-    # --------------------------------------------------------------------------------------------------- fit
+    # ---- fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Hold labels of `y` out, fit the estimator once, and answer at rows of `X` (n, d) whose label is missing."""
+        """Hold labels of `y` out, fit the estimator, and predict where `y` is missing; `X` (n, d)."""
         confidence, task = self._check_settings()
         check_given(self, y)
-        known = () if self.classes is None else list(self.classes)
+        known: Sequence[Any] = ()
+        if self.classes is not None:
+            known = list(self.classes)
         problem = read_problem(
             X,
             y,
@@ -167,17 +180,16 @@ class ConformalTransducer(Transducer):
             missing_label=self.missing_label,
             known=known,
         )
-        rows, random = problem.rows, check_random_state(self.random_state)
+        rows = problem.rows
+        random = check_random_state(self.random_state)
         held_out = np.zeros(len(rows), dtype=bool)
         design = bind_labels(self.labels, ~problem.sample.labelled)
         by_class = bool(self.label_conditional) or design.spec.by_class
         design.spec.check(problem.classes, by_class)
         if not problem.sample.labelled.all():
             held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
-        inner, again = (
-            design.prepare_estimator(self.estimator, rows[~held_out]),
-            design.prepare_estimator(self.estimator, rows),
-        )
+        inner = design.prepare_estimator(self.estimator, rows[~held_out])
+        again = design.prepare_estimator(self.estimator, rows)
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
         shares = None
         if design.spec.chosen_by_class:
@@ -187,13 +199,13 @@ class ConformalTransducer(Transducer):
         table = self._calibrate(problem, design, held_out, first, random)
         self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design, shares)
         self._publish(confidence)
-        verdict = table.weights.verdict
+        verdict = table.weights.grounds.verdict
         if verdict is not None and verdict.shifted:
             warnings.warn(str(verdict), ShiftWarning, stacklevel=2)
         return self
 
     def _check_settings(self) -> tuple[float, str]:
-        """Return the confidence and the task, or raise an error that says which setting to correct."""
+        """Return the confidence and the task, or raise an error that names a wrong setting."""
         is_class = check_wrapped(self.estimator)
         confidence = checks.check_share("confidence", self.confidence)
         checks.check_choice("nonconformity", self.nonconformity, SCORES)
@@ -214,8 +226,12 @@ class ConformalTransducer(Transducer):
         again: Any,
         random: np.random.RandomState,
     ) -> tuple[Reply, Reply | None]:
-        """Return answers at calibration and unlabelled rows, and with ``refit=True`` a second fit's at the latter."""
-        rows, unlabelled = problem.rows, problem.sample.unlabelled
+        """Return predictions at calibration and unlabelled rows, and a second fit's at the latter.
+
+        There is a second fit with ``refit=True``.
+        """
+        rows = problem.rows
+        unlabelled = problem.sample.unlabelled
         both = np.concatenate([rows[held_out], unlabelled])
         drawn = random.permutation(problem.by_content(both))
         order = np.concatenate([rows[~held_out], drawn])
@@ -225,13 +241,14 @@ class ConformalTransducer(Transducer):
             if self.refit and not held_out.any():
                 second = first
             elif self.refit:
-                every, order = np.arange(len(rows)), np.concatenate([rows, unlabelled])
+                all_labels = np.arange(len(rows))
+                order = np.concatenate([rows, unlabelled])
                 # A blend need not cross-validate again, unless the first fit saw so few labels that
                 # its weights say little of the second: it could not even see an exact relation.
                 has_weights = hasattr(first.fitted.estimator, "out_of_fold_")
                 saw_enough = int(np.sum(~held_out)) >= FEWEST_FOR_WEIGHTS
                 after = first.fitted if has_weights and saw_enough else None
-                second = ask(again, problem, every, unlabelled, order=order, after=after)
+                second = ask(again, problem, all_labels, unlabelled, order=order, after=after)
         pass_on(first.notes, stacklevel=4)
         if second is not None and second is not first:
             pass_on(second.notes, stacklevel=4)
@@ -245,13 +262,16 @@ class ConformalTransducer(Transducer):
         reply: Reply,
         random: np.random.RandomState,
     ) -> CalibratedTable:
-        """Score all rows in the same way, split them into calibration and unlabelled rows, and weigh them."""
-        c, n, test = int(held_out.sum()), len(reply.values), bool(self.test_exchangeability)
-        calibration, sizes = reply.at(np.arange(c)), problem.class_sizes
+        """Score all rows in the same way, part calibration from unlabelled rows, and weigh them."""
+        c = int(held_out.sum())
+        n = len(reply.values)
+        calibration = reply.at(np.arange(c))
+        sizes = problem.class_sizes
         ties = np.zeros(n)
         if self.ties == "random":
             both = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
             ties[np.argsort(problem.places[both])] = random.uniform(size=n)
+        test = bool(self.test_exchangeability)
         return CalibratedTable(
             calibration=calibration,
             unlabelled=reply.at(np.arange(c, n)),
@@ -271,17 +291,19 @@ class ConformalTransducer(Transducer):
     def _publish(self, confidence: float) -> None:
         """Set the attributes that a user reads."""
         fit: CalibratedFit = self._fit
-        problem, sample, table = fit.problem, fit.problem.sample, fit.table
+        problem = fit.problem
+        sample = problem.sample
+        table = fit.table
         self.answer_ = self._answer_at(confidence)
-        self.estimator_, self.fitted_rows_ = fit.first.estimator, fit.answering.order
+        self.estimator_ = fit.first.estimator
+        self.fitted_rows_ = fit.answering.order
         if self.refit:
             self.refitted_ = fit.answering.estimator
-        self.calibration_rows_, self.calibration_scores_ = problem.rows[fit.held_out], table.scores
+        self.calibration_rows_ = problem.rows[fit.held_out]
+        self.calibration_scores_ = table.scores
         self.nonconformity_ = table.scoring.nonconformity
-        self.exchangeability_, self.estimated_odds_ = (
-            table.weights.compared,
-            table.weights.estimated,
-        )
+        self.exchangeability_ = table.weights.grounds.compared
+        self.estimated_odds_ = table.weights.grounds.estimated
         if problem.classes is not None:
             self.classes_ = problem.classes
         for name in ("n_features_in_", "feature_names_in_"):
@@ -293,11 +315,12 @@ class ConformalTransducer(Transducer):
         if fit.shares is None:
             self.mean_ = table.mean(confidence, fit.shown)
         else:
-            self.mean_ = (
-                fit.shares.to_frame().drop(columns="labels").rename(columns={"share": "estimate"})
-            )
-        self.guarantee_, self.miscoverage_ = self.answer_.guarantee, table.law(confidence)
-        values, answered = self.answer_.values, self.answer_.status != "unreached"
+            shares = fit.shares.to_frame().drop(columns="labels")
+            self.mean_ = shares.rename(columns={"share": "estimate"})
+        self.guarantee_ = self.answer_.guarantee
+        self.miscoverage_ = table.law(confidence)
+        values = self.answer_.values
+        answered = self.answer_.status != "unreached"
         if problem.classes is None:
             self.transduction_ = sample.complete(values)
         else:  # where there is no answer, what stood for "no label" stays
@@ -310,7 +333,7 @@ class ConformalTransducer(Transducer):
             warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
         return answer
 
-    # ------------------------------------------------------------------------------------------- guarantees
+    # ---- guarantees
 
     @property
     def calibrated(self) -> CalibratedFit:
@@ -342,7 +365,8 @@ class ConformalTransducer(Transducer):
     def answer_at(self, confidence: float) -> Answer:
         """Return the answer at another level, from the same fit.
 
-        The guarantee holds for a level chosen without looking at the answers; for others see `outside_at_all_levels`.
+        The guarantee holds for a level chosen without looking at the answers; for others see
+        `outside_at_all_levels`.
         """
         check_is_fitted(self)
         return self._answer_at(checks.check_share("confidence", confidence))
@@ -352,11 +376,16 @@ class ConformalTransducer(Transducer):
         return self._law().quantile(certainty)
 
     def wrong_at_most(self, certainty: float = 0.95) -> int:
-        """Return how many answers are wrong at most, with a certainty; numbers are wrong beyond `tolerance`."""
+        """Return how many predictions are wrong at most, with a certainty.
+
+        Numbers are wrong beyond `tolerance`.
+        """
         bound = self.guarantee_at(certainty=certainty).wrong
         if bound is None:
-            why = "numbers need a tolerance, and labels must be held out"
-            raise ValueError(f"There is no bound on wrong answers: {why}.")
+            raise ValueError(
+                "There is no bound on wrong answers: numbers need a tolerance, and labels must be "
+                "held out."
+            )
         return bound.at_most
 
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
@@ -374,16 +403,19 @@ class ConformalTransducer(Transducer):
     ) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once, one for each calibration label.
 
-        With these the level may be chosen after looking at the intervals. `random_state` seeds a simulation.
+        With these the level may be chosen after looking at the intervals. `random_state` seeds a
+        simulation.
         """
         law = self._whole_column("outside_at_all_levels")
-        c, m = law.n_calibration, law.n_unlabelled
+        c = law.n_calibration
         bounds = simultaneous_bounds(
-            certainty, n_unlabelled=m, n_calibration=c, random_state=random_state
+            certainty,
+            n_unlabelled=law.n_unlabelled,
+            n_calibration=c,
+            random_state=random_state,
         )
-        return pd.DataFrame(
-            {"confidence": np.arange(1, c + 1) / (c + 1), "outside_at_most": bounds}
-        )
+        levels = np.arange(1, c + 1) / (c + 1)
+        return pd.DataFrame({"confidence": levels, "outside_at_most": bounds})
 
     def _law(self) -> Law:
         check_is_fitted(self)
@@ -396,15 +428,17 @@ class ConformalTransducer(Transducer):
     def _whole_column(self, name: str) -> Miscoverage:
         law = self._law()
         if not isinstance(law, Miscoverage):
-            how = "fit with label_conditional=False, and without within"
-            raise ValueError(f"{name} needs one threshold for all rows: {how}.")
+            raise ValueError(
+                f"{name} needs one threshold for all rows: fit with label_conditional=False, and "
+                "without within."
+            )
         return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
         """Return how wide intervals get, or how large sets, if the odds of a label also depend on the label itself.
 
-        One line a factor by which odds may be off, either way: the median *width* of intervals or mean *size* of sets,
-        and at how many rows nothing is ruled out.
+        One line a factor by which odds may be off, either way: the median *width* of intervals or
+        mean *size* of sets, and at how many rows nothing is ruled out.
         """
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
@@ -441,42 +475,57 @@ class ConformalTransducer(Transducer):
         Returns
         -------
         Selection
-            The rows, and the guarantee; with c calibration labels ``m / (false_discovery (c + 1))`` rows or more, or
-            none.
+            The rows, and the guarantee; with c calibration labels ``m / (false_discovery (c + 1))``
+            rows or more, or none.
         """
         check_is_fitted(self)
-        table, numbers = self._fit.table, {"above": above, "below": below, "tolerance": tolerance}
-        goal = read_goal(table, **numbers, label=label, correct=correct)
+        table = self._fit.table
+        goal = read_goal(
+            table, above=above, below=below, tolerance=tolerance, label=label, correct=correct
+        )
         return select_rows(table, self.answer_, goal, false_discovery)
 
-    # ------------------------------------------------------------------------------------------- prediction
+    # ---- prediction
 
     @_inner_has("predict")
     def predict(self, X: Any) -> AnyArray:
-        """Return the estimator's predictions at rows (m, d), not transduced again; nothing is guaranteed of them."""
+        """Return the estimator's predictions at rows (m, d), without a guarantee.
+
+        They are not transduced again.
+        """
         check_is_fitted(self)
         fitted = self._fit.answering
         if self._fit.shares is not None:
-            return self.classes_[self._fit.shares.applied(fitted.predict(fitted.own(X))).values]
+            reply = self._fit.shares.applied(fitted.predict(fitted.own(X)))
+            return self.classes_[reply.values]
         values = fitted.estimator.predict(fitted.own(X))
-        return self.classes_[np.asarray(values).astype(int)] if fitted.by_number else values
+        if not fitted.by_number:
+            return values
+        return self.classes_[np.asarray(values).astype(int)]
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities at rows (m, d), shape (m, n_classes); 0 for a class without visible labels."""
+        """Return class probabilities (m, n_classes) at rows (m, d).
+
+        They are 0 for a class without visible labels.
+        """
         check_is_fitted(self)
         fitted = self._fit.answering
-        said: Any = fitted.predict(fitted.own(X), once=True).probabilities
-        return said if self._fit.shares is None else self._fit.shares.reweigh(said)
+        probabilities: Any = fitted.predict(fitted.own(X), once=True).probabilities
+        if self._fit.shares is None:
+            return probabilities
+        return self._fit.shares.reweigh(probabilities)
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
-        """Return the fitted estimator's decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
+        """Return decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
         fitted = self._fit.answering
         scores = np.asarray(fitted.estimator.decision_function(fitted.own(X)))
         wide = fitted.spread(scores, fitted.codes(fitted.estimator.classes_), None)
-        return scores if len(self.classes_) == 2 or wide is None else wide
+        if len(self.classes_) == 2 or wide is None:
+            return scores
+        return wide
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -491,18 +540,22 @@ class ConformalTransducer(Transducer):
 
 
 def check_wrapped(estimator: Any) -> bool:
-    """Return whether the estimator is a classifier; raise a TypeError unless it is one or a regressor."""
+    """Return whether the estimator is a classifier; raise a TypeError if it is no regressor either."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
-        what = "a regressor or a classifier with fit and predict"
-        raise TypeError(f"estimator must be {what}; got {estimator!r}.")
+        raise TypeError(
+            "estimator must be a regressor or a classifier with fit and predict; got "
+            f"{estimator!r}."
+        )
     if not is_classifier(estimator) and not is_regressor(estimator):
         name = type(estimator).__name__
         if "task" in estimator.get_params(deep=False):
-            lack = f"{name} does not say whether it answers numbers or classes"
-            raise TypeError(f"{lack}: set its task to 'regression' or 'classification'.")
+            raise TypeError(
+                f"{name} does not say whether it answers numbers or classes: set its task to "
+                "'regression' or 'classification'."
+            )
         raise TypeError(
             f"{name} is neither a regressor nor a classifier: it has no answer to calibrate."
         )
@@ -512,10 +565,14 @@ def check_wrapped(estimator: Any) -> bool:
 def _at_shares(
     problem: Problem, held_out: Mask, first: Reply, second: Reply | None, shares: ClassShares
 ) -> tuple[Reply, Reply]:
-    """Return the answers of the first fit as they are scored, and those at the unlabelled rows that are shown."""
-    # Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given ones do not.
-    last = first.at(np.arange(int(held_out.sum()), len(first.values))) if second is None else second
+    """Return the first fit's predictions as they are scored, and those that are shown."""
+    # Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given
+    # ones do not.
+    last = second
+    if last is None:
+        last = first.at(np.arange(int(held_out.sum()), len(first.values)))
     if shares.given:
         visible = np.bincount(problem.codes[~held_out], minlength=len(shares.classes))
-        first = replace(shares, labels=visible / visible.sum(), power=1.0, unit=None).applied(first)
+        of_visible = replace(shares, labels=visible / visible.sum(), power=1.0, unit=None)
+        first = of_visible.applied(first)
     return first, shares.applied(last)

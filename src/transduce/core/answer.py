@@ -24,7 +24,8 @@ class Regions:
     Parameters
     ----------
     pieces : array of shape (n_pieces, 2)
-        Ends of every interval, the rows one after another; within a row ascending and disjoint. They may be infinite.
+        Ends of every interval, the rows one after another; within a row ascending and disjoint.
+        They may be infinite.
     offsets : array of shape (n + 1,), optional
         The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has one.
 
@@ -167,7 +168,8 @@ class Regions:
         row, ends = self._by_piece()
         ends = ends.copy()
         ends[ends[:, 0] <= below, 0], ends[ends[:, 1] >= above, 1] = -np.inf, np.inf
-        # Ends still ascend within a row: a piece that does not begin above the one before it belongs to it.
+        # Ends still ascend within a row: a piece that does not begin above the one before it
+        # belongs to it.
         apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
         first, last = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
         counts = np.bincount(row[first], minlength=len(self))
@@ -219,9 +221,10 @@ class Answer:
     rows, values : array of shape (m,)
         Positions of the unlabelled rows in the sample, and the answers: numbers, or class labels.
     status : array of shape (m,)
-        ``"answered"``; ``"unusual"`` where even the answered class is ruled out; ``"tied"`` where two classes are
-        equally good; ``"rejected"`` where it is too unsure; ``"unreached"`` where there is no answer; ``"below"`` and
-        ``"above"`` where the value is a limit, beyond which nothing is told apart.
+        ``"answered"``; ``"unusual"`` where even the answered class is ruled out; ``"tied"`` where
+        two classes are equally good; ``"rejected"`` where it is too unsure; ``"unreached"`` where
+        there is no answer; ``"below"`` and ``"above"`` where the value is a limit, beyond which
+        nothing is told apart.
     guarantee : Guarantee
         What is guaranteed about these answers.
     regions : Regions, optional
@@ -231,8 +234,8 @@ class Answer:
     unseen, p_unseen : array of shape (m,), optional
         The same of a class that no label shows.
     confidence, credibility : array of shape (m,), optional
-        Classes: one minus the largest p-value of the others, seen or not (or how far the largest probability is ahead
-        of the second), and the p-value of the answer.
+        Classes: one minus the largest p-value of the others, seen or not (or how far the largest
+        probability is ahead of the second), and the p-value of the answer.
     standard_errors : array of shape (m,), optional
         Standard error of each value, or probability, as the method itself states it.
     inductive : array of the shape of `values`, optional
@@ -299,7 +302,8 @@ class Answer:
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
 
-        Give `below`, a confidence that is not enough, or the largest `share` of rows to reject, equal ones together.
+        Give `below`, a confidence that is not enough, or the largest `share` of rows to reject,
+        equal ones together.
         """
         if self.confidence is None:
             raise ValueError("This answer has no confidence to reject by.")

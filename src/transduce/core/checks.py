@@ -60,7 +60,8 @@ LARGEST_WHOLE = 2**63 - 1  # that an array can hold
 def check_random_state(value: Any) -> np.random.RandomState:
     """Return the random numbers that a seed stands for, or raise a ValueError that says what it must be.
 
-    As scikit-learn's function of this name: None is numpy's own generator, a RandomState stays as it is.
+    As scikit-learn's function of this name: None is numpy's own generator, a RandomState stays as
+    it is.
 
     >>> check_random_state(0).randint(10)
     5

@@ -82,8 +82,8 @@ def show_progress(
     Parameters
     ----------
     listener : callable, optional
-        Called with the name of a stage and the share done, from 0 to 1, or NaN if it was interrupted; by default a
-        line on standard error is kept up to date.
+        Called with the name of a stage and the share done, from 0 to 1, or NaN if it was
+        interrupted; by default a line on standard error is kept up to date.
     on_forecast : callable, optional
         Called before a long fit with a `Forecast` of its ``seconds``.
 
@@ -170,8 +170,9 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
     )  # looking for libraries takes 50 ms; a new one comes with new modules
 
 
-# numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for the other's:
-# milliseconds where the work takes microseconds. Beside other programs on the same cores it is several times worse.
+# numpy and scipy bring a BLAS each. Their idle threads spin, so that small products of one wait for
+# the other's: milliseconds where the work takes microseconds. Beside other programs on the same
+# cores it is several times worse.
 @contextmanager
 def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
     """Keep BLAS to one thread while n, such as the rows of matrices, is at most `most`."""
@@ -201,8 +202,8 @@ def threads_here() -> dict[str, int]:
 
 def threads_of_fit(n_rows: int) -> dict[str, int]:
     """Return how many threads a fit of so many rows has, in whatever process it runs."""
-    # The last digits of sums depend on the number of threads, of which joblib gives worker processes fewer: with this
-    # number in all processes the answer does not depend on `n_jobs`.
+    # The last digits of sums depend on the number of threads, of which joblib gives worker
+    # processes fewer: with this number in all processes the answer does not depend on `n_jobs`.
     return {"blas": 1, "openmp": 1} if n_rows <= ONE_THREAD_ROWS else threads_here()
 
 
@@ -220,7 +221,8 @@ def call_each(
     from sklearn.utils.parallel import Parallel, delayed
 
     slowest, n_processes, left = 0.0, effective_n_jobs(n_jobs), len(calls)
-    # Rounds of calls beside each other are saved; of calls that are all one round nothing is seen before it is late.
+    # Rounds of calls beside each other are saved; of calls that are all one round nothing is seen
+    # before it is late.
     few = len(calls) <= n_processes
     while left == 1 or (left and not few and slowest * (left - -(-left // n_processes)) <= PAYING):
         began = time.perf_counter()

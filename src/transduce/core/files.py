@@ -1,9 +1,8 @@
 """Writing files safely.
 
-A file is the old one or the new one, never half of it, and never replaces one that it was not told to.
-Several files of one run take their names together, or none does.
-What is written is read by nobody who could not read what it was made from.
-Only what this program wrote is ever removed.
+A file is the old one or the new one, never half of it, and never replaces one that it was not told
+to. Several files of one run take their names together, or none does. What is written is read by
+nobody who could not read what it was made from. Only what this program wrote is ever removed.
 """
 
 from __future__ import annotations
@@ -192,8 +191,8 @@ def whole_file(
 ) -> Iterator[BinaryIO]:
     """Open a file to write bytes to, which takes its name once the block has ended well.
 
-    In a block of `together` it takes its name at the end of that block. `like` are the files that it was made from:
-    it is read by nobody who could not read these.
+    In a block of `together` it takes its name at the end of that block. `like` are the files that
+    it was made from: it is read by nobody who could not read these.
     """
     check_free(path, force=force)
     if str(path) == "-":
@@ -265,7 +264,8 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # requests come to that alone
         yield
         return
-    # To block signals would not do: another thread, such as one of BLAS, gets them then, and Python hears of it.
+    # To block signals would not do: another thread, such as one of BLAS, gets them then, and Python
+    # hears of it.
     requests: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in before.items() if handler is not None}

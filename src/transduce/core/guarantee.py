@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Self
 
 from transduce.core.ranks import calibration_rank, fewest_calibration
@@ -24,8 +25,8 @@ class Assumption(str):
         return assumption
 
 
-# A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51 % of the true
-# values were in intervals at 90 %, although rows were labelled at random.
+# A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51
+# % of the true values were in intervals at 90 %, although rows were labelled at random.
 ALIKE = "the other columns came about in the same way with and without a label"
 
 LATER = Assumption(
@@ -259,12 +260,14 @@ class Guarantee:
     about : {"", "interval", "region", "set", "selection"}
         What the guarantee is about.
     confidence : float or None
-        Probability with which the interval, region or set of a row picked at random holds the truth.
+        Probability with which the interval, region or set of a row picked at random holds the
+        truth.
     within : {"", "class", "category", "categories"}
         Where it holds: over all rows, or within every class, every category of a column, or every
         category of each of several columns.
     outside, wrong : CountBound or None
-        Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more than `tolerance`).
+        Bounds on the number of unlabelled rows outside, and of wrong answers (numbers: off by more
+        than `tolerance`).
     wrong_by_class : tuple of (class, CountBound)
         The same among the rows answered with each class, each bound by itself.
     tolerance : float or None
@@ -274,31 +277,38 @@ class Guarantee:
     n_short, short : int, tuple of str
         Classes with too few calibration labels, which are in every set, and such categories.
     n_groups, n_other : int
-        Groups that calibrate, if it is about a row of a new group, and rows of groups with labels, not covered.
+        Groups that calibrate, if it is about a row of a new group, and rows of groups with labels,
+        not covered.
     of_rows : float or None
-        Where each group counts once: the share of the rows that may be outside if those groups are the largest.
+        Where each group counts once: the share of the rows that may be outside if those groups are
+        the largest.
     n_empty : int
         Rows drawn at random to be labelled that have no label: it is about the others.
     any_class : bool
         Whether sets cannot rule out a class that no label shows; such sets say so.
     decisive : float or None
-        The one label that decided that the column holds numbers and not classes; None if no single one did.
+        The one label that decided that the column holds numbers and not classes; None if no single
+        one did.
     false_discovery, mistake : float or None, str
         For a selection: bound on the expected share of mistakes, and what a mistake is.
     assumptions, reasons : tuple of str
         What has to be true, such as `CHANCE`, and why it is of this kind, in sentences.
     details : tuple of str
-        Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does not.
+        Why it holds, in sentences for statisticians: `grounds` has them, and the printed text does
+        not.
     factor : float
         The odds of a label may be wrong by this factor, either way, without harm.
     effective, n_unbounded : float or None, int
-        How many labels of equal weight the calibration labels are worth, and at how many rows nothing is ruled out.
+        How many labels of equal weight the calibration labels are worth, and at how many rows
+        nothing is ruled out.
     remedy : tuple of int
-        Positions of rows without a label, drawn at random: their labels would make a guarantee exact.
+        Positions of rows without a label, drawn at random: their labels would make a guarantee
+        exact.
     reachable : float or None
         Where nothing is guaranteed for want of labels: a lower level that these labels support.
     verdict, limits, drift : Verdict, Limits, Drift or None
-        What a test of `CHANCE` found, which labels are limits, and what was found along an order of the rows.
+        What a test of `CHANCE` found, which labels are limits, and what was found along an order of
+        the rows.
 
     Examples
     --------
@@ -390,6 +400,24 @@ class Guarantee:
         return " ".join(_statement(self))
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is guaranteed, sentence by sentence: first what holds for a row."""
+        return tuple(_statement(self))
+
+    @property
+    def bound_on_rows(self) -> str:
+        """How many rows may be outside, in a sentence; "" if that is not bounded."""
+        if self.outside is None or self.about not in _HOLDS:
+            return ""
+        _, truth, _ = _HOLDS[self.about]
+        return _outside_sentence(self, truth, self.outside)
+
+    @property
+    def grounds_in_short(self) -> tuple[str, ...]:
+        """Why, sentence by sentence, without what is for statisticians."""
+        return tuple(_grounds(self.in_short))
+
+    @property
     def grounds(self) -> str:
         """Why, in sentences: reasons, assumptions, and what a test found about them."""
         powers = [found.power for found in (self.verdict, self.drift) if found is not None]
@@ -446,18 +474,30 @@ class Guarantee:
         more = () if limits.named or self.kind == "none" else (LIMITED,)
         return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
 
+    @property
+    def opening(self) -> str:
+        """The headline or, where a test speaks against it, that it is in doubt, and on what condition."""
+        if not self.in_doubt:
+            return self.headline
+        if self.verdict is not None and self.verdict.other == "later":
+            return "in doubt, since labelled and later rows differ. If they did not"
+        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
+
     def __str__(self) -> str:
-        other = "unlabelled" if self.verdict is None else self.verdict.other
-        if_not = "If they did not" if other == "later" else "If rows had been labelled at random"
-        doubt = f"in doubt, since labelled and {other} rows differ. {if_not}"
-        start = f"{doubt if self.in_doubt else self.headline}:"
-        return " ".join([start, *_statement(self), *_grounds(self.in_short)])
+        return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
+
+    def _repr_html_(self) -> str:
+        """Return the guarantee as a notebook shows it: what holds, and why below it."""
+        return (
+            f"<p><strong>{escape(self.opening)}</strong>: {escape(self.statement)}</p>"
+            f"<details><summary>Why</summary><p>{escape(self.grounds)}</p></details>"
+        )
 
 
 def caution_on_choice(*, by_seed: bool) -> str:
     """Return what may not be chosen by looking at the predictions; `by_seed`, a seed has part in them."""
-    # The narrowest of ten seeds held the truth in 83 % of the rows at 90 %. Intervals of the confidence machine
-    # know no seed, and the method makes values alone: there nothing is lost.
+    # The narrowest of ten seeds held the truth in 83 % of the rows at 90 %. Intervals of the
+    # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
         return (
             "It is lost if the seed, the method, columns, settings or the level were chosen by looking at these "

@@ -57,7 +57,8 @@ class PartlyLabelled:
     ) -> PartlyLabelled:
         """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
 
-        With `columns` a row may have several labels, all of them or none. Rows are named as in `y`, or `index`.
+        With `columns` a row may have several labels, all of them or none. Rows are named as in `y`,
+        or `index`.
         """
         if not getattr(X, "shape", ()):
             raise checks.WrongTypeError(
@@ -180,7 +181,8 @@ YES_OR_NO = ((0.0, 1.0), (-1.0, 1.0))  # numbers that spell two classes
 
 def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
     """Return "regression" or "classification": what the estimators are for, or else what the labels are."""
-    # Nothing is counted: a reading that depends on how many different labels there happen to be would void guarantees.
+    # Nothing is counted: a reading that depends on how many different labels there happen to be
+    # would void guarantees.
     for estimator in estimators:
         if is_classifier(estimator):
             return "classification"
@@ -205,7 +207,8 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
 
 def decisive_label(numbers: Array) -> float | None:
     """Return the one label without which numbers would be read as classes; None if there is none."""
-    # With none or several such labels the reading is that of the sample completed with a further row, unless that is
-    # the only other one: one row of l + 1, and 1 / (l + 1) is no more than what a guarantee leaves out.
+    # With none or several such labels the reading is that of the sample completed with a further
+    # row, unless that is the only other one: one row of l + 1, and 1 / (l + 1) is no more than what
+    # a guarantee leaves out.
     others = [numbers[~np.isin(numbers, pair)] for pair in YES_OR_NO]
     return next((float(other[0]) for other in others if len(other) == 1), None)

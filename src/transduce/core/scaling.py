@@ -16,7 +16,8 @@ FEWEST_FOR_POWER = (
     20  # with fewer labels benchmarks/blend_calibration.py finds the shares better as they are
 )
 POWER_PRIOR = 4.0
-# Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0, 0.25, 1 and 4.
+# Labels on purpose make shares too sure: with 20 and 40 draws the log-loss is smallest so, of 0,
+# 0.25, 1 and 4.
 DRAWN_PRIOR = 0.25
 # A row is far in a feature if it lies so many robust deviations from the median, and so many times
 # as far as all the others. A few far rows, which may be slips of the pen or marks such as 1e30,
@@ -25,8 +26,8 @@ DRAWN_PRIOR = 0.25
 # India, and without asking for a gap four of them were answered a little worse.
 FAR = 20.0
 GAP = 5.0
-# In tables of so many rows only a feature with a row beyond so many standard deviations is searched for far rows:
-# a hundredth of the rows, at 20 standard deviations of the others, is at 8 of all.
+# In tables of so many rows only a feature with a row beyond so many standard deviations is searched
+# for far rows: a hundredth of the rows, at 20 standard deviations of the others, is at 8 of all.
 MANY_ROWS = 300
 SUSPECT = 5.0
 ROBUST = 1.4826  # times the median deviation is the standard deviation of normal numbers
@@ -71,7 +72,8 @@ class Scaling:
         """
         xp = arrays.namespace(X)
         mean, scale = moments_without_far_rows(X, *_moments(X))
-        # Only a column of tiny spread can be constant; rounding of the mean cannot be told from spread.
+        # Only a column of tiny spread can be constant; rounding of the mean cannot be told from
+        # spread.
         keep = np.ones(X.shape[1], dtype=bool)
         for column in map(int, np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))):
             keep[column] = bool(xp.any(X[:, column] != X[0, column]))
@@ -95,9 +97,10 @@ class Scaling:
 def far_rows(column: Array) -> Mask:
     """Return which numbers (n,) are far from all others.
 
-    They are more than 20 robust deviations from the median, and 5 times as far as any of the others. The robust
-    deviation is the median distance from the median, of the numbers that differ from it (in a column of many zeros
-    most do not), times 1.4826. At most a hundredth of the numbers can be far, or one, two or three if these are more.
+    They are more than 20 robust deviations from the median, and 5 times as far as any of the
+    others. The robust deviation is the median distance from the median, of the numbers that differ
+    from it (in a column of many zeros most do not), times 1.4826. At most a hundredth of the
+    numbers can be far, or one, two or three if these are more.
 
     >>> far_rows(np.array([1.0, 2.0, 3.0, 4.0, 1e6]))
     array([False, False, False, False,  True])
@@ -180,8 +183,9 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
     n, n_classes = shares.shape
     if n < FEWEST_FOR_POWER:
         return 1.0
-    # A mean of probabilities is more cautious than its members where they agree for different reasons, so that the
-    # power is often above 1. A share below half a label counts as half a label.
+    # A mean of probabilities is more cautious than its members where they agree for different
+    # reasons, so that the power is often above 1. A share below half a label counts as half a
+    # label.
     return _best_factor(
         np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior
     )

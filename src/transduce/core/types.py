@@ -10,5 +10,11 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
+# An array of numpy, torch or another library with the array API, and such a library's namespace:
+# libraries share no type that a checker could know.
+DeviceArray = Any
+Namespace = Any
+# Rows of features as users give them: an array of any library, a frame, or a sparse matrix.
+Rows = Any
 ColumnName = Any  # of a frame: pandas lets anything that can be hashed name a column
 Random = np.random.RandomState

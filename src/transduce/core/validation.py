@@ -347,8 +347,8 @@ def _warn_that_none_is_missing(sample: PartlyLabelled, missing_label: object) ->
 def missing_mark(labels: AnyArray) -> object:
     """Return the label that looks like a mark for "no label", of labels of which none is missing; None if none does.
 
-    An empty text does, beside others; and so does -1 beside two other classes, or beside numbers none of which is
-    negative. Labels that are all -1 or 1 are the two classes of the papers.
+    An empty text does, beside others; and so does -1 beside two other classes, or beside numbers
+    none of which is negative. Labels that are all -1 or 1 are the two classes of the papers.
 
     >>> missing_mark(np.array([0, 1, -1])), missing_mark(np.array([-1, 1]))
     (-1, None)

@@ -17,7 +17,8 @@ SHIFTS = ("auto", "estimate", "ignore")  # what to do where labelled and unlabel
 FLAGS = {"random_state": "seed", "budget_seconds": "budget", "n_jobs": "jobs"}
 FLAGS |= {"minimum": "min", "maximum": "max", "reject": "reject-share"}
 MODIFIERS = ("within", "order", "sensitivity")  # of how the labels came about
-# How the labels came about is one option in Python, and a flag for each way elsewhere: each design brings its own.
+# How the labels came about is one option in Python, and a flag for each way elsewhere: each design
+# brings its own.
 _IN_PYTHON: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""Everything that knows torch or cupy: the numerics that run on any device, and their forms for a GPU."""
+"""Everything that knows torch: the numerics that run on any device, and their forms for a GPU."""
 
 from transduce.core.arrays import dispatching
 from transduce.device.memory import to_device

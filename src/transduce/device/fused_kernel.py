@@ -6,12 +6,14 @@ Products are compared with the best so far where they arise, and never stored.
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
 
+from transduce.core.types import DeviceArray
 from transduce.device.neighbors import Neighbors
 
-HEIGHT, STEP = 64, 128  # queries and rows of one product
-WARPS, STAGES = 4, 3
+HEIGHT = 64  # queries of one product
+STEP = 128  # rows of one product
+WARPS = 4
+STAGES = 3
 SPARE = 4  # candidates more than needed, at least
 SHIFT = 2.0**5  # what halves lose is kept in halves again, times this
 
@@ -38,10 +40,11 @@ if importlib.util.find_spec("triton") is not None:
         LISTED: tl.constexpr,
     ):
         """Keep the rows of X with the PLACES largest products for every query."""
-        # Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The products of one block of
-        # queries with one block of rows stay in registers, and so do the best so far: most blocks hold nothing that is
-        # good enough. LONG says that X has too many entries to be counted by 32 bits. If LISTED, the queries of program
-        # i are compared with the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with
+        # Q and X hold rows of WIDTH halves; X has a whole number of blocks of STEP rows. The
+        # products of one block of queries with one block of rows stay in registers, and so do the
+        # best so far: most blocks hold nothing that is good enough. LONG says that X has too many
+        # entries to be counted by 32 bits. If LISTED, the queries of program i are compared with
+        # the blocks of line i of `lists` (n_blocks entries wide) up to ``lengths[i]``, else with
         # all.
         queries = tl.program_id(0) * HEIGHT + tl.arange(0, HEIGHT)
         inside = queries < n_queries
@@ -75,9 +78,10 @@ if importlib.util.find_spec("triton") is not None:
         tl.store(scores + target, kept, mask=inside[:, None])
 
 
-def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
-    """Return rows (n, d) as halves, padded, whose products are scores ``x_i' x_j - offset_j``; lengths up to 1."""
-    # With `fine` what halves lose is kept in further columns, so that products are good to about six digits.
+def halves(X: DeviceArray, offsets: DeviceArray, *, fine: bool, as_rows: bool) -> DeviceArray:
+    """Return rows (n, d), no longer than 1, as padded halves with products ``x_i' x_j - offset_j``."""
+    # With `fine` what halves lose is kept in further columns, so that products are good to about
+    # six digits.
     high = X.to(torch.float16)
     parts = [high]
     if fine:
@@ -103,16 +107,26 @@ def halves(X: Any, offsets: Any, *, fine: bool, as_rows: bool) -> Any:
 
 
 def candidates(
-    Q: Any, n_queries: int, X: Any, n_wanted: int, lists: Any = None, lengths: Any = None
-) -> Any:
-    """Return the rows of X with the largest products for each query, shape (q, p), p at least `n_wanted`."""
+    Q: DeviceArray,
+    n_queries: int,
+    X: DeviceArray,
+    n_wanted: int,
+    lists: DeviceArray = None,
+    lengths: DeviceArray = None,
+) -> DeviceArray:
+    """Return the rows of X with the largest products for each query, at least `n_wanted` of them."""
     places = max(16, 1 << (n_wanted - 1).bit_length())
     ids = torch.empty((n_queries, places), dtype=torch.int32, device=Q.device)
     scores = torch.empty((n_queries, places), dtype=torch.float32, device=Q.device)
     sizes = {"PLACES": places, "WIDTH": Q.shape[1], "HEIGHT": HEIGHT, "STEP": STEP}
-    sizes |= {"LONG": X.numel() >= 2**31, "LISTED": lists is not None}
-    n_blocks = X.shape[0] // STEP if lists is None else lists.shape[1]
-    lists, lengths = (Q, Q) if lists is None else (lists, lengths)
+    sizes["LONG"] = X.numel() >= 2**31
+    sizes["LISTED"] = lists is not None
+    if lists is None:
+        n_blocks = X.shape[0] // STEP
+        lists = Q  # which is not read
+        lengths = Q
+    else:
+        n_blocks = lists.shape[1]
     run = best_products[(-(-n_queries // HEIGHT),)]
     run(
         Q,
@@ -130,13 +144,14 @@ def candidates(
     return ids
 
 
-def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False) -> Neighbors:
-    """Return the `k` rows (n, d) with the largest score ``x_i' x_j - offset_j`` for each row, itself left out."""
+def search_fused(
+    X: DeviceArray, offsets: DeviceArray, k: int, seed: int, *, fine: bool = False
+) -> Neighbors:
+    """Return the `k` other rows with the largest score ``x_i' x_j - offset_j`` for each row."""
     n = X.shape[0]
-    order = torch.randperm(
-        n, device=X.device, generator=torch.Generator(device=X.device).manual_seed(seed)
-    )
-    rows = halves(X[order], None if offsets is None else offsets[order], fine=fine, as_rows=True)
+    generator = torch.Generator(device=X.device).manual_seed(seed)
+    order = torch.randperm(n, device=X.device, generator=generator)
+    rows = halves(X[order], _take(offsets, order), fine=fine, as_rows=True)
     queries = halves(X, offsets, fine=fine, as_rows=False)
     nearest = candidates(queries, n, rows, k + 1 + SPARE)  # a row may be among its own candidates
     real = (nearest >= 0) & (nearest < n)
@@ -144,24 +159,24 @@ def search_fused(X: Any, offsets: Any, k: int, seed: int, *, fine: bool = False)
     return compare_again(X, offsets, nearest, k)
 
 
-def compare_again(X: Any, offsets: Any, nearest: Any, k: int) -> Neighbors:
+def compare_again(X: DeviceArray, offsets: DeviceArray, nearest: DeviceArray, k: int) -> Neighbors:
     """Return the best `k` of each row's candidates by scores in full precision."""
     n, n_found = nearest.shape
     ids = torch.empty((n, k), dtype=torch.int64, device=X.device)
     scores = torch.empty((n, k), dtype=X.dtype, device=X.device)
     size = max(1, 2**28 // (n_found * X.shape[1]))
     for start in range(0, n, size):
-        some, _ = nearest[start : start + size].sort(
+        rows, _ = nearest[start : start + size].sort(
             dim=1
-        )  # of equal scores the first row comes first
-        own = torch.arange(start, start + len(some), device=X.device)
-        exact = torch.bmm(X[some], X[own][:, :, None])[:, :, 0]
+        )  # of equal scores the first row is first
+        own = torch.arange(start, start + len(rows), device=X.device)
+        exact = torch.bmm(X[rows], X[own][:, :, None])[:, :, 0]
         if offsets is not None:
-            exact -= offsets[some]
-        exact = torch.where((some < 0) | (some == own[:, None]), -torch.inf, exact)
+            exact -= offsets[rows]
+        exact = torch.where((rows < 0) | (rows == own[:, None]), -torch.inf, exact)
         best = exact.sort(dim=1, descending=True, stable=True)
         scores[start : start + size] = best.values[:, :k]
-        ids[start : start + size] = some.gather(1, best.indices)[:, :k]
+        ids[start : start + size] = rows.gather(1, best.indices)[:, :k]
     return Neighbors(torch.where(scores == -torch.inf, -1, ids), scores)
 
 
@@ -172,14 +187,14 @@ TRAINING = 64  # rows for each cell
 TARGET = 0.975  # on the sample; a little more than is asked for
 
 
-def nearest_centre(X: Any, centres: Any) -> Any:
+def nearest_centre(X: DeviceArray, centres: DeviceArray) -> DeviceArray:
     """Return the centre nearest to each row, shape (n,)."""
     half = 0.5 * (centres * centres).sum(dim=1)
     parts = X.split(max(1, 2**28 // len(centres)))
     return torch.cat([(part @ centres.T - half).argmax(dim=1) for part in parts])
 
 
-def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
+def find_centres(X: DeviceArray, n_cells: int, generator: DeviceArray) -> DeviceArray:
     """Return the centres of cells by some steps of k-means on a part of the rows."""
     part = X[torch.randperm(len(X), device=X.device, generator=generator)[: TRAINING * n_cells]]
     centres = part[:n_cells].clone()
@@ -191,9 +206,15 @@ def find_centres(X: Any, n_cells: int, generator: Any) -> Any:
     return centres
 
 
-def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]) -> Neighbors:
-    """Return nearly all of the `k` nearest neighbours of each row (n, d); `known` are rows (s,) and theirs (s, k)."""
-    n, device = X.shape[0], X.device
+def search_cells(
+    X: DeviceArray, offsets: DeviceArray, k: int, seed: int, known: tuple[DeviceArray, DeviceArray]
+) -> Neighbors:
+    """Return nearly all of the `k` nearest neighbours of each row (n, d).
+
+    `known` are some rows (s,) and their neighbours (s, k).
+    """
+    n = X.shape[0]
+    device = X.device
     generator = torch.Generator(device=device).manual_seed(seed)
     single = X.float()
     n_cells = max(1, min(MOST_CELLS, n // ROWS_IN_CELL))
@@ -208,13 +229,14 @@ def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]
     n_slots = int(blocks.sum()) * STEP
     rows_at = torch.full((n_slots,), -1, dtype=torch.int64, device=device)
     rows_at[slot] = order
-    near = (centres @ centres.T - 0.5 * (centres * centres).sum(dim=1)).argsort(
-        dim=1, descending=True
-    )
-    lists, lengths = _block_lists(near[:, : _visits_needed(cell, near, *known)], blocks, first)
-    padded = torch.where(rows_at >= 0, rows_at, 0)
+    closeness = centres @ centres.T - 0.5 * (centres * centres).sum(dim=1)
+    near = closeness.argsort(dim=1, descending=True)
+    n_visits = _visits_needed(cell, near, *known)
+    lists, lengths = _block_lists(near[:, :n_visits], blocks, first)
     filled = rows_at >= 0
-    Q, R = (_in_slots(X, offsets, padded, filled, as_rows) for as_rows in (False, True))
+    padded = torch.where(filled, rows_at, 0)
+    Q = _in_slots(X, offsets, padded, filled, as_rows=False)
+    R = _in_slots(X, offsets, padded, filled, as_rows=True)
     owner = torch.repeat_interleave(torch.arange(n_cells, device=device), blocks * (STEP // HEIGHT))
     nearest = candidates(
         Q, n_slots, R, k + 1 + SPARE, lists[owner].contiguous(), lengths[owner].contiguous()
@@ -223,24 +245,35 @@ def search_cells(X: Any, offsets: Any, k: int, seed: int, known: tuple[Any, Any]
     return compare_again(X, offsets, nearest[slot[torch.argsort(order)]], k)
 
 
-def _in_slots(X: Any, offsets: Any, padded: Any, filled: Any, as_rows: bool) -> Any:
+def _take(offsets: DeviceArray, rows: DeviceArray) -> DeviceArray:
+    """Return the offsets of some rows, if there are any."""
+    if offsets is None:
+        return None
+    return offsets[rows]
+
+
+def _in_slots(
+    X: DeviceArray, offsets: DeviceArray, padded: DeviceArray, filled: DeviceArray, *, as_rows: bool
+) -> DeviceArray:
     """Return halves of the rows in their slots; what fills up a block reaches no query."""
-    packed = halves(
-        X[padded], None if offsets is None else offsets[padded], fine=False, as_rows=as_rows
-    )
+    packed = halves(X[padded], _take(offsets, padded), fine=False, as_rows=as_rows)
     if as_rows:
         packed[: len(filled), -1] = (~filled).to(packed.dtype) * -6e4
     return packed
 
 
-def _visits_needed(cell: Any, near: Any, rows: Any, true: Any) -> int:
-    """Return in how many of the nearest cells the target share of the true neighbours (s, k) of some rows lies."""
+def _visits_needed(
+    cell: DeviceArray, near: DeviceArray, rows: DeviceArray, true: DeviceArray
+) -> int:
+    """Return how many of the nearest cells hold the target share of rows' true neighbours (s, k)."""
     needed = near.argsort(dim=1)[cell[rows][:, None], cell[true]].ravel()
     shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
     return int(torch.searchsorted(shares, TARGET)) + 1
 
 
-def _block_lists(visited: Any, blocks: Any, first: Any) -> tuple[Any, Any]:
+def _block_lists(
+    visited: DeviceArray, blocks: DeviceArray, first: DeviceArray
+) -> tuple[DeviceArray, DeviceArray]:
     """Return the blocks of the cells that each cell visits, in order, and how many they are."""
     n_cells = visited.shape[0]
     each = blocks[visited]  # (c, v)

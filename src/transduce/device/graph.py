@@ -1,4 +1,4 @@
-"""Neighbour graphs of rows on a device, and their spectra: weights, components, filtered eigenvectors."""
+"""Neighbour graphs on a device: weights, components, and eigenvectors by filtering."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from sklearn.utils.random import sample_without_replacement
 
 from transduce.core import arrays
 from transduce.core.computing import few_threads, stage
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, DeviceArray, Random
 from transduce.device.neighbors import Neighbors
 
-Random = np.random.RandomState
 Report = Callable[[float], None]  # is told the share done
 
 
@@ -28,13 +27,16 @@ class DeviceGraph(NamedTuple):
     diagnostics: dict[str, Any]  # as in `NeighborGraph`
 
 
-def similarities(neighbors: Neighbors, scale: float | None) -> Any:
-    """Return similarities from scores: cosines as they are; distances d as ``exp(-(d^2 - d_1^2) / scale^2)``."""
-    # d_1 is the row's smallest: only ratios within a row matter, so that a row far from all others has neighbours too.
-    xp, scores = arrays.namespace(neighbors.scores), neighbors.scores
+def similarities(neighbors: Neighbors, scale: float | None) -> DeviceArray:
+    """Return similarities from scores: cosines as they are, distances d by a Gaussian.
+
+    That is ``exp(-(d^2 - d_1^2) / scale^2)``, with d_1 the row's smallest distance: only ratios
+    within a row matter, so that a row far from all others has neighbours too.
+    """
     if scale is None:
-        return scores
-    scaled = (scores / scale) ** 2
+        return neighbors.scores
+    xp = arrays.namespace(neighbors.scores)
+    scaled = (neighbors.scores / scale) ** 2
     nearest = xp.min(scaled, axis=1, keepdims=True)
     nearest = xp.where(xp.isfinite(nearest), nearest, xp.zeros_like(nearest))
     return xp.where(neighbors.ids >= 0, xp.exp(nearest - scaled), xp.zeros_like(scaled))
@@ -42,105 +44,126 @@ def similarities(neighbors: Neighbors, scale: float | None) -> Any:
 
 def median_scale(neighbors: Neighbors) -> float:
     """Return the median distance to the last neighbour; scores are minus distances."""
-    xp = arrays.namespace(neighbors.scores)
-    last = xp.max(
-        xp.where(neighbors.ids >= 0, -neighbors.scores, xp.zeros_like(neighbors.scores)), axis=1
-    )
-    ordered, n = xp.sort(last), last.shape[0]
-    return float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0 or float(xp.mean(last)) or 1.0
+    scores = neighbors.scores
+    xp = arrays.namespace(scores)
+    distances = xp.where(neighbors.ids >= 0, -scores, xp.zeros_like(scores))
+    last = xp.max(distances, axis=1)
+    ordered = xp.sort(last)
+    n = last.shape[0]
+    median = float(ordered[(n - 1) // 2] + ordered[n // 2]) / 2.0
+    return median or float(xp.mean(last)) or 1.0
 
 
-def one_way(ids: Any, weights: Any, random: Random) -> tuple[Any, Any, int]:
-    """Return ids and weights (n, k) of the neighbours, those of a row summing to 1, and how many rows had none."""
-    # Rows without any are tied to random ones.
-    xp, (n, k) = arrays.namespace(weights), ids.shape
-    weights = arrays.as_double(
-        xp.where((ids >= 0) & (weights > 0.0), weights, xp.zeros_like(weights))
-    )
+def one_way(
+    ids: DeviceArray, weights: DeviceArray, random: Random
+) -> tuple[DeviceArray, DeviceArray, int]:
+    """Return ids and weights (n, k) of the neighbours, and how many rows had none.
+
+    The weights of a row sum to 1. Rows without neighbours are tied to random ones.
+    """
+    xp = arrays.namespace(weights)
+    n, k = ids.shape
+    is_neighbor = (ids >= 0) & (weights > 0.0)
+    weights = arrays.as_double(xp.where(is_neighbor, weights, xp.zeros_like(weights)))
     alone = np.flatnonzero(arrays.to_numpy(xp.sum(weights, axis=1) == 0.0))
-    for row in map(int, alone) if n > 1 else []:
-        others = sample_without_replacement(n - 1, k, random_state=random)
-        ids[row, :] = arrays.beside((others + (others >= row)).astype(np.int64), ids)
-        weights[row, :] = 1.0
+    if n > 1:
+        for row in map(int, alone):
+            others = sample_without_replacement(n - 1, k, random_state=random)
+            others = (others + (others >= row)).astype(np.int64)
+            ids[row, :] = arrays.beside(others, ids)
+            weights[row, :] = 1.0
     total = xp.sum(weights, axis=1, keepdims=True)
-    return ids, weights / xp.where(total > 0.0, total, xp.ones_like(total)), len(alone)
+    total = xp.where(total > 0.0, total, xp.ones_like(total))
+    return ids, weights / total, len(alone)
 
 
-def assemble(ids: Any, weights: Any, random: Random, order: Any) -> tuple[DeviceGraph, int]:
-    """Return the symmetric graph ``A' + A''`` of the neighbours' ids and weights (n, k), and how many rows had none."""
+def assemble(
+    ids: DeviceArray, weights: DeviceArray, random: Random, order: DeviceArray
+) -> tuple[DeviceGraph, int]:
+    """Return the symmetric graph ``A' + A`` of neighbours, and how many rows had none.
+
+    The ids and weights (n, k) are those of the rows in an order (n,).
+    """
     ids, weights, n_alone = one_way(ids, weights, random)
-    xp, n, kept = arrays.namespace(weights), ids.shape[0], weights > 0.0
-    here, there = xp.broadcast_to(order[:, None], ids.shape)[kept], xp.take(order, ids[kept])
+    xp = arrays.namespace(weights)
+    n = ids.shape[0]
+    kept = weights > 0.0
+    here = xp.broadcast_to(order[:, None], ids.shape)[kept]
+    there = xp.take(order, ids[kept])
     keys = xp.concat([here * n + there, there * n + here])
-    return DeviceGraph(merged(keys, xp.concat([weights[kept]] * 2), n), {}), n_alone
+    values = xp.concat([weights[kept], weights[kept]])
+    return DeviceGraph(merged(keys, values, n), {}), n_alone
 
 
-def merged(keys: Any, values: Any, n: int) -> SparseRows:
+def merged(keys: DeviceArray, values: DeviceArray, n: int) -> SparseRows:
     """Return entries ``row * n + column`` as a sparse matrix (n, n), equal ones added up."""
     keys, group = arrays.namespace(values).unique_inverse(keys)
     rows = keys // n
     return SparseRows(rows, keys - rows * n, sum_by_group(values, group, keys.shape[0]), (n, n))
 
 
-def sum_by_group(values: Any, groups: Any, n: int) -> Any:
+def sum_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> DeviceArray:
     """Return the sum of the values of each of `n` groups."""
-    library = arrays.library_of(values)
-    if library == "torch":
+    if arrays.library_of(values) == "torch":
         return arrays.zeros((n,), values).index_add_(0, groups, values)
-    if library == "cupy":
-        return arrays.namespace(values).bincount(groups, weights=values, minlength=n)
     totals = np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n)
     return arrays.beside(totals, values)
 
 
-def group_bounds(groups: Any, n: int) -> AnyArray:
-    """Return where each of `n` groups begins and ends (n + 1,) once the rows of each stand together, on the host."""
+def group_bounds(groups: DeviceArray, n: int) -> AnyArray:
+    """Return where each of `n` groups begins and ends, once its rows stand together; (n + 1,)."""
     ones = arrays.zeros(groups.shape, groups) + 1.0
-    return np.concatenate([[0], np.cumsum(arrays.to_numpy(sum_by_group(ones, groups, n)))]).astype(
-        int
-    )
+    sizes = arrays.to_numpy(sum_by_group(ones, groups, n))
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(int)
 
 
 class SparseRows:
-    """A sparse matrix in compressed rows, on the device of its arrays, to be multiplied with dense blocks."""
+    """A sparse matrix in compressed rows, on the device of its arrays, for products with blocks."""
 
-    def __init__(self, rows: Any, indices: Any, data: Any, shape: tuple[int, int]) -> None:
-        # Row, in ascending order, column and value of every entry.
-        self.rows, self.indices, self.data, self.shape = rows, indices, data, shape
+    def __init__(
+        self, rows: DeviceArray, indices: DeviceArray, data: DeviceArray, shape: tuple[int, int]
+    ) -> None:
+        self.rows = rows  # of every entry, ascending
+        self.indices = indices  # the column of every entry
+        self.data = data  # the value of every entry
+        self.shape = shape
         xp = arrays.namespace(data)
         ends = xp.arange(shape[0] + 1, dtype=rows.dtype, **arrays.on_device(data))
         self.indptr = xp.searchsorted(rows, ends)
         self._matrix = self._build()
 
-    def _build(self) -> Any:
-        library = arrays.library_of(self.data)
-        if library == "torch":
-            import torch
-
-            kind = torch.int32 if self.data.is_cuda and len(self.data) < 2**31 else torch.int64
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-                warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
-                ends, places = self.indptr.to(kind), self.indices.to(kind)
-                return torch.sparse_csr_tensor(
-                    ends, places, self.data, self.shape, check_invariants=False
-                )
-        if library == "cupy":
-            from cupyx.scipy.sparse import csr_matrix
-
-            return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+    def _build(self) -> DeviceArray:
+        if arrays.library_of(self.data) == "torch":
+            return self._build_in_torch()
         from scipy.sparse import csr_array
 
         host = tuple(map(arrays.to_numpy, (self.data, self.indices, self.indptr)))
         return csr_array(host, shape=self.shape)
 
-    def __matmul__(self, block: Any) -> Any:
+    def _build_in_torch(self) -> DeviceArray:
+        import torch
+
+        kind = torch.int64
+        if self.data.is_cuda and len(self.data) < 2**31:
+            kind = torch.int32
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
+            ends = self.indptr.to(kind)
+            columns = self.indices.to(kind)
+            return torch.sparse_csr_tensor(
+                ends, columns, self.data, self.shape, check_invariants=False
+            )
+
+    def __matmul__(self, block: DeviceArray) -> DeviceArray:
         """Return the product with a dense block (m, k)."""
-        if arrays.library_of(block) in ("torch", "cupy"):
+        if arrays.library_of(block) == "torch":
             return self._matrix @ block
         return arrays.beside(self._matrix @ arrays.to_numpy(block), block)
 
-    def combine(self, block: Any, scale: float, share: float, minus: Any) -> Any:
+    def combine(
+        self, block: DeviceArray, scale: float, share: float, minus: DeviceArray
+    ) -> DeviceArray:
         """Return ``scale * (matrix @ block) + share * block - minus``."""
         if arrays.library_of(block) == "torch":
             import torch
@@ -153,42 +176,59 @@ class SparseRows:
 # What holds for numpy too.
 EXTRA = 32  # more columns than wanted vectors in the filtered block
 TOLERANCE = 1e-4  # residual norms of the filtered block
-LARGE, LARGE_TOLERANCE = 500_000, 1e-3  # the same from so many rows on
+LARGE = 500_000  # rows from which on the tolerance is the following one
+LARGE_TOLERANCE = 1e-3
 GOOD = 1e-8  # residual norms asked of ARPACK
 TIE = 1e-9  # eigenvalues nearer than this are one eigenvalue
 MOST_CYCLES = 40
-# How much more a filter is to gain than is needed: the cut comes from vectors that are not there yet.
+# How much more a filter is to gain than is needed: the cut comes from vectors that are not there
+# yet.
 SAFETY = 8.0
 MOST_GROWTH = 1e15  # of a vector by one filter: its square is a number in single precision
-FIRST_GROWTH = (
-    1e6  # the same by the first one, from random vectors: what single precision tells apart
-)
+# The same by the first one, from random vectors: what single precision tells apart.
+FIRST_GROWTH = 1e6
 NARROWEST = 1e-3  # of the part of the spectrum that a filter is small on
-SHARE_ABOVE = (
-    1.6  # eigenvalues above the first cut, as a share of the columns: their number is estimated
-)
+# Eigenvalues above the first cut, as a share of the columns: their number is estimated.
+SHARE_ABOVE = 1.6
+MOST_DEGREE = 40  # of a filter
+N_LANCZOS = 20  # steps that estimate where eigenvalues lie
 FINEST = 5e-6  # residuals that single precision reaches
 
 DENSE_ROWS = 3000  # components up to this size are solved as dense matrices
-DOUBLE_ROWS = (
-    20_000  # those up to this size are filtered in double precision, larger ones in single
-)
+DOUBLE_ROWS = 20_000  # those up to this size are filtered in double precision, larger in single
 CHUNK = 2**20  # rows of a block in double precision at a time
 
-Pairs = tuple[Array, Any, Array]
-# The fields of `Spectrum`: vectors (n, d), values (t,), components and degrees (n,), residuals, owners, columns (t,).
-SpectrumParts = tuple[Any, Array, Any, Any, Array, AnyArray, AnyArray]
+Pairs = tuple[Array, DeviceArray, Array]
 
 
-def find_components(graph: DeviceGraph) -> tuple[int, Any]:
-    """Return how many connected components there are, and that of each row, numbered by their first rows."""
-    here, there, n = graph.matrix.rows, graph.matrix.indices, graph.matrix.shape[0]
+class SpectrumParts(NamedTuple):
+    """The fields of `Spectrum`, in their order."""
+
+    vectors: DeviceArray  # (n, d)
+    values: Array  # (t,)
+    components: DeviceArray  # (n,)
+    degrees: DeviceArray  # (n,)
+    residuals: Array  # (t,)
+    owners: AnyArray  # (t,) the component of each eigenvector
+    columns: AnyArray  # (t,) the column of `vectors` that holds it
+
+
+def find_components(graph: DeviceGraph) -> tuple[int, DeviceArray]:
+    """Return how many connected components there are, and that of each row.
+
+    Components are numbered by their first rows.
+    """
+    here = graph.matrix.rows
+    there = graph.matrix.indices
+    n = graph.matrix.shape[0]
     xp = arrays.namespace(here)
-    label = xp.arange(n, dtype=xp.int64, **arrays.on_device(here))
+    numbers = xp.arange(n, dtype=xp.int64, **arrays.on_device(here))
+    label = numbers
     while True:
-        # Every component so far takes the smallest number among its neighbours; then chains of numbers are shortened.
+        # Every component so far takes the smallest number among its neighbours; then chains of
+        # numbers are shortened.
         smallest = smallest_by_group(xp.take(label, there), xp.take(label, here), n)
-        root = xp.minimum(xp.arange(n, dtype=xp.int64, **arrays.on_device(label)), smallest)
+        root = xp.minimum(numbers, smallest)
         new = xp.take(root, label)
         for _ in range(3):
             root = xp.take(root, root)
@@ -196,14 +236,15 @@ def find_components(graph: DeviceGraph) -> tuple[int, Any]:
         if not bool(xp.any(new != label)):
             break
         label = new
-    first = label == xp.arange(n, dtype=xp.int64, **arrays.on_device(label))
+    first = label == numbers
     number = arrays.cumulative_sum(xp.astype(first, xp.int64)) - 1
     return int(number[-1]) + 1, xp.take(number, label)
 
 
 def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts:
-    """Return the `d` smallest eigenvectors of each component's normalised Laplacian, on the device of the graph."""
-    matrix, n = graph.matrix, graph.matrix.shape[0]
+    """Return the `d` smallest eigenvectors of each component's normalised Laplacian."""
+    matrix = graph.matrix
+    n = matrix.shape[0]
     with stage("components"):
         count, components = find_components(graph)
     degrees = (matrix @ (arrays.zeros((n, 1), matrix.data) + 1.0))[:, 0]
@@ -211,60 +252,66 @@ def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts
         if count > 1:
             return _each_component(graph, d, random, (count, components), degrees, report)
         S = normalised(matrix, degrees)
-        values, vectors, residuals = smallest_pairs(S, degrees, min(d, n - 1), random, report)
-        return (
-            vectors,
-            values,
-            components,
-            degrees,
-            residuals,
-            np.zeros(len(values), int),
-            np.arange(len(values)),
-        )
+        pairs = smallest_pairs(S, degrees, min(d, n - 1), random, report)
+    values, vectors, residuals = pairs
+    owners = np.zeros(len(values), int)
+    columns = np.arange(len(values))
+    return SpectrumParts(vectors, values, components, degrees, residuals, owners, columns)
 
 
 def _each_component(
     graph: DeviceGraph,
     d: int,
     random: Random,
-    parts_of: tuple[int, Any],
-    degrees: Any,
+    parts_of: tuple[int, DeviceArray],
+    degrees: DeviceArray,
     report: Report,
 ) -> SpectrumParts:
     """Solve component by component, on the matrix with the rows of each together."""
-    xp, n, (count, components) = arrays.namespace(degrees), graph.matrix.shape[0], parts_of
+    xp = arrays.namespace(degrees)
+    n = graph.matrix.shape[0]
+    count, components = parts_of
     order = xp.argsort(components, stable=True)
     place = xp.argsort(order)
     keys = xp.take(place, graph.matrix.rows) * n + xp.take(place, graph.matrix.indices)
     matrix = merged(keys, graph.matrix.data, n)
     bounds = group_bounds(components, count)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
-    ordered, vectors = xp.take(degrees, order), arrays.zeros((n, d), degrees)
-    found: list[tuple[Any, ...]] = []  # value, residual, owner and column of every eigenvector
+    ordered = xp.take(degrees, order)
+    vectors = arrays.zeros((n, d), degrees)
+    solved: list[tuple[Any, ...]] = []  # value, residual, owner and column of every eigenvector
     for component in np.flatnonzero(np.diff(bounds) > 1):
-        start, stop = int(bounds[component]), int(bounds[component + 1])
+        start = int(bounds[component])
+        stop = int(bounds[component + 1])
+        size = stop - start
         part = slice(int(entries[component]), int(entries[component + 1]))
-        rows, columns, data = (
-            matrix.rows[part] - start,
-            matrix.indices[part] - start,
-            matrix.data[part],
+        rows = matrix.rows[part] - start
+        columns = matrix.indices[part] - start
+        block = SparseRows(rows, columns, matrix.data[part], (size, size))
+        own_degrees = ordered[start:stop]
+        S = normalised(block, own_degrees)
+        values, own_vectors, residuals = smallest_pairs(
+            S, own_degrees, min(d, size - 1), random, lambda share: None
         )
-        S = normalised(SparseRows(rows, columns, data, (stop - start,) * 2), ordered[start:stop])
-        solved = smallest_pairs(
-            S, ordered[start:stop], min(d, stop - start - 1), random, lambda share: None
-        )
-        vectors[start:stop, : len(solved[0])] = xp.astype(solved[1], xp.float64)
-        found += [
-            (*pair, component, j) for j, pair in enumerate(zip(solved[0], solved[2], strict=True))
-        ]
+        vectors[start:stop, : len(values)] = xp.astype(own_vectors, xp.float64)
+        for column, (value, residual) in enumerate(zip(values, residuals, strict=True)):
+            solved.append((value, residual, component, column))
         report(stop / n)
-    values, residuals, owners, columns = np.array(sorted(found, key=itemgetter(0))).reshape(-1, 4).T
-    owners, columns = owners.astype(int), columns.astype(int)
+    table = np.array(sorted(solved, key=itemgetter(0))).reshape(-1, 4)
+    columns = table[:, 3].astype(int)
     vectors = xp.take(vectors[:, : columns.max(initial=-1) + 1], place, axis=0)
-    return vectors, values, components, degrees, residuals, owners, columns
+    return SpectrumParts(
+        vectors=vectors,
+        values=table[:, 0],
+        components=components,
+        degrees=degrees,
+        residuals=table[:, 1],
+        owners=table[:, 2].astype(int),
+        columns=columns,
+    )
 
 
-def normalised(matrix: SparseRows, degrees: Any) -> SparseRows:
+def normalised(matrix: SparseRows, degrees: DeviceArray) -> SparseRows:
     """Return ``B^-1/2 A B^-1/2``."""
     xp = arrays.namespace(degrees)
     scale = 1.0 / xp.sqrt(degrees)
@@ -272,46 +319,60 @@ def normalised(matrix: SparseRows, degrees: Any) -> SparseRows:
     return SparseRows(matrix.rows, matrix.indices, data, matrix.shape)
 
 
-def smallest_pairs(S: SparseRows, degrees: Any, d: int, random: Random, report: Report) -> Pairs:
-    """Return the `d` smallest eigenvalues above 0 of ``I - S`` for a connected graph, their vectors and residuals."""
-    xp, n = arrays.namespace(degrees), S.shape[0]
+def smallest_pairs(
+    S: SparseRows, degrees: DeviceArray, d: int, random: Random, report: Report
+) -> Pairs:
+    """Return the `d` smallest eigenvalues above 0 of ``I - S``, their vectors and residuals.
+
+    The graph is connected.
+    """
+    xp = arrays.namespace(degrees)
+    n = S.shape[0]
     trivial = xp.sqrt(degrees / xp.sum(degrees))
     if n > DENSE_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, report)
     one = xp.eye(n, dtype=xp.float64, **arrays.on_device(degrees))
     laplacian = one - (S @ one) + 3.0 * trivial[:, None] * trivial[None, :]
     values, vectors = xp.linalg.eigh(laplacian)
-    more = min(d + 1, n - 1)
-    values, vectors = arrays.to_numpy(values)[:more], vectors[:, :more]
-    keep = whole_ties(values, d)
-    values, vectors = values[:keep], vectors[:, :keep]
+    values = arrays.to_numpy(values)[: min(d + 1, n - 1)]
+    n_kept = whole_ties(values, d)
+    values = values[:n_kept]
+    vectors = vectors[:, :n_kept]
     rest = vectors - (S @ vectors) - vectors * arrays.beside(values, vectors)
     return values, vectors, arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0)))
 
 
-def _filtered(S: SparseRows, trivial: Any, d: int, random: Random, report: Report) -> Pairs:
-    """Return the pairs by Chebyshev filtering; if they do not converge, with a larger block, then in double."""
+def _filtered(S: SparseRows, trivial: DeviceArray, d: int, random: Random, report: Report) -> Pairs:
+    """Return the pairs by Chebyshev filtering.
+
+    If they do not converge, a larger block is tried, then double precision.
+    """
     n = S.shape[0]
-    tries = [("float32", EXTRA), ("float32", 3 * EXTRA), ("float64", 3 * EXTRA)]
-    tol = TOLERANCE if n <= LARGE else LARGE_TOLERANCE
     if n <= DOUBLE_ROWS:
-        tries, tol = [("float64", EXTRA), ("float64", 3 * EXTRA)], GOOD
+        tries = [("float64", EXTRA), ("float64", 3 * EXTRA)]
+        tolerance = GOOD
+    else:
+        tries = [("float32", EXTRA), ("float32", 3 * EXTRA), ("float64", 3 * EXTRA)]
+        tolerance = TOLERANCE if n <= LARGE else LARGE_TOLERANCE
     for precision, extra in tries:
         try:
             block = first_block(n, min(d + extra, n // 2), precision, trivial, random)
-            values, vectors, residuals = leading_pairs(S, block, d, tol, trivial, report)
+            values, vectors, residuals = leading_pairs(S, block, d, tolerance, trivial, report)
         except NotConvergedError as error:
             last = error
             continue
         return 1.0 - values, vectors, residuals
     raise ArithmeticError(
-        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for fewer n_components, "
-        "give more neighbours, or pass numpy arrays, for which the matrix can be inverted."
+        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for fewer "
+        "n_components, give more neighbours, or pass numpy arrays, for which the matrix can be "
+        "inverted."
     )
 
 
-def first_block(n: int, width: int, precision: str, like: Any, random: Random) -> Any:
-    """Return random numbers (n, width) on the device of an array: drawn there by torch, else on the host."""
+def first_block(
+    n: int, width: int, precision: str, like: DeviceArray, random: Random
+) -> DeviceArray:
+    """Return random numbers (n, width) on the device of an array, drawn there by torch."""
     seed = int(random.randint(2**31 - 1))
     if arrays.library_of(like) == "torch":
         import torch
@@ -323,7 +384,7 @@ def first_block(n: int, width: int, precision: str, like: Any, random: Random) -
 
 
 def leading_pairs(
-    S: SparseRows, block: Any, k: int, tol: float, known: Any, report: Report
+    S: SparseRows, block: DeviceArray, k: int, tol: float, known: DeviceArray, report: Report
 ) -> Pairs:
     """Return the same as `spectral_graph.spectrum.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
@@ -331,14 +392,19 @@ def leading_pairs(
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
     first = block[:, 0] / xp.sqrt(xp.sum(block[:, 0] * block[:, 0]))
-    plan = FilterPlan.begin(lambda vector: (matrix @ vector[:, None])[:, 0], first, block.shape[1])
+
+    def product(vector: DeviceArray) -> DeviceArray:
+        return (matrix @ vector[:, None])[:, 0]
+
+    plan = FilterPlan.begin(product, first, block.shape[1])
     farthest = 0.0
     for _ in range(MOST_CYCLES):
         block = chebyshev(matrix, block, plan.degree, plan.lower, plan.cut)
         block = block - known[:, None] * (known[None, :] @ block)
         values, block, residuals = rayleigh_ritz(matrix, block)
         block = block - known[:, None] * (known[None, :] @ block)
-        worst, limit = float(residuals[:k].max()), min(tol, 0.01 * (1.0 - float(values[k - 1])))
+        worst = float(residuals[:k].max())
+        limit = min(tol, 0.01 * (1.0 - float(values[k - 1])))
         if worst <= limit:
             return values[:k], arrays.copy(block[:, :k]), residuals[:k]
         if limit < finest:
@@ -354,37 +420,54 @@ def leading_pairs(
     )
 
 
-def chebyshev(matrix: SparseRows, now: Any, degree: int, lower: float, cut: float) -> Any:
+def chebyshev(
+    matrix: SparseRows, now: DeviceArray, degree: int, lower: float, cut: float
+) -> DeviceArray:
     """Return the Chebyshev polynomial of this degree on [lower, cut] of a matrix, times a block."""
-    centre, half = 0.5 * (cut + lower), 0.5 * (cut - lower)
-    past, now = now, (matrix @ now) / half - (centre / half) * now
+    centre = 0.5 * (cut + lower)
+    half = 0.5 * (cut - lower)
+    past = now
+    now = (matrix @ past) / half - (centre / half) * past
     for _ in range(degree - 1):
-        past, now = now, matrix.combine(now, 2.0 / half, -2.0 * centre / half, past)
+        following = matrix.combine(now, 2.0 / half, -2.0 * centre / half, past)
+        past = now
+        now = following
     return now
 
 
 def eigenvalue_counts(
-    product: Callable[[Any], Any], vector: Any
+    product: Callable[[DeviceArray], DeviceArray], vector: DeviceArray
 ) -> tuple[float, Callable[[float], float]]:
-    """Return a number that no eigenvalue is below, and the function that says which one so many are above."""
-    # As far as a few Lanczos steps from a random unit vector (n,) can tell. All eigenvectors have about the same part
-    # in it, so that each Ritz value stands for as many eigenvalues as its own part says.
-    xp, before, beta = arrays.namespace(vector), arrays.namespace(vector).zeros_like(vector), 0.0
-    diagonal, off = [], []
-    for _ in range(min(20, vector.shape[0])):
-        next_ = product(vector) - beta * before
-        diagonal.append(float(vector @ next_))
-        next_ = next_ - diagonal[-1] * vector
-        beta = float(xp.sqrt(next_ @ next_))
-        off.append(beta)
+    """Return a number that no eigenvalue is below, and which eigenvalue so many are above.
+
+    The second is a function of how many. Both are as far as a few Lanczos steps from a random unit
+    vector (n,) can tell. All eigenvectors have about the same part in it, so that each Ritz value
+    stands for as many eigenvalues as its own part says.
+    """
+    xp = arrays.namespace(vector)
+    before = xp.zeros_like(vector)
+    beta = 0.0
+    diagonal = []
+    off_diagonal = []
+    for _ in range(min(N_LANCZOS, vector.shape[0])):
+        following = product(vector) - beta * before
+        diagonal.append(float(vector @ following))
+        following = following - diagonal[-1] * vector
+        beta = float(xp.sqrt(following @ following))
+        off_diagonal.append(beta)
         if beta < 1e-5:
             break
-        before, vector = vector, next_ / beta
-    ritz, turn = scipy.linalg.eigh_tridiagonal(diagonal, off[:-1])
-    lower = max(float(ritz[0]) - 2.0 * off[-1] * abs(float(turn[-1, 0])), -1.0)
+        before = vector
+        vector = following / beta
+    ritz, turn = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1])
+    lower = max(float(ritz[0]) - 2.0 * off_diagonal[-1] * abs(float(turn[-1, 0])), -1.0)
     counts = vector.shape[0] * turn[0, ::-1] ** 2
-    above = np.cumsum(counts) - 0.5 * counts
-    return lower, lambda n: max(float(np.interp(n, above, ritz[::-1])), lower + NARROWEST)
+    n_above = np.cumsum(counts) - 0.5 * counts
+
+    def eigenvalue_below(n: float) -> float:
+        return max(float(np.interp(n, n_above, ritz[::-1])), lower + NARROWEST)
+
+    return lower, eigenvalue_below
 
 
 @dataclass
@@ -398,54 +481,63 @@ class FilterPlan:
     worst: float = np.inf  # the largest residual so far
 
     @classmethod
-    def begin(cls, product: Callable[[Any], Any], vector: Any, width: int) -> FilterPlan:
+    def begin(
+        cls, product: Callable[[DeviceArray], DeviceArray], vector: DeviceArray, width: int
+    ) -> FilterPlan:
         """Plan the first filter of `width` columns, from products with a random unit vector (n,)."""
-        lower, above = eigenvalue_counts(product, vector)
-        cut = above(SHARE_ABOVE * width)
-        return cls(lower, cut, growth_degree(FIRST_GROWTH, lower, cut), above(width))
+        lower, eigenvalue_below = eigenvalue_counts(product, vector)
+        cut = eigenvalue_below(SHARE_ABOVE * width)
+        degree = growth_degree(FIRST_GROWTH, lower, cut)
+        return cls(lower, cut, degree, eigenvalue_below(width))
 
     def go_on(self, values: Array, k: int, worst: float, limit: float) -> None:
-        """Plan the next filter: its cut is the last of a block's values, or more where these are not there yet."""
-        # That value is no larger than the eigenvalue it stands for, which is likely another; the `k`-th must stay well
-        # above. What gained nothing was cut too high.
-        least = self.cut if worst < 0.5 * self.worst else self.lower + NARROWEST
-        last, wanted = float(values[-1]), float(values[k - 1])
+        """Plan the next filter: its cut is the last of a block's values, or more at first."""
+        # That value is no larger than the eigenvalue it stands for, which is likely another; the
+        # `k`-th must stay well above. What gained nothing was cut too high.
+        least = self.lower + NARROWEST
+        if worst < 0.5 * self.worst:
+            least = self.cut
+        last = float(values[-1])
+        wanted = float(values[k - 1])
         self.cut = max(least, last, min(self.likely, last + 0.4 * (wanted - last)))
         self.degree = filter_degree(wanted, self.lower, self.cut, worst / limit)
         self.worst = worst
 
 
-def grams(block: Any, image: Any) -> tuple[Array, Array]:
+def grams(block: DeviceArray, image: DeviceArray) -> tuple[Array, Array]:
     """Return ``block' image`` and ``block' block`` of tall blocks in double precision, on the host."""
-    xp, width = arrays.namespace(block), block.shape[1]
-    mixed, own = (arrays.zeros((width, width), block) for _ in range(2))
+    xp = arrays.namespace(block)
+    width = block.shape[1]
+    mixed = arrays.zeros((width, width), block)
+    own = arrays.zeros((width, width), block)
     for part in arrays.blocks(block.shape[0], CHUNK):
         left = xp.astype(block[part, :], xp.float64)
         mixed = mixed + left.T @ xp.astype(image[part, :], xp.float64)
         own = own + left.T @ left
-    mixed, own = arrays.to_numpy(mixed), arrays.to_numpy(own)
+    mixed = arrays.to_numpy(mixed)
+    own = arrays.to_numpy(own)
     return 0.5 * (mixed + mixed.T), 0.5 * (own + own.T)
 
 
-def rayleigh_ritz(matrix: SparseRows, block: Any) -> Pairs:
+def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
     """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms."""
     xp = arrays.namespace(block)
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
     image = matrix @ block
     mixed, own = grams(block, image)
-    with few_threads(
-        0
-    ):  # on the host, where the threads of many small problems wait for each other
+    with few_threads(0):  # on the host the threads of many small problems wait for each other
         if scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8:
             block = xp.linalg.qr(block)[0]  # columns nearly dependent: make them orthogonal first
             image = matrix @ block
             mixed, own = grams(block, image)
         values, turn = scipy.linalg.eigh(mixed, own)
-    values, turn = values[::-1].copy(), turn[:, ::-1].copy()
-    turned = xp.astype(arrays.beside(turn, block), block.dtype)
-    block, image = block @ turned, image @ turned
+    values = values[::-1].copy()
+    turn = xp.astype(arrays.beside(turn[:, ::-1].copy(), block), block.dtype)
+    block = block @ turn
+    image = image @ turn
     rest = image - block * xp.astype(arrays.beside(values, block), block.dtype)
-    return values, block, arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0))).astype(float)
+    residuals = arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0))).astype(float)
+    return values, block, residuals
 
 
 class NotConvergedError(ArithmeticError):
@@ -453,35 +545,33 @@ class NotConvergedError(ArithmeticError):
 
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
-    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one, within bounds."""
+    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one."""
     gain = np.arccosh(1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower))
-    degree = np.clip(np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3)), 8, 40)
+    needed = np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3))
+    degree = np.clip(needed, 8, MOST_DEGREE)
     return min(int(degree), growth_degree(MOST_GROWTH, lower, cut))
 
 
 def growth_degree(growth: float, lower: float, cut: float) -> int:
-    """Return the largest degree, 40 at most, at which a filter lets no vector grow by more than a factor."""
+    """Return the largest degree at which a filter lets no vector grow by more than a factor."""
     # No eigenvalue is above 1.
     most = np.arccosh(1.0 + 2.0 * (1.0 - cut) / (cut - lower))
-    return int(np.clip(np.log(2.0 * growth) / max(most, 1e-3), 1, 40))
+    return int(np.clip(np.log(2.0 * growth) / max(most, 1e-3), 1, MOST_DEGREE))
 
 
 def whole_ties(values: Array, d: int) -> int:
-    """Return how many of the first `d` ascending values to keep so that no group of equal ones is cut in two."""
+    """Return how many of the first `d` ascending values to keep, so that no tie is cut in two."""
     if len(values) <= d or values[d] - values[d - 1] > TIE:
         return min(d, len(values))
     return int(np.searchsorted(values, values[d - 1] - TIE)) or d
 
 
-def smallest_by_group(values: Any, groups: Any, n: int) -> Any:
+def smallest_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> DeviceArray:
     """Return the smallest value (t,) of each of `n` groups; `n` for an empty one."""
-    xp, library = arrays.namespace(values), arrays.library_of(values)
+    xp = arrays.namespace(values)
     smallest = xp.full((n,), n, dtype=values.dtype, **arrays.on_device(values))
-    if library == "torch":
+    if arrays.library_of(values) == "torch":
         return smallest.scatter_reduce(0, groups, values, "amin")
-    if library == "cupy":
-        xp.minimum.at(smallest, groups, values)
-        return smallest
     host = arrays.to_numpy(smallest)
     np.minimum.at(host, arrays.to_numpy(groups), arrays.to_numpy(values))
     return arrays.beside(host, values)

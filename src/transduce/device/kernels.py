@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from transduce.core import arrays
-from transduce.core.types import Array
+from transduce.core.types import Array, DeviceArray
 from transduce.device.memory import check_fits
 from transduce.device.neighbors import unit_rows
 
@@ -18,9 +17,11 @@ ON_DEVICE = ("cosine", "exponential", "laplacian", "linear", "poly", "polynomial
 _NAMES = {*ON_DEVICE, "additive_chi2", "chi2", "precomputed"}
 _WITH_WIDTH = {"chi2", "exponential", "laplacian", "rbf"}
 MANY_FEATURES = 100
+MOST_STEPS = 2**26  # differences of rows that are in memory at a time
 
 KernelLike = str | Callable[..., float]
-Near = tuple[Array, float]  # squared distances (n, k), and that of the row farthest from the centre
+# Squared distances (n, k), and that of the row farthest from the centre.
+Near = tuple[Array, float]
 
 
 def check_kernel(kernel: KernelLike) -> None:
@@ -45,7 +46,7 @@ class Kernel:
     coef0: float = 1.0
 
     def matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
-        """Return the kernel values of rows (n, d) and rows (k, d), shape (n, k), by their distances if known."""
+        """Return the kernel values (n, k) of rows (n, d) and rows (k, d), by known distances if any."""
         xp = arrays.namespace(X)
         if xp is not np:
             self._check_device(X, Z)
@@ -58,23 +59,29 @@ class Kernel:
         if self.name not in ON_DEVICE:
             return self._by_sklearn(X, Z)
         if self.name == "cosine":
-            X, Z = (unit_rows(X),) * 2 if X is Z else (unit_rows(X), unit_rows(Z))
+            left = unit_rows(X)
+            right = left if X is Z else unit_rows(Z)
+            return left @ right.T
         products = X @ Z.T
         if self.name in ("poly", "polynomial"):
             products += self.coef0
             products **= self.degree
-        return xp.tanh(products + self.coef0) if self.name == "sigmoid" else products
+        if self.name == "sigmoid":
+            return xp.tanh(products + self.coef0)
+        return products
 
     def near(self, X: Array) -> Near | None:
-        """Return the distances of rows (n, d) to each other, if the kernel is a function of them at every width."""
-        return near_distances(X, X) if self.name == "rbf" else None
+        """Return the distances of rows (n, d) to each other, if they serve the kernel at any width."""
+        if self.name != "rbf":
+            return None
+        return near_distances(X, X)
 
-    def _check_device(self, X: Any, Z: Any) -> None:
+    def _check_device(self, X: DeviceArray, Z: DeviceArray) -> None:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
         if self.name not in ON_DEVICE:
-            said = f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}"
             raise ValueError(
-                f"{said}: use one of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
+                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
+                f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
             )
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
@@ -84,12 +91,12 @@ class Kernel:
         """Return kernels of numpy arrays that scikit-learn has alone, and those of the user's function."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
-        if (
-            self.name in ("chi2", "additive_chi2")
-            and min(X.min(initial=0.0), Z.min(initial=0.0)) < 0.0
-        ):
-            how = "pass standardize=False, or use another kernel"
-            raise ValueError(f"kernel={self.name!r} needs features that are not negative: {how}.")
+        smallest = min(X.min(initial=0.0), Z.min(initial=0.0))
+        if self.name in ("chi2", "additive_chi2") and smallest < 0.0:
+            raise ValueError(
+                f"kernel={self.name!r} needs features that are not negative: pass "
+                "standardize=False, or use another kernel."
+            )
         if not callable(self.name):
             return pairwise_kernels(
                 X, Z, metric=self.name, filter_params=True, gamma=1.0 / self.width
@@ -97,8 +104,10 @@ class Kernel:
         try:
             return pairwise_kernels(X, Z, metric=self.name)
         except (TypeError, ValueError, OverflowError) as error:
-            what = "must take two rows, as one-dimensional arrays, and return a number"
-            raise ValueError(f"The kernel function {what}: {error}") from error
+            raise ValueError(
+                "The kernel function must take two rows, as one-dimensional arrays, and return a "
+                f"number: {error}"
+            ) from error
 
     def checked_matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
         """Return the same, or raise a ValueError if not all values are finite."""
@@ -106,25 +115,29 @@ class Kernel:
             K = self.matrix(X, Z, near)
         xp = arrays.namespace(K)
         if not bool(xp.all(xp.isfinite(K))):
-            how = "scale the features (standardize=True), or change the kernel's settings"
-            raise ValueError(f"kernel={self.name!r} gave values that are not finite: {how}.")
+            raise ValueError(
+                f"kernel={self.name!r} gave values that are not finite: scale the features "
+                "(standardize=True), or change the kernel's settings."
+            )
         return K
 
     def check_symmetry(self, X: Array) -> None:
-        """Raise a ValueError if the user's function depends on the order of its arguments, at a few rows."""
-        if callable(self.name):
-            one, other = X[:10], X[-10:]
-            forth, back = self.matrix(one, other), self.matrix(other, one).T
-            if not np.allclose(forth, back, rtol=1e-8, equal_nan=True):
-                raise ValueError(
-                    "The kernel is not symmetric: kernel(u, v) must equal kernel(v, u)."
-                )
+        """Raise a ValueError if the user's function depends on the order of its arguments."""
+        if not callable(self.name):
+            return
+        first = X[:10]
+        last = X[-10:]
+        forth = self.matrix(first, last)
+        back = self.matrix(last, first).T
+        if not np.allclose(forth, back, rtol=1e-8, equal_nan=True):
+            raise ValueError("The kernel is not symmetric: kernel(u, v) must equal kernel(v, u).")
 
     def diagonal(self, X: Array) -> Array:
         """Return the kernel value of each row (n, d) with itself, shape (n,)."""
         if self.name in ("rbf", "exponential", "laplacian", "chi2"):
             return arrays.zeros((X.shape[0],), X) + 1.0
-        xp, squares = arrays.namespace(X), arrays.row_products(X, X)
+        xp = arrays.namespace(X)
+        squares = arrays.row_products(X, X)
         if self.name == "linear":
             return squares
         if self.name in ("poly", "polynomial"):
@@ -132,25 +145,30 @@ class Kernel:
         if self.name == "sigmoid":
             return xp.tanh(squares + self.coef0)
         if self.name == "cosine":
-            own = xp.max(xp.abs(X), axis=1)  # squares of small numbers are 0
-            return xp.where(own > 0.0, xp.ones_like(own), own)
+            largest = xp.max(xp.abs(X), axis=1)  # squares of small numbers are 0
+            return xp.where(largest > 0.0, xp.ones_like(largest), largest)
         return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
 
 
 def squared_distances(X: Array, Z: Array, width: float, near: Near | None = None) -> Array:
-    """Return the squared distances (n, k) of rows (n, d) and (k, d), good to a billionth of ``width ** 2``."""
+    """Return squared distances (n, k) of rows (n, d), (k, d), good to a billionth of ``width ** 2``."""
     distances, largest = near or near_distances(X, Z)
     if largest < 1e6 * width**2:
         return distances
-    X, Z = (narrowed(X),) * 2 if X is Z else (X, Z)
+    if X is Z:
+        X = narrowed(X)
+        Z = X
     return _distances(X, Z, "sqeuclidean")
 
 
 def near_distances(X: Array, Z: Array) -> Near:
-    """Return the same, whatever the width, and the largest distance from the centre, on which their digits depend."""
-    # ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as ``|x|^2`` is larger
-    # than ``width ** 2``. Rows are centred first, which is free; if that is not enough (an outlier, a tiny width), the
-    # differences are squared one by one.
+    """Return the same, whatever the width, and the largest distance from the centre.
+
+    On that distance their digits depend.
+    """
+    # ``|x|^2 - 2 <x, z> + |z|^2`` is a matrix product and fast, but loses as many digits as
+    # ``|x|^2`` is larger than ``width ** 2``. Rows are centred first, which is free; if that is not
+    # enough (an outlier, a tiny width), the differences are squared one by one.
     xp = arrays.namespace(X)
     centre = xp.mean(Z, axis=0)
     centred_X = X - centre
@@ -162,25 +180,27 @@ def near_distances(X: Array, Z: Array) -> Near:
         distances += squares[0][:, None]
         distances += squares[1][None, :]
     distances = xp.clip(distances, 0.0, None)
-    distances = arrays.with_diagonal(distances, 0.0) if X is Z else distances
+    if X is Z:
+        distances = arrays.with_diagonal(distances, 0.0)
     return distances, max(map(arrays.largest, squares))
 
 
-def _distances(X: Any, Z: Any, metric: str) -> Any:
-    """Return squared Euclidean or city-block distances of rows (n, d) and (k, d), without an n x k x d array."""
+def _distances(X: DeviceArray, Z: DeviceArray, metric: str) -> DeviceArray:
+    """Return squared Euclidean or city-block distances (n, k) of rows (n, d) and (k, d)."""
     if not arrays.is_foreign(X):
         return cdist(X, Z, metric)
-    xp, distances = arrays.namespace(X), arrays.zeros((X.shape[0], Z.shape[0]), X)
-    for part in arrays.blocks(X.shape[0], max(1, 2**26 // max(Z.shape[0] * X.shape[1], 1))):
+    xp = arrays.namespace(X)
+    length = xp.abs if metric == "cityblock" else xp.square
+    distances = arrays.zeros((X.shape[0], Z.shape[0]), X)
+    numbers_of_a_row = max(Z.shape[0] * X.shape[1], 1)
+    for part in arrays.blocks(X.shape[0], max(1, MOST_STEPS // numbers_of_a_row)):
         steps = X[part, :][:, None, :] - Z[None, :, :]
-        distances[part, :] = xp.sum(
-            xp.abs(steps) if metric == "cityblock" else xp.square(steps), axis=-1
-        )
+        distances[part, :] = xp.sum(length(steps), axis=-1)
     return distances
 
 
 def narrowed(X: Array) -> Array:
-    """Return rows (n, d) of many features in n coordinates, in which their distances are the same."""
+    """Return rows (n, d) of many features in n coordinates, with the same distances."""
     if X.shape[1] <= X.shape[0] or arrays.is_foreign(X):
         return X
     # Around their medians: what all rows have in common takes digits from their differences.
@@ -188,22 +208,36 @@ def narrowed(X: Array) -> Array:
 
 
 def median_width(X: Array, *, max_rows: int = 1000) -> float:
-    """Return the median distance between two rows (n, d), in any order; ``max_rows^2 / 2`` distances, on the host."""
+    """Return the median distance between two rows (n, d), whatever their order.
+
+    At most ``max_rows^2 / 2`` distances are computed, on the host.
+    """
     n = X.shape[0]
     if n > max_rows:
         order = arrays.to_numpy(arrays.lexsort(X))
-        X = arrays.pick(X, order[np.linspace(0, n - 1, max_rows).round().astype(int)])
-    rows = arrays.to_numpy(X)
-    if rows.shape[1] > MANY_FEATURES:  # a product of matrices takes a tenth of the time
-        size = float(np.sqrt(rows.var(axis=0).sum()))
-        distances = np.sqrt(squared_distances(rows, rows, size)[np.triu_indices(len(rows), 1)])
-        distances[distances < 1e-6 * size] = 0.0
-        if 2 * np.count_nonzero(distances) < len(distances):  # one row may be far from all others
-            distances = pdist(narrowed(rows))
-    else:
-        distances = pdist(rows)
-    median = float(np.median(distances)) if len(distances) else 0.0
+        places = np.linspace(0, n - 1, max_rows).round().astype(int)
+        X = arrays.pick(X, order[places])
+    distances = _distances_of_pairs(arrays.to_numpy(X))
+    if len(distances) == 0:
+        return 1.0
+    median = float(np.median(distances))
     if median > 0.0:
         return median
     positive = distances[distances > 0.0]
-    return float(positive.mean()) if len(positive) else 1.0
+    if len(positive) == 0:
+        return 1.0
+    return float(positive.mean())
+
+
+def _distances_of_pairs(rows: Array) -> Array:
+    """Return the distances of all pairs of rows."""
+    if rows.shape[1] <= MANY_FEATURES:
+        return pdist(rows)
+    # A product of matrices takes a tenth of the time.
+    size = float(np.sqrt(rows.var(axis=0).sum()))
+    squares = squared_distances(rows, rows, size)
+    distances = np.sqrt(squares[np.triu_indices(len(rows), 1)])
+    distances[distances < 1e-6 * size] = 0.0
+    if 2 * np.count_nonzero(distances) < len(distances):  # one row may be far from all others
+        return pdist(narrowed(rows))
+    return distances

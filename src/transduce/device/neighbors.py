@@ -1,36 +1,49 @@
-"""Nearest neighbours on a device: by all scores, some rows at a time, or in one fused kernel on a GPU.
+"""Nearest neighbours on a device: by all scores, some rows at a time, or in one fused kernel.
 
-There products are compared with the best so far where they arise, and never stored.
+In the fused kernel of a GPU products are compared with the best so far where they arise, and never
+stored.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, DeviceArray, Random
 from transduce.device import memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 PRODUCTS = ("cosine", "euclidean", "l2")
 N_SAMPLE = 512  # rows on which the recall is measured
 GOOD_RECALL = 0.999  # below this candidates are chosen to more digits
 BUDGET = 2.0**28  # bytes of scores at a time, where nothing says how much is free
-MOST_NEIGHBORS, MOST_FEATURES = 60, 250  # of the fused search
+BYTES_OF_SCORE = 4 * 8  # with the copies that a comparison makes
+MOST_NEIGHBORS = 60  # of the fused search
+MOST_FEATURES = 250  # of the fused search
 
 
 class Neighbors(NamedTuple):
     """The nearest other rows of each row, best first."""
 
     ids: AnyArray  # (n, k) which rows they are; -1 where a row has fewer
-    scores: (
-        AnyArray  # (n, k) how near they are; the larger the nearer, and -inf where a row has fewer
-    )
+    scores: AnyArray  # (n, k) the larger the nearer; -inf where a row has fewer
 
 
-def unit_rows(X: Any) -> Any:
+class FoundNeighbors(NamedTuple):
+    """Neighbours, how they were found, and how many of the true ones they are."""
+
+    neighbors: Neighbors
+    method: str  # "exact" or "approximate"
+    recall: float  # share of the true neighbours of a sample of rows
+
+
+def unit_rows(X: DeviceArray) -> DeviceArray:
     """Return rows of norm 1; rows of zeros stay so."""
     xp = arrays.namespace(X)
     largest = xp.max(xp.abs(X), axis=1, keepdims=True)
@@ -39,35 +52,49 @@ def unit_rows(X: Any) -> Any:
     return X / xp.where(norms > 0.0, norms, xp.ones_like(norms))[:, None]
 
 
-def search_blocks(Q: Any, own: Any, X: Any, offsets: Any, k: int) -> Neighbors:
-    """Return the `k` rows of X (n, d) with the largest score ``q' x_j - offset_j`` for each row of Q (q, d)."""
-    xp, n = arrays.namespace(X), X.shape[0]
-    size = max(1, int(memory.work_bytes(X, BUDGET) // (4 * 8 * n)))
+def search_blocks(
+    queries: DeviceArray, own: DeviceArray, X: DeviceArray, offsets: DeviceArray, k: int
+) -> Neighbors:
+    """Return the `k` rows x_j of X (n, d) with the largest ``q' x_j - offset_j`` for each query q.
+
+    `own` (q,) is the row that each query is itself, which is no neighbour, or -1.
+    """
+    xp = arrays.namespace(X)
+    n = X.shape[0]
+    size = max(1, int(memory.work_bytes(X, BUDGET) // (BYTES_OF_SCORE * n)))
     columns = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
-    found = []
-    for part in arrays.blocks(Q.shape[0], size):
-        block = Q[part, :] @ X.T
-        block = block if offsets is None else block - offsets[None, :]
-        block = xp.where(
-            columns[None, :] == own[part][:, None], xp.full_like(block, -xp.inf), block
-        )
-        best, where = top_k(block, k)
-        found.append(in_order(where, best))
-    return Neighbors(*(xp.concat(parts, axis=0) for parts in zip(*found, strict=True)))
+    ids = []
+    scores = []
+    for part in arrays.blocks(queries.shape[0], size):
+        block = queries[part, :] @ X.T
+        if offsets is not None:
+            block = block - offsets[None, :]
+        is_itself = columns[None, :] == own[part][:, None]
+        block = xp.where(is_itself, xp.full_like(block, -xp.inf), block)
+        best, places = top_k(block, k)
+        neighbors = in_order(places, best)
+        ids.append(neighbors.ids)
+        scores.append(neighbors.scores)
+    return Neighbors(xp.concat(ids, axis=0), xp.concat(scores, axis=0))
 
 
-def in_order(ids: Any, scores: Any) -> Neighbors:
-    """Return neighbours best first, equal ones in the order of the rows; -1 where the score is -inf."""
+def in_order(ids: DeviceArray, scores: DeviceArray) -> Neighbors:
+    """Return neighbours best first, equal ones by their rows; -1 where the score is -inf."""
     xp = arrays.namespace(ids)
-    turn = xp.argsort(ids, axis=1, stable=True)
-    ids, scores = xp.take_along_axis(ids, turn, axis=1), xp.take_along_axis(scores, turn, axis=1)
-    turn = xp.argsort(-scores, axis=1, stable=True)
-    ids, scores = xp.take_along_axis(ids, turn, axis=1), xp.take_along_axis(scores, turn, axis=1)
+    by_row = xp.argsort(ids, axis=1, stable=True)
+    ids = xp.take_along_axis(ids, by_row, axis=1)
+    scores = xp.take_along_axis(scores, by_row, axis=1)
+    by_score = xp.argsort(-scores, axis=1, stable=True)
+    ids = xp.take_along_axis(ids, by_score, axis=1)
+    scores = xp.take_along_axis(scores, by_score, axis=1)
     return Neighbors(xp.where(xp.isinf(scores), xp.full_like(ids, -1), ids), scores)
 
 
-def comparable(X: Any, metric: Any) -> tuple[Any, Any]:
-    """Return rows no longer than 1, and offsets, whose products rank neighbours; X has unit rows for the cosine."""
+def comparable(X: DeviceArray, metric: Any) -> tuple[DeviceArray, DeviceArray]:
+    """Return rows no longer than 1, and offsets, whose products rank neighbours.
+
+    X has unit rows for the cosine.
+    """
     if metric == "cosine":
         return X, None
     xp = arrays.namespace(X)
@@ -77,84 +104,102 @@ def comparable(X: Any, metric: Any) -> tuple[Any, Any]:
     return rows, 0.5 * xp.sum(rows * rows, axis=1)
 
 
-def nearest_on_device(Q: Any, X: Any, k: int, metric: Any) -> Neighbors:
-    """Return the `k` rows of X nearest to other rows, all compared; scores are cosines, or minus distances."""
-    xp, n_queries = arrays.namespace(X), Q.shape[0]
-    own = arrays.zeros((n_queries,), X, "int64") - 1
+def nearest_on_device(queries: DeviceArray, X: DeviceArray, k: int, metric: Any) -> Neighbors:
+    """Return the `k` rows of X nearest to other rows, all compared.
+
+    Scores are cosines, or minus distances.
+    """
+    own = arrays.zeros((queries.shape[0],), X, "int64") - 1
     if metric == "cosine":
-        return search_blocks(Q, own, X, None, k)
-    both, offsets = comparable(xp.concat([X, Q], axis=0), metric)
+        return search_blocks(queries, own, X, None, k)
     n = X.shape[0]
-    neighbors = search_blocks(both[n:, :], own, both[:n, :], offsets[:n], k)
-    return in_order(neighbors.ids, -distances_to(Q, X, neighbors.ids))
+    together = arrays.namespace(X).concat([X, queries], axis=0)
+    rows, offsets = comparable(together, metric)
+    neighbors = search_blocks(rows[n:, :], own, rows[:n, :], offsets[:n], k)
+    return in_order(neighbors.ids, -distances_to(queries, X, neighbors.ids))
 
 
-def distances_to(Q: Any, X: Any, ids: Any) -> Any:
-    """Return the Euclidean distance of every query to its neighbours, infinite where there is none."""
+def distances_to(queries: DeviceArray, X: DeviceArray, ids: DeviceArray) -> DeviceArray:
+    """Return the distance of every query to its neighbours, infinite where there is none."""
     xp = arrays.namespace(X)
-    parts, size = (
-        [],
-        max(1, int(memory.work_bytes(X, 2.0**28) // (32 * max(ids.shape[1] * X.shape[1], 1)))),
-    )
-    for part in arrays.blocks(Q.shape[0], size):
+    n_features = X.shape[1]
+    bytes_of_query = 32 * max(ids.shape[1] * n_features, 1)
+    size = max(1, int(memory.work_bytes(X, BUDGET) // bytes_of_query))
+    parts = []
+    for part in arrays.blocks(queries.shape[0], size):
         near = xp.where(ids[part, :] >= 0, ids[part, :], xp.zeros_like(ids[part, :]))
-        rows = xp.reshape(xp.take(X, xp.reshape(near, (-1,)), axis=0), (*near.shape, X.shape[1]))
-        parts.append(xp.sqrt(xp.sum((Q[part, :][:, None, :] - rows) ** 2, axis=2)))
+        rows = xp.take(X, xp.reshape(near, (-1,)), axis=0)
+        rows = xp.reshape(rows, (*near.shape, n_features))
+        steps = queries[part, :][:, None, :] - rows
+        parts.append(xp.sqrt(xp.sum(steps**2, axis=2)))
     distances = xp.concat(parts, axis=0)
     return xp.where(ids >= 0, distances, xp.full_like(distances, xp.inf))
 
 
-def top_k(values: Any, k: int) -> tuple[Any, Any]:
-    """Return the `k` largest of each line (m, n) and where they stand, largest first; of equal ones any."""
+def top_k(values: DeviceArray, k: int) -> tuple[DeviceArray, DeviceArray]:
+    """Return the `k` largest of each line (m, n), largest first, and where they stand."""
     if arrays.library_of(values) == "torch":
         largest = values.topk(k, dim=1)
         return largest.values, largest.indices
     xp = arrays.namespace(values)
-    some = xp.argsort(-values, axis=1)[:, :k]
-    return xp.take_along_axis(values, some, axis=1), some
+    places = xp.argsort(-values, axis=1)[:, :k]
+    return xp.take_along_axis(values, places, axis=1), places
 
 
-def search(X: Any, k: int, settings: Any, random: Any, report: Any) -> tuple[Neighbors, str, float]:
-    """Return the neighbours of every row among the others, how they were found, and the recall on a sample."""
-    xp, n = arrays.namespace(X), X.shape[0]
+def search(
+    X: DeviceArray, k: int, settings: Any, random: Random, report: Callable[[float], None]
+) -> FoundNeighbors:
+    """Return the neighbours of every row among the others."""
     rows, offsets = comparable(X, settings.metric)
-    share, method = 1.0, "exact"
-    if not can_fuse(rows, k):
-        own = xp.arange(n, dtype=xp.int64, **arrays.on_device(X))
-        found = search_blocks(rows, own, rows, offsets, k)
+    if can_fuse(rows, k):
+        approximate = settings.method == "approximate"
+        found = _search_fused(rows, offsets, k, random, approximate=approximate)
     else:
-        from transduce.device import fused_kernel as fused
-
-        sample = arrays.beside(np.sort(random.choice(n, min(N_SAMPLE, n), replace=False)), X)
-        seed, true = (
-            int(random.randint(2**31 - 1)),
-            search_blocks(rows[sample], sample, rows, offsets, k),
+        own = arrays.namespace(X).arange(
+            X.shape[0], dtype=arrays.namespace(X).int64, **arrays.on_device(X)
         )
-        if settings.method == "approximate" and n >= 4 * k:
-            found, method = (
-                fused.search_cells(rows, offsets, k, seed, (sample, true.ids)),
-                "approximate",
-            )
-        else:
-            found = fused.search_fused(rows, offsets, k, seed)
-            if recall(found, true, sample) < GOOD_RECALL:
-                found = fused.search_fused(rows, offsets, k, seed, fine=True)
-        share = recall(found, true, sample)
+        found = FoundNeighbors(search_blocks(rows, own, rows, offsets, k), "exact", 1.0)
     report(0.9)
-    if settings.metric != "cosine":
-        found = in_order(found.ids, -distances_to(X, X, found.ids))
-    return found, method, share
+    if settings.metric == "cosine":
+        return found
+    ids = found.neighbors.ids
+    return found._replace(neighbors=in_order(ids, -distances_to(X, X, ids)))
 
 
-def recall(found: Neighbors, true: Neighbors, sample: Any) -> float:
-    """Return the share of true neighbours found at some rows; of rows that tie with the last, any counts as true."""
-    hits = (true.ids[:, :, None] == found.ids[sample][:, None, :]).any(dim=2)
-    as_good = found.scores[sample] >= true.scores[:, -1:] - 1e-12
-    return max(float(part.double().mean()) for part in (hits, as_good))
+def _search_fused(
+    rows: DeviceArray, offsets: DeviceArray, k: int, random: Random, *, approximate: bool
+) -> FoundNeighbors:
+    """Return neighbours by the fused kernel, to more digits where it misses some of a sample's."""
+    from transduce.device import fused_kernel
+
+    n = rows.shape[0]
+    chosen = np.sort(random.choice(n, min(N_SAMPLE, n), replace=False))
+    sample = arrays.beside(chosen, rows)
+    seed = int(random.randint(2**31 - 1))
+    true = search_blocks(rows[sample], sample, rows, offsets, k)
+    if approximate and n >= 4 * k:
+        neighbors = fused_kernel.search_cells(rows, offsets, k, seed, (sample, true.ids))
+        return FoundNeighbors(neighbors, "approximate", recall(neighbors, true, sample))
+    neighbors = fused_kernel.search_fused(rows, offsets, k, seed)
+    if recall(neighbors, true, sample) < GOOD_RECALL:
+        neighbors = fused_kernel.search_fused(rows, offsets, k, seed, fine=True)
+    return FoundNeighbors(neighbors, "exact", recall(neighbors, true, sample))
 
 
-def can_fuse(X: Any, k: int) -> bool:
+def recall(neighbors: Neighbors, true: Neighbors, sample: DeviceArray) -> float:
+    """Return the share of true neighbours that were found at some rows.
+
+    Of rows that tie with the last neighbour, any counts as true.
+    """
+    same = true.ids[:, :, None] == neighbors.ids[sample][:, None, :]
+    hits = same.any(dim=2)
+    last = true.scores[:, -1:]
+    as_good: DeviceArray = neighbors.scores[sample] >= last - 1e-12
+    return max(float(hits.double().mean()), float(as_good.double().mean()))
+
+
+def can_fuse(X: DeviceArray, k: int) -> bool:
     """Return whether the search can run on the device of these rows: torch on CUDA, with Triton."""
-    there = arrays.library_of(X) == "torch" and X.device.type == "cuda"
+    on_gpu = arrays.library_of(X) == "torch" and X.device.type == "cuda"
     small = k <= MOST_NEIGHBORS and X.shape[1] <= MOST_FEATURES
-    return there and small and importlib.util.find_spec("triton") is not None
+    return on_gpu and small and importlib.util.find_spec("triton") is not None

@@ -22,7 +22,7 @@ from transduce.app.tables.files import read as read_file
 from transduce.app.tables.files import write as write_file
 from transduce.app.tables.parts import open_parts, values_in_folders
 from transduce.conformal import Chance, Drawn, Grouped
-from transduce.conformal.calibrated import calibrate_outside
+from transduce.conformal.outside import calibrate_outside
 from transduce.methods.gaussian_process.process import InducedPosterior
 from transduce.model_selection.fit_and_predict import FittedEstimator
 from transduce.model_selection.trees import BoostedRegressor
@@ -63,7 +63,7 @@ def read(folder):
 
 
 def columns(frame):
-    return frame[["y_filled", "y_lower", "y_upper", "y_narrower"]].to_numpy()
+    return frame[["y_filled", "y_lower", "y_upper", "y_width_reduction"]].to_numpy()
 
 
 def test_sampled_table_in_memory(table, filled, no_figures):

@@ -148,10 +148,13 @@ def test_formulas_without_values_are_said(tmp_path):
 
 def test_sheets_are_named(tmp_path):
     workbook(tmp_path / "a.xlsx", second=True)
+    found = files.read(tmp_path / "a.xlsx")
+    assert found.original.sheet == "Data"
+    assert "The table is in sheet 'Data'; 'Sheet' holds none." in found.notes
     with pytest.raises(
         ValueError, match="has no table in its sheet 'Sheet'; name another, such as sheet='Data'"
     ):
-        files.read(tmp_path / "a.xlsx")
+        files.read(tmp_path / "a.xlsx", sheet="Sheet")
     with pytest.raises(ValueError, match="has no sheet 'Dada', but 'Sheet', 'Data'"):
         files.read(tmp_path / "a.xlsx", sheet="Dada")
     for name in ("Data", "2"):
@@ -162,8 +165,8 @@ def test_sheets_are_named(tmp_path):
     assert back["Data"]["D1"].value == "z"
     assert back["Sheet"]["A1"].value is None
     book = openpyxl.load_workbook(tmp_path / "a.xlsx")
-    book["Sheet"].append(["notes"])
-    book["Sheet"].append(["none"])
+    for row in (["notes", "by"], ["none", "me"], ["one", "you"]):
+        book["Sheet"].append(row)
     book.save(tmp_path / "c.xlsx")
     with pytest.raises(ValueError, match="but its sheet 'Data' has: use sheet='Data'"):
         fill(files.read(tmp_path / "c.xlsx"), "y")

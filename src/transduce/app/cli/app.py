@@ -78,6 +78,11 @@ def _plot(name: str, value: Path) -> None:
         raise ValueError(f"{value}: let its name end in .png, .svg or .pdf.")
 
 
+def _row(name: str, value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{name} takes the number of a row, 0 or more.")
+
+
 FILE = Kind(Path, "FILE")
 FLAG = Kind(bool)
 FILLED = (
@@ -93,6 +98,19 @@ CLUSTER = (
 )
 COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
+    "header": Option(
+        "The row of the file that holds the names of the columns, from 1 on; 0 if there is none. "
+        "By default it is looked for.",
+        COLUMNS,
+        Kind(int, "ROW", _row),
+    ),
+    "skip": Option("How many rows to skip above the names.", COLUMNS, Kind(int, "NUMBER", _row)),
+    "rows": Option(
+        "The first and the last row of the data in the file, such as 5:120; totals and notes below "
+        "are left out by default.",
+        COLUMNS,
+        Kind(str, "FIRST:LAST"),
+    ),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
     "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
@@ -109,6 +127,7 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
 }
+PLACE = ("sheet", "header", "skip", "rows")  # where the table is in its file
 CLI_OPTIONS = {**filling.OPTIONS, **filling.LABEL_FLAGS, **COMMAND_OPTIONS}
 CLI_DEFAULTS: dict[str, Any] = {**dict.fromkeys(COMMAND_OPTIONS), "quiet": False, "force": False}
 CLI_DEFAULTS |= filling.LABEL_DEFAULTS | filling.DEFAULTS
@@ -233,8 +252,8 @@ OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
 AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
-    "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip, or a "
-    "table of SQLite or DuckDB, as file.db::table"
+    "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
+    ".xls, .ods, Stata, SPSS or SAS; or a table of SQLite or DuckDB, as file.db::table"
 )
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
@@ -290,7 +309,7 @@ def fill_command(
     """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper
-    and COLUMN_narrower (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
+    and COLUMN_width_reduction (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
     COLUMN_status. Its own columns stay as they were.
 
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the
@@ -322,7 +341,7 @@ def answer(
 
 
 @app.command()
-@takes("missing", "keep", "sheet", "quiet", "force")
+@takes("missing", "keep", *PLACE, "quiet", "force")
 def draw(  # noqa: PLR0913
     table: TableFile,
     target: TargetOption,
@@ -438,7 +457,7 @@ def _share_or_number(text: str) -> tuple[float, bool]:
 
 
 @app.command("audit")
-@takes("missing", "case_sensitive", "sheet", "certainty", "report", "json", "quiet", "force")
+@takes("missing", "case_sensitive", *PLACE, "certainty", "report", "json", "quiet", "force")
 def audit_command(  # noqa: PLR0913
     table: TableFile,
     target: Annotated[str, _option("--target", "COLUMN", CHECKED, show_default=False)],
@@ -588,7 +607,7 @@ def _parted(words: str | None) -> list[str]:
         "missing",
         "keep",
         "case_sensitive",
-        "sheet",
+        *PLACE,
         "plot",
         "random_state",
         "n_jobs",

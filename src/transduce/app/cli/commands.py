@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
 from transduce.app.cli.terminal import (
     called,
+    guarantee_lines,
+    more_on_guarantee,
     say,
     show_audit,
     show_choice,
@@ -31,7 +33,7 @@ from transduce.app.filling.forecast import forecast_draw
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
-from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
+from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options, Task
 from transduce.app.filling.plan import FOLDS, caution_on_method
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
@@ -41,6 +43,7 @@ from transduce.app.tables.columns import Target, check_columns, read_target
 from transduce.app.tables.features import vectorize
 from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
+from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.numbers import without
 from transduce.app.tables.parts import STREAMED, is_many
 from transduce.conformal.designs.registry import design_of_flags
@@ -106,7 +109,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         reports = [_reports(given, name) for name in targets]
     report_paths = [path for of_target in reports for path in of_target]
     _check_paths(table, *report_paths, given["save"], out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source, 10 * len(targets))
     for name in targets:
         source.check_column(name)
@@ -116,7 +119,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     with together():
         if given["save"] is not None:
             asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
-            about = {name: one for name, one in vars(options).items() if name not in asked_later}
+            about = {
+                name: one for name, one in options.as_dict().items() if name not in asked_later
+            }
             save(given["save"], source, targets[0], force=force, **about)
         written = _write(source, results, out, reports, force)
     if given["save"] is not None:
@@ -155,7 +160,8 @@ def is_in_parts(table: str, given: dict[str, Any]) -> bool:
 def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
     """Fill a table part by part into a folder."""
     asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
-    asked |= {f"--{name}": given[name] is not None for name in ("sheet", "save")}
+    only_in_memory = ("sheet", "header", "skip", "rows", "save")
+    asked |= {f"--{name}": given[name] is not None for name in only_in_memory}
     if odd := [name for name, wanted in asked.items() if wanted]:
         raise typer.BadParameter(
             f"{odd[0]}: only for a table that is filled in memory, not for one in parts."
@@ -182,7 +188,7 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     if given["cluster"]:
         running = cluster_runner(given["cluster"])
     with running as runner:
-        settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
+        settings = {"memory": limit, "runner": runner, "force": given["force"], **options.as_dict()}
 
         def finish(result: FillResult) -> None:
             _write_reports(result, new, given["force"])
@@ -240,7 +246,7 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     else:
         out = given["out"]
     _check_paths(table, to_json, out, force=force)
-    source = read_table(table, force)
+    source = read_table(table, given)
     fitted = load(model).below(source.folder)
     with stage("answers"):
         new = fitted.new_columns(source.frame)
@@ -267,11 +273,12 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             write_text(to_json, text, force=force, like=[*source.files, model])
         write(out, source, fitted.columns_for_file(new), force=force, like=[model])
     answered = counted(len(new) - labelled - lost, "row")
-    lines = [f"{answered} answered.", f"Guarantee, {guarantee}"]
-    if guarantee.verdict != compared.verdict:
-        lines.append(str(compared.verdict))
+    verdict = str(compared.verdict)
+    lines = [f"{answered} answered.", *guarantee_lines(guarantee), verdict]
+    more = [sentence for sentence in more_on_guarantee(guarantee) if sentence != verdict]
     if not given["quiet"]:
-        lines += [f"- {note}" for note in [why_different, *notes]]
+        lines += ["Notes:", *(f"- {note}" for note in [why_different, *notes])]
+        lines += ["More on the guarantee:", *(f"- {sentence}" for sentence in more)]
     written = []
     if out != "-":
         written.append(str(out))
@@ -327,10 +334,13 @@ def default_out(table: str, word: str = "filled") -> str:
     return str(tables.named_after(table, word))
 
 
-def read_table(table: str, force: bool, sheet: str | None = None) -> Table:
-    """Return a table in a file, or from standard input."""
+def read_table(table: str, given: Mapping[str, Any]) -> Table:
+    """Return a table in a file, or from standard input; options say where it is in it."""
     with stage("reading"):
-        return tables.read(table, sheet=sheet, force=force)
+        layout = LayoutRequest.read(given.get("header"), given.get("skip"), given.get("rows"))
+        return tables.read(
+            table, sheet=given.get("sheet"), force=given.get("force", False), layout=layout
+        )
 
 
 def _write(
@@ -369,7 +379,7 @@ def draw_rows_of(
     else:
         out = given["out"]
     _check_paths(table, out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source)
     source.check_column(target)
     check_columns(source.frame, [target])
@@ -419,7 +429,7 @@ def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[
     force = given["force"]
     out = given["out"] or default_out(table, "draw")
     _check_paths(table, given["list"], out, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     check_fits(out, source)
     check_columns(source.frame, [target])
     taken = [name for name in source.frame.columns if str(name).startswith(f"{target}_random")]
@@ -482,7 +492,7 @@ def audit_file(
 
     force = given["force"]
     _check_paths(table, given["report"], given["json"], force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     named: Any = predictions[0] if len(predictions) == 1 else predictions
     result = audit(
         source,
@@ -562,7 +572,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     force = given["force"]
     if plot is not None:
         check_free(plot, force=force)
-    source = read_table(table, force, given["sheet"])
+    source = read_table(table, given)
     source.check_column(target)
     frame = without(source.frame, options.missing)
     check_columns(frame, options.columns(target))
@@ -658,11 +668,10 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     outputs = [path, Path(default_out(str(path))), folder / f"{name}.html", folder / f"{name}.json"]
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
-    source = read_table(str(path), force=True)
+    source = read_table(str(path), {"force": True})
+    task: Task = "classification"
     if truth.dtype.kind == "f":
         task = "regression"
-    else:
-        task = "classification"
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
     with together():

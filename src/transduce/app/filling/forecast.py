@@ -20,7 +20,8 @@ from transduce.app.filling.plan import (
 from transduce.app.filling.sources import FrameSource, draw
 from transduce.app.tables.columns import Target
 from transduce.app.tables.row_draws import RowDraw
-from transduce.conformal.calibrated import CalibratedTable, beside_rows, bound_together
+from transduce.conformal.calibrated import CalibratedTable
+from transduce.conformal.calibrated_guarantee import bound_together
 from transduce.conformal.designs import BoundDesign, BoundDrawn
 from transduce.conformal.forecast import (
     ROUNDED,
@@ -35,6 +36,7 @@ from transduce.conformal.forecast import (
     table_outside_before_fit,
     without_fit,
 )
+from transduce.conformal.outside import beside_rows
 from transduce.core.guarantee import (
     BY_CLASS,
     CHANCE,

@@ -14,7 +14,9 @@ from transduce.app.filling.forecast import as_interval, chosen_by_class, join_gu
 from transduce.app.filling.machine_fit import MachineFit
 from transduce.app.filling.plan import FOLDS
 from transduce.conformal import ClassShares, ConformalTransducer
-from transduce.conformal.calibrated import CalibratedFit, CalibratedTable, bound_together
+from transduce.conformal.calibrated import CalibratedTable
+from transduce.conformal.calibrated_fit import CalibratedFit
+from transduce.conformal.calibrated_guarantee import bound_together
 from transduce.conformal.designs.propensity import EstimatedOdds
 from transduce.conformal.protocol import Calibrated
 from transduce.core.guarantee import CountBound, Guarantee

@@ -18,7 +18,7 @@ from transduce.app.tables.features import Encoder
 from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import Exchangeability, exchangeability_test
-from transduce.conformal.calibrated import OutsideCalibration, calibrate_outside
+from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.checks import check_type
 from transduce.core.guarantee import Guarantee, Verdict
@@ -169,7 +169,7 @@ class FittedFill:
         options = self.options
         if certainty is None:
             certainty = float(options.certainty)
-        weights = replace(self.outside.table.weights, verdict=self.verdict)
+        weights = self.outside.table.weights.resting_on(verdict=self.verdict)
         outside = replace(self.outside, table=replace(self.outside.table, weights=weights))
         level = float(options.confidence)
         guarantee = outside.guarantee(level, n_answered, certainty, options.tolerance)
@@ -202,6 +202,6 @@ def _calibrate_outside(
         shares=shares,
         empty=kept_rows[held.labels.missing],
     )
-    weights = replace(outside.table.weights, assumption=options.design.assumption)
+    weights = outside.table.weights.resting_on(assumption=options.design.assumption)
     table = replace(outside.table, by_class=options.by_class, weights=weights)
     return replace(outside, table=table)

@@ -22,7 +22,7 @@ from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import FOLDS
-from transduce.conformal.calibrated import CalibratedFit
+from transduce.conformal.calibrated_fit import CalibratedFit
 from transduce.conformal.designs.propensity import EstimatedOdds, estimate_odds
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes

@@ -103,7 +103,7 @@ class FrameSource(_Source):
             given,
             frame,
             labels,
-            flags={} if table.sheet is None else {"sheet": table.sheet},
+            flags=table.flags,
             **about,
         )
 

@@ -22,7 +22,7 @@ from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Features, vectorize
 from transduce.app.tables.numbers import without
-from transduce.conformal.calibrated import with_values
+from transduce.conformal.calibrated_answer import with_values
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 from transduce.app.tables.formats import Format, Original, Table, unpacked_bytes
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.vectors import to_pandas
 
 _LIST_FACTOR = 5  # lists in Parquet take so many times their size in memory
@@ -37,7 +38,9 @@ class ArrowTable(Original):
 class _ArrowFormat(Format):
     """What Parquet and Feather share."""
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
         """Return the rows as pandas has them, and as Arrow has them."""
         try:
             rows = self.read_rows(pa.BufferReader(content))

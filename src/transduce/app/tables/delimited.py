@@ -16,6 +16,7 @@ import pyarrow as pa
 from transduce.app.tables.columns import ColumnReading
 from transduce.app.tables.encodings import decode
 from transduce.app.tables.formats import Format, Original, Table
+from transduce.app.tables.layout import AUTOMATIC, Layout, LayoutRequest, find_layout
 from transduce.app.tables.numbers import (
     MISSING,
     hole_words,
@@ -40,6 +41,15 @@ _FIGURE = re.compile(r"[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True, eq=False)
+class Surroundings:
+    """All lines of a file of which a part is the table."""
+
+    lines: list[str]  # without their ends
+    header_at: int  # the line with the names; -1 if there is none
+    rows_at: list[int]  # the lines of the rows
+
+
+@dataclass(frozen=True, eq=False)
 class DelimitedText(Original):
     """A delimited text as it was given."""
 
@@ -54,6 +64,9 @@ class DelimitedText(Original):
     readings: dict[str, ColumnReading] = field(default_factory=dict)  # of each column
     unnamed: bool = False  # whether the first line holds data, so that the names are ours
     kind: str = "csv"  # or "tsv": what the delimiter says, whatever the file was called
+    columns: list[int] | None = None  # places of the columns among the fields, if not all
+    surroundings: Surroundings | None = None  # lines above, between and below, if there are any
+    layout_notes: tuple[str, ...] = ()  # what was left out of the file
 
     @property
     def prefer(self) -> str:
@@ -79,7 +92,10 @@ class DelimitedText(Original):
         if not places:
             return {}
         records = [split_record(record, self.delimiter) for record in self.records]
-        return {place: [fields[place] for fields in records] for place in places}
+        columns = self.columns or range(max(places) + 1)
+        return {
+            place: [_field_at(fields, columns[place]) for fields in records] for place in places
+        }
 
     def exact_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return floats that were written as whole numbers as such, with all their digits."""
@@ -94,8 +110,8 @@ class DelimitedText(Original):
     def notes(self, table: Table) -> list[str]:
         """Return that the columns got names, if they did."""
         if not self.unnamed:
-            return []
-        return [_note_on_names(table)]
+            return list(self.layout_notes)
+        return [_note_on_names(table), *self.layout_notes]
 
     def check_column(self, table: Table, name: ColumnName) -> None:
         """Raise a ValueError if there is no such column where the columns got their names here."""
@@ -107,15 +123,18 @@ class DelimitedFormat(Format):
     """Delimited text of which the delimiter is known, or found out."""
 
     memory_factor = 12
+    has_layout = True
 
     def __init__(self, name: str, endings: tuple[str, ...], delimiter: str | None) -> None:
         self.name = name
         self.endings = endings
         self.delimiter = delimiter
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
         """Return a typed table and the text that it came from."""
-        return read_delimited(content, self.delimiter)
+        return read_delimited(content, self.delimiter, layout)
 
     def write(self, file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
         """Write new fields after every record, which stays as it is if the format is the same."""
@@ -165,44 +184,104 @@ class _Record(NamedTuple):
 
 
 def read_delimited(
-    content: bytes, delimiter: str | None = None
+    content: bytes, delimiter: str | None = None, request: LayoutRequest = AUTOMATIC
 ) -> tuple[pd.DataFrame, DelimitedText]:
     """Return a typed table and the text that it came from."""
     text, encoding, mark = decode(content)
     if not text.strip():
         raise ValueError("is empty: there is no table in it")
+    stated = _STATED_DELIMITER.match(text)
+    if stated is not None:
+        delimiter = stated[1]
     delimiter = delimiter or sniff_delimiter(text)
     records = list(_records(text, delimiter))
-    if _is_open(records[-1].text, delimiter):
+    if stated is not None:
+        records[0] = _Record(records[0].text, [])  # sep=; is no row of the table
+    full = [record for record in records if record.fields]
+    if _is_open(full[-1].text, delimiter):
         raise ValueError("ends inside a quoted field: close the last quotation mark")
-    others = [record.fields for record in records[1:_COMPARED_RECORDS]]
-    unnamed = _is_data(records[0].fields, others)
+    layout = find_layout([record.fields for record in records], request)
+    unnamed = _has_no_names(full, layout, request)
     if unnamed:
-        records.insert(0, _made_header(records[0], delimiter))
-    header, *rows = records
-    _check_lengths(header, rows, delimiter)
-    names = header.fields
-    cells = np.array([row.fields for row in rows], dtype=object)
-    columns = [
-        _read_column(texts, decimal_sign(delimiter))
-        for texts in cells.reshape(len(rows), len(names)).T
-    ]
-    frame = pd.concat([column.values for column in columns], axis=1).set_axis(names, axis=1)
+        layout = layout_without_names(layout)
+    rows = [records[place] for place in layout.rows]
+    if unnamed or not layout.header:
+        header = _made_header(rows[0], delimiter)
+    else:
+        header = records[layout.names_at]
+    _check_lengths(header, rows, layout, delimiter)
+    columns = [_read_column(texts, decimal_sign(delimiter)) for texts in _cells(rows, layout).T]
+    frame = pd.concat([column.values for column in columns], axis=1)
+    frame = frame.set_axis(layout.names, axis=1)
     has_comma = any(column.decimal == "comma" for column in columns)
+    named = zip(layout.names, columns, strict=True)
+    is_whole = layout.columns == list(range(len(header.fields)))
     original = DelimitedText(
         header.line,
         [row.line for row in rows],
         delimiter,
         encoding,
-        line_end=header.line_end or "\n",
+        line_end=full[0].line_end or "\n",
         mark=mark,
         ends=records[-1].text.endswith(("\n", "\r")),
         decimal="comma" if has_comma else "point",
-        readings={name: column.reading for name, column in zip(names, columns, strict=True)},
+        readings={name: column.reading for name, column in named},
         unnamed=unnamed,
         kind=TSV.name if delimiter == "\t" else CSV.name,
+        columns=None if is_whole else layout.columns,
+        surroundings=_surroundings(records, layout),
+        layout_notes=tuple(layout.notes),
     )
     return frame, original
+
+
+_STATED_DELIMITER = re.compile(r"sep=([,;\t|])\s*[\r\n]", re.IGNORECASE)
+
+
+def _has_no_names(full: list[_Record], layout: Layout, request: LayoutRequest) -> bool:
+    """Return whether the first line holds data, so that the columns need names."""
+    if request.header is not None or len(layout.header) != 1 or layout.notes:
+        return False
+    others = [record.fields for record in full[1:_COMPARED_RECORDS]]
+    return _is_data(full[0].fields, others)
+
+
+def layout_without_names(layout: Layout) -> Layout:
+    """Return the layout of a table whose rows begin where names were looked for."""
+    names = [f"column {place + 1}" for place in range(len(layout.columns))]
+    rows = [*layout.header, *layout.rows]
+    return replace(layout, header=(), names_at=-1, rows=rows, names=names)
+
+
+def _cells(rows: list[_Record], layout: Layout) -> AnyArray:
+    """Return the cells of the table as texts, shape (n, d)."""
+    n_columns = len(layout.columns)
+    if layout.columns == list(range(n_columns)):
+        fields = [_exactly(row.fields, n_columns) for row in rows]
+    else:
+        fields = [[_field_at(row.fields, place) for place in layout.columns] for row in rows]
+    return np.array(fields, dtype=object).reshape(len(rows), n_columns)
+
+
+def _exactly(fields: list[str], number: int) -> list[str]:
+    """Return so many fields: empty ones join, and are cut, at the end."""
+    if len(fields) == number:
+        return fields
+    return [*fields, *[""] * (number - len(fields))][:number]
+
+
+def _field_at(fields: list[str], place: int) -> str:
+    return fields[place] if place < len(fields) else ""
+
+
+def _surroundings(records: list[_Record], layout: Layout) -> Surroundings | None:
+    """Return all lines of a file; None if they are the names and the rows, or blank."""
+    in_table = {layout.names_at, *layout.rows}
+    others = [place for place, record in enumerate(records) if place not in in_table]
+    if not any(records[place].text.strip() for place in others):
+        return None
+    lines = [record.line for record in records]
+    return Surroundings(lines, layout.names_at, layout.rows)
 
 
 def sniff_delimiter(text: str) -> str:
@@ -214,7 +293,8 @@ def sniff_delimiter(text: str) -> str:
     best = ","
     most = 1
     for delimiter in DELIMITERS:
-        counts = [len(record.fields) for record in _records(start, delimiter)][:100]
+        records = _records(start, delimiter)
+        counts = [len(record.fields) for record in records if record.fields][:100]
         if len(counts) > 2 and is_cut:
             counts = counts[:-1]  # the last one may be cut
         if counts and len(set(counts)) == 1 and counts[0] > most:
@@ -222,9 +302,27 @@ def sniff_delimiter(text: str) -> str:
             most = counts[0]
     if most > 1:
         return best
+    # With titles above and notes below, it is the one that cuts most records into as many fields.
+    shares = {delimiter: _usual_count(start, delimiter) for delimiter in DELIMITERS}
+    usual = {
+        delimiter: count
+        for delimiter, (count, share) in shares.items()
+        if count > 1 and share >= 0.6
+    }
+    if usual:
+        return max(usual, key=lambda delimiter: usual[delimiter])
     # Where no delimiter fits all, it is the one most frequent in the header.
     header = start.partition("\n")[0]
     return max(DELIMITERS, key=header.count)
+
+
+def _usual_count(text: str, delimiter: str) -> tuple[int, float]:
+    """Return the most frequent number of fields of the first records, and their share."""
+    counts = [len(record.fields) for record in _records(text, delimiter) if record.fields][:100]
+    if not counts:
+        return 0, 0.0
+    number = max(set(counts), key=counts.count)
+    return number, counts.count(number) / len(counts)
 
 
 def split_record(record: str, delimiter: str) -> list[str]:
@@ -233,7 +331,7 @@ def split_record(record: str, delimiter: str) -> list[str]:
 
 
 def _records(text: str, delimiter: str) -> Iterator[_Record]:
-    """Yield each record; blank lines are left out."""
+    """Yield each record; blank lines have no fields."""
     csv.field_size_limit(_LONGEST_FIELD)
     kept: list[str] = []
 
@@ -245,8 +343,7 @@ def _records(text: str, delimiter: str) -> Iterator[_Record]:
     for fields in csv.reader(lines(), delimiter=delimiter):
         record = _Record("".join(kept), fields)
         kept.clear()
-        if fields:
-            yield record
+        yield record
 
 
 def _is_open(record: str, delimiter: str) -> bool:
@@ -270,18 +367,21 @@ def _note_on_names(table: Table) -> str:
     )
 
 
-def _check_lengths(header: _Record, rows: list[_Record], delimiter: str) -> None:
-    """Raise a ValueError if a record has more or fewer fields than the header."""
+def _check_lengths(header: _Record, rows: list[_Record], layout: Layout, delimiter: str) -> None:
+    """Raise a ValueError if a record has more or fewer fields than the header.
+
+    Fields without a value at the end of a record are no fields.
+    """
     n_names = len(header.fields)
-    for number, row in enumerate(rows, start=2):
+    for place, row in zip(layout.rows, rows, strict=True):
         n_fields = len(row.fields)
-        if n_fields == n_names:
+        if n_fields == n_names or (n_fields > n_names and not any(row.fields[n_names:])):
             continue
         remedy = "complete the record, or drop it"
         if n_fields > n_names:
             remedy = f"quote fields that hold the delimiter {delimiter!r}"
         raise ValueError(
-            f"has {counted(n_fields, 'field')} in record {number} but {n_names} in its header: "
+            f"has {counted(n_fields, 'field')} in record {place + 1} but {n_names} in its header: "
             f"{remedy}"
         )
 
@@ -388,17 +488,38 @@ def _exact_integers(texts: Sequence[str], present: pd.Series) -> pd.Series | Non
 
 
 def append_columns(original: DelimitedText, new: pd.DataFrame, file: BinaryIO) -> None:
-    """Write the text as it was given, with new columns after every record."""
+    """Write the text as it was given, with new columns after every record of the table."""
     file.write(original.mark)
-    given = [original.header, *original.records]
-    line_ends = [original.line_end] * len(given)
+    additions = [
+        _joined_fields(fields, original.delimiter) for fields in _records_of(new, original.decimal)
+    ]
+    lines = _lines_with_additions(original, additions)
+    line_ends = [original.line_end] * len(lines)
     if not original.ends:
         line_ends[-1] = ""
-    additions = _records_of(new, original.decimal)
-    for record, fields, line_end in zip(given, additions, line_ends, strict=True):
-        addition = _joined_fields(fields, original.delimiter)
-        line = f"{record}{original.delimiter}{addition}{line_end}"
-        file.write(line.encode(original.encoding))
+    for line, line_end in zip(lines, line_ends, strict=True):
+        file.write(f"{line}{line_end}".encode(original.encoding))
+
+
+def _lines_with_additions(original: DelimitedText, additions: list[str]) -> list[str]:
+    """Return all lines of a file, with an addition after the names and after each row."""
+    names, *of_rows = additions
+    if original.surroundings is None:
+        given = [original.header, *original.records]
+        return [
+            f"{one}{original.delimiter}{more}" for one, more in zip(given, additions, strict=True)
+        ]
+    lines = list(original.surroundings.lines)
+    header_at = original.surroundings.header_at
+    if header_at >= 0:
+        lines[header_at] += f"{original.delimiter}{names}"
+    for place, more in zip(original.surroundings.rows_at, of_rows, strict=True):
+        lines[place] += f"{original.delimiter}{more}"
+    if header_at < 0:
+        lines.insert(
+            original.surroundings.rows_at[0], f"{original.header}{original.delimiter}{names}"
+        )
+    return lines
 
 
 def field_text(value: object, decimal: str = "point") -> str:

@@ -19,12 +19,27 @@ from transduce.app.tables.databases import database_address, read_database, writ
 from transduce.app.tables.delimited import CSV, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.read_only import (
+    ODS,
+    OLE_SIGNATURE,
+    SAS,
+    SAS_TRANSPORT,
+    SPSS,
+    STATA,
+    XLS,
+    XLSB,
+    refuse_password,
+)
 from transduce.app.tables.workbook import EXCEL
 from transduce.core.files import whole_file
 from transduce.core.words import OptionError, option
 
 # A format joins here, by one entry.
-FORMATS: tuple[Format, ...] = (CSV, TSV, PARQUET, EXCEL, JSON_LINES, JSON, FEATHER)
+WRITTEN: tuple[Format, ...] = (CSV, TSV, PARQUET, EXCEL, JSON_LINES, JSON, FEATHER)
+# Formats that are only read; archives whose entries others have too come before those.
+READ_ONLY: tuple[Format, ...] = (XLSB, ODS, XLS, STATA, SPSS, SAS, SAS_TRANSPORT)
+FORMATS: tuple[Format, ...] = (*READ_ONLY, *WRITTEN)
 # A file that says that it unpacks to more than so many bytes, and so many times its own size, is
 # not read: no table does.
 MOST_UNPACKED = 10**8
@@ -71,6 +86,8 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
         table_ending = "".join(path.suffixes[-2:])
     if not ending:
         ending = table_ending if kind else ".csv"
+        instead = _format_called(kind).written_as if kind else ""
+        ending = instead or ending
     return path.with_name(f"{path.name.removesuffix(table_ending)}-{word}{ending}")
 
 
@@ -82,9 +99,14 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
         return "database", ""
     kind, packing = kind_of(path)
     if kind is None:
+        endings = [ending for table_format in WRITTEN for ending in table_format.endings]
         raise ValueError(
-            f"{path} has an unknown format: "
-            f"let its name end in {', '.join(all_endings())} (.gz or .zip)."
+            f"{path} has an unknown format: let its name end in {', '.join(endings)} (.gz or .zip)."
+        )
+    instead = _format_called(kind).written_as
+    if instead:
+        raise ValueError(
+            f"{path}: such files are read, not written; let its name end in {instead}."
         )
     return kind, packing
 
@@ -139,7 +161,13 @@ def check_memory(path: str | Path) -> None:
 # ----------------------------------------------------------------------------------------- reading
 
 
-def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> Table:
+def read(
+    path: str | Path,
+    *,
+    sheet: str | None = None,
+    force: bool = False,
+    layout: LayoutRequest = AUTOMATIC,
+) -> Table:
     """Read a table from a file, or from standard input if the path is "-"."""
     address = database_address(path)
     if address is not None:
@@ -154,7 +182,7 @@ def read(path: str | Path, *, sheet: str | None = None, force: bool = False) -> 
         name = str(path)
         content = _file_content(path, force=force)
     try:
-        table = _read_content(content, path, name, sheet)
+        table = _read_content(content, path, name, sheet, layout)
     except OptionError as error:
         raise OptionError(f"{name} {_end_of_sentence(error)}") from error
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
@@ -175,16 +203,27 @@ def _file_content(path: Path, *, force: bool) -> bytes:
         raise IsADirectoryError(f"{path} is a folder: name the table in it.")
     if not force:
         check_memory(path)
-    return path.read_bytes()
+    try:
+        return path.read_bytes()
+    except PermissionError:
+        raise PermissionError(
+            f"{path} cannot be read: you have no permission to. Ask its owner, or copy it."
+        ) from None
 
 
-def _read_content(content: bytes, path: Path, name: str, sheet: str | None) -> Table:
+def _read_content(
+    content: bytes, path: Path, name: str, sheet: str | None, layout: LayoutRequest
+) -> Table:
     """Return the table in the bytes of a file."""
     table_format, content = _recognize(content, format_named_by(path))
     if sheet is not None and not table_format.has_sheets:
         raise OptionError(f"is not an Excel file: leave out {option('sheet')}")
-    frame, original = table_format.read(content, sheet)
-    return Table(frame, original, name, sheet)
+    if layout != AUTOMATIC and not table_format.has_layout:
+        raise OptionError(
+            f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
+        )
+    frame, original = table_format.read(content, sheet, layout)
+    return Table(frame, original, name, sheet, layout)
 
 
 def _end_of_sentence(error: Exception) -> str:
@@ -200,6 +239,9 @@ def _end_of_sentence(error: Exception) -> str:
 
 def _recognize(content: bytes, named: Format | None) -> tuple[Format, bytes]:
     """Return the format of a table, which its name may say, and its bytes, unpacked."""
+    if content.startswith(OLE_SIGNATURE):
+        refuse_password(content)
+        return XLS, content
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
     elif content.startswith(b"PK\x03\x04") and not (named and named.archive_entry):
@@ -252,7 +294,7 @@ def write(
         write_database(address, table, new, force=force)
         return
     kind, packing = out_kind(path, table.kind)
-    if kind == "database":  # to standard output
+    if kind == "database" or _format_called(kind).written_as:  # to standard output
         kind = "csv"
     table_format = _format_called(kind)
     with whole_file(path, force=force, like=[*table.files, *like]) as file:

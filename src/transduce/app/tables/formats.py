@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables.columns import ColumnReading
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.numbers import number_text, read_numbers
 from transduce.core.types import ColumnName
 
@@ -76,6 +77,7 @@ class Table:
     original: Original  # what was read, as it was given; new columns are written beside it
     name: str  # where it came from
     sheet: str | None = None  # of a workbook, as the user named it
+    layout: LayoutRequest = AUTOMATIC  # where the table is in it, as the user said
     # Rows of a column whose cell is a label that was given since, not what the file has there.
     labelled: Mapping[ColumnName, frozenset[int]] = field(default_factory=dict)
 
@@ -98,6 +100,14 @@ class Table:
     def notes(self) -> list[str]:
         """What the user should know about how the file was read."""
         return self.original.notes(self)
+
+    @property
+    def flags(self) -> dict[str, object]:
+        """The options of the command line that say where the table is in its file."""
+        flags = self.layout.flags
+        if self.sheet is not None:
+            flags["sheet"] = self.sheet
+        return flags
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -178,9 +188,13 @@ class Format(Protocol):
     signature: bytes = b""  # with which each such file begins, whatever it is called
     archive_entry: str = ""  # a file in each, where the format is an archive of files itself
     has_sheets: bool = False  # whether a file holds several tables, of which one is named
+    has_layout: bool = False  # whether other rows may stand above and below the table
     writes_in_order: bool = True  # or only to what can be read back, and written over
+    written_as: str = ""  # the ending of the format to write instead, if this one is only read
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
         """Return a table, typed, and the table as it was given.
 
         A ValueError goes on from the name of the file: "is empty: there is no table in it".

@@ -12,6 +12,7 @@ import pandas as pd
 
 from transduce.app.tables.encodings import decode
 from transduce.app.tables.formats import Format, Original, Table, plain_cell
+from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 
 _BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
@@ -67,7 +68,9 @@ class JsonArrayFormat(_JsonFormat):
         """Return whether bytes begin as an array does."""
         return _first_sign(content) == b"["
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
         """Return the objects of an array as a table."""
         text, _encoding, _mark = decode(content)
         rows, texts = _array_entries(text)
@@ -88,7 +91,9 @@ class JsonLinesFormat(_JsonFormat):
         """Return whether bytes begin as an object does."""
         return _first_sign(content) == b"{"
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
         """Return the objects of the lines that are not blank as a table."""
         text, _encoding, _mark = decode(content)
         rows: list[dict[str, Any]] = []

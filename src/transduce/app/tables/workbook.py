@@ -23,6 +23,14 @@ from transduce.app.tables.formats import (
     unpacked_size,
 )
 from transduce.app.tables.formulas import columns_in_formulas, pointing_at
+from transduce.app.tables.layout import (
+    AUTOMATIC,
+    Layout,
+    LayoutRequest,
+    filled_places,
+    find_layout,
+    has_value,
+)
 from transduce.core.types import ColumnName
 from transduce.core.words import counted, option
 
@@ -44,6 +52,8 @@ class Workbook(Original):
     others: dict[str, list[str]] = field(default_factory=dict)  # other sheets: their first rows
     uncomputed: dict[str, int] = field(default_factory=dict)  # formulas without a stored value
     formulas: dict[str, set[str]] = field(default_factory=dict)  # columns that a column points at
+    layout: Layout | None = None  # where the table is in the sheet
+    chosen: str = ""  # a note, if the table is not in the first sheet
     kind: str = "excel"
 
     @property
@@ -58,8 +68,13 @@ class Workbook(Original):
         return pointing_at(column, self.formulas)
 
     def notes(self, table: Table) -> list[str]:
-        """Return which columns have formulas without a value."""
-        return [_uncomputed(name, count) for name, count in self.uncomputed.items()]
+        """Return what was left out of the sheet, and which formulas have no value."""
+        notes = [_uncomputed(name, count) for name, count in self.uncomputed.items()]
+        if self.layout is not None:
+            notes = [*self.layout.notes, *notes]
+        if self.chosen:
+            notes = [self.chosen, *notes]
+        return notes
 
     def check_column(self, table: Table, name: ColumnName) -> None:
         """Raise a ValueError if a column is in another sheet, or has formulas without a value."""
@@ -84,25 +99,38 @@ class WorkbookFormat(Format):
     memory_factor = 40
     archive_entry = "[Content_Types].xml"
     has_sheets = True
+    has_layout = True
     writes_in_order = False
 
-    def read(self, content: bytes, sheet: str | None) -> tuple[pd.DataFrame, Original]:
-        """Return one sheet as a table: the first unless one is named, by name or number."""
+    def read(
+        self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
+    ) -> tuple[pd.DataFrame, Original]:
+        """Return one sheet as a table: the first that holds one, unless one is named."""
         openpyxl = _import_openpyxl("is an Excel file, which needs openpyxl: {}, or save it as CSV")
         keep_vba = b"xl/vbaProject.bin" in content
         book = openpyxl.load_workbook(io.BytesIO(content), keep_vba=keep_vba)
         stored = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
-        titles = [worksheet.title for worksheet in stored.worksheets]
-        title = _sheet_title(titles, sheet)
-        others = {other: _first_row(stored[other]) for other in titles if other != title}
-        rows = _filled_rows(stored[title])
-        if not rows:
-            raise _has_no_table(title, [other for other in others if _filled_rows(stored[other])])
-        names = _as_names(rows[0])
-        frame = pd.DataFrame(rows[1:], columns=names, dtype=object).infer_objects()
-        uncomputed = _count_uncomputed(book[title], names, rows)
-        formulas = columns_in_formulas(book[title], names, len(rows))
-        return frame, Workbook(book, title, others, uncomputed, formulas)
+        sheets = {one.title: [list(row) for row in one.values] for one in stored.worksheets}
+        title, chosen = choose_sheet(sheets, sheet)
+        rows = sheets[title]
+        found = find_layout(rows, layout)
+        frame = frame_of_rows(rows, found)
+        others = {
+            other: _as_names(cells[0] if cells else [])
+            for other, cells in sheets.items()
+            if other != title
+        }
+        names = ["" for _ in range(found.columns[0])] + found.names
+        original = Workbook(
+            book,
+            title,
+            others,
+            _count_uncomputed(book[title], found, rows),
+            columns_in_formulas(book[title], names, found.rows[-1] + 1 if found.rows else 1),
+            found,
+            chosen,
+        )
+        return frame, original
 
     def write(self, file: BinaryIO, table: Table, new: pd.DataFrame) -> None:
         """Write new columns beside those of the sheet that was read, or into a new workbook."""
@@ -110,7 +138,10 @@ class WorkbookFormat(Format):
         original = table.original
         if isinstance(original, Workbook):
             book = original.book
-            put_columns(book[original.sheet], new, table.frame.shape[1])
+            layout = original.layout
+            assert layout is not None
+            sheet = book[original.sheet]
+            put_columns(sheet, new, layout.columns[-1] + 1, layout.names_at, layout.rows)
         else:
             book = openpyxl.Workbook()
             put_columns(book.worksheets[0], table.joined_with(new), 0)
@@ -158,16 +189,46 @@ def _uncomputed(name: ColumnName, count: int) -> str:
     return f"{name!r}: {formulas} missing."
 
 
-def _sheet_title(titles: list[str], wanted: str | None) -> str:
-    """Return the sheet that is wanted, by its title or else its number: the first by default."""
+def choose_sheet(sheets: dict[str, list[list[Any]]], wanted: str | None) -> tuple[str, str]:
+    """Return the sheet that is wanted, by its title or else its number, and a note.
+
+    By default it is the first one that holds a table: a cover sheet has no rows of several cells.
+    """
+    titles = list(sheets)
     if wanted is None:
-        return titles[0]
-    if wanted in titles:
-        return wanted
+        with_table = [title for title in titles if _holds_table(sheets[title])]
+        if not with_table:
+            filled = [title for title in titles if any(map(has_value, sheets[title]))]
+            if not filled:
+                raise ValueError(f"has no table in its sheet {titles[0]!r}")
+            return filled[0], ""
+        chosen = with_table[0]
+        if chosen == titles[0]:
+            return chosen, ""
+        return chosen, f"The table is in sheet {chosen!r}; {titles[0]!r} holds none."
     by_number = {str(number): title for number, title in enumerate(titles, start=1)}
-    if wanted not in by_number:
+    title = wanted if wanted in titles else by_number.get(wanted)
+    if title is None:
         raise ValueError(f"has no sheet {wanted!r}, but {', '.join(map(repr, titles[:8]))}")
-    return by_number[wanted]
+    if not any(map(has_value, sheets[title])):
+        full = [other for other in titles if any(map(has_value, sheets[other]))]
+        raise _has_no_table(title, full)
+    return title, ""
+
+
+def _holds_table(rows: list[list[Any]]) -> bool:
+    """Return whether a sheet has at least two rows of several cells, or one column of many."""
+    widths = [len(filled_places(row)) for row in rows]
+    return sum(width > 1 for width in widths) >= 2 or sum(width > 0 for width in widths) > 3
+
+
+def frame_of_rows(rows: list[list[Any]], layout: Layout) -> pd.DataFrame:
+    """Return the cells of a table as a frame."""
+    cells = [
+        [row[column] if column < len(row) else None for column in layout.columns]
+        for row in (rows[place] for place in layout.rows)
+    ]
+    return pd.DataFrame(cells, columns=layout.names, dtype=object).infer_objects()
 
 
 def _has_no_table(title: str, full: list[str]) -> ValueError:
@@ -183,28 +244,15 @@ def _as_names(cells: Iterable[Any]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in cells]
 
 
-def _first_row(sheet: Any) -> list[str]:
-    return _as_names(next(iter(sheet.values), ()))
-
-
-def _filled_rows(sheet: Any) -> list[list[Any]]:
-    """Return the cells of a sheet without empty rows below and empty columns beside them."""
-    rows = [list(row) for row in sheet.values]
-    while rows and all(cell is None for cell in rows[-1]):
-        rows.pop()
-    while rows and rows[0] and all(row[-1] is None for row in rows):
-        rows = [row[:-1] for row in rows]
-    return rows
-
-
-def _count_uncomputed(sheet: Any, names: list[str], rows: list[list[Any]]) -> dict[str, int]:
+def _count_uncomputed(sheet: Any, layout: Layout, rows: list[list[Any]]) -> dict[str, int]:
     """Return how many formulas without a stored value each column has, if any."""
     counts: Counter[str] = Counter()
-    cells = sheet.iter_rows(min_row=2, max_row=len(rows), max_col=len(names))
-    for formulas, values in zip(cells, rows[1:], strict=False):
-        for cell, value, name in zip(formulas, values, names, strict=False):
-            if cell.data_type == "f" and value is None:
-                counts[name] += 1
+    for row in layout.rows:
+        for column, name in zip(layout.columns, layout.names, strict=True):
+            if column < len(rows[row]) and rows[row][column] is None:
+                cell = sheet.cell(row=row + 1, column=column + 1)
+                if cell.data_type == "f":
+                    counts[name] += 1
     return dict(counts)
 
 
@@ -212,12 +260,26 @@ def _is_too_long(cell: Any) -> bool:
     return isinstance(cell, str) and len(cell) > LONGEST_TEXT
 
 
-def put_columns(sheet: Any, frame: pd.DataFrame, n_before: int) -> None:
-    """Put the columns of a frame into a sheet, with their names, after the first `n_before`."""
-    for place, name in enumerate(frame.columns, start=n_before + 1):
-        _put_value(sheet.cell(row=1, column=place), str(name))
-        for row, value in enumerate(frame[name].tolist(), start=2):
-            _put_value(sheet.cell(row=row, column=place), value)
+def put_columns(
+    sheet: Any,
+    frame: pd.DataFrame,
+    n_before: int,
+    header: int = 0,
+    rows: list[int] | None = None,
+) -> None:
+    """Put the columns of a frame into a sheet, with their names, after the first `n_before`.
+
+    Names go into the row `header`, counted from 0 (-1: nowhere), and cells into `rows`, by default
+    those below.
+    """
+    places = rows
+    if places is None:
+        places = list(range(1, len(frame) + 1))
+    for column, name in enumerate(frame.columns, start=n_before + 1):
+        if header >= 0:
+            _put_value(sheet.cell(row=header + 1, column=column), str(name))
+        for place, value in zip(places, frame[name].tolist(), strict=True):
+            _put_value(sheet.cell(row=place + 1, column=column), value)
 
 
 def _put_value(cell: Any, value: Any) -> None:

@@ -18,7 +18,7 @@ from transduce.conformal.designs.rows import (
     count_columns,
     named_columns,
 )
-from transduce.conformal.designs.weights import Weights
+from transduce.conformal.designs.weights import Grounds, Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core import checks, guarantee
 from transduce.core.records import changed_fields
@@ -293,7 +293,8 @@ class Design:
 
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
         """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
-        return Weights.equal(n_calibration, 0, n_empty=n_empty, assumption=self.assumption)
+        grounds = Grounds(assumption=self.assumption)
+        return Weights.equal(n_calibration, 0, n_empty=n_empty, grounds=grounds)
 
     def estimates_propensity(self, compared: Exchangeability | None) -> bool:
         """Return whether propensities are estimated, given how labelled and unlabelled rows compare."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from transduce.conformal.designs.held_out import calibration_number, labels_needed, read_number
 from transduce.conformal.designs.rows import Categories, OverlappingCategories
-from transduce.conformal.designs.weights import Weights
+from transduce.conformal.designs.weights import Strata, Weights
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import option, percent
 
@@ -189,7 +189,7 @@ class BoundDesign:
         else:
             weights = self._weigh_rows(problem, calibration, answered)
         weights = self._compare_within(weights, calibration, unlabelled)
-        return replace(weights, testable=testable, compared=compared, verdict=verdict)
+        return weights.resting_on(testable=testable, compared=compared, verdict=verdict)
 
     def weigh_before_fit(self, problem: Problem, held_out: Mask) -> Weights:
         """Return weights as known before a fit; those to be estimated count as equal. (l,)."""
@@ -207,13 +207,14 @@ class BoundDesign:
     ) -> Weights:
         """Return weights with the categories within which rows are compared, and their grounds."""
         if self.within is not None:
-            cells = self.within.codes[calibration], self.within.codes[unlabelled]
-            weights = replace(weights, cells=cells, categories=self.within.names)
+            codes = self.within.codes
+            strata = Strata(codes[calibration], codes[unlabelled], self.within.names)
+            weights = replace(weights, strata=strata)
         if self.overlapping is not None:
             both = self.overlapping[calibration], self.overlapping[unlabelled]
             weights = replace(weights, overlapping=both)
-        factor = float(self.spec.sensitivity)
-        return replace(weights, factor=factor, assumption=self.spec.assumption)
+        weights = replace(weights, factor=float(self.spec.sensitivity))
+        return weights.resting_on(assumption=self.spec.assumption)
 
     def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
         """Return the weights that the design itself knows. Shapes: calibration (c,), answered (c,)."""

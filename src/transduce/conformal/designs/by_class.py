@@ -58,14 +58,16 @@ def spell_shares(shares: Mapping[Any, float]) -> str:
 class ByClass(Design):
     """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
 
-    The guarantee holds within every class, whatever the shares. Where they are given and labels are held out, it holds
-    over all rows instead, with smaller sets: of a rare class far fewer rows may be covered, and the guarantee says so.
-    ``label_conditional=True`` then keeps it within every class.
+    The guarantee holds within every class, whatever the shares. Where they are given and labels are
+    held out, it holds over all rows instead, with smaller sets: of a rare class far fewer rows may
+    be covered, and the guarantee says so. ``label_conditional=True`` then keeps it within every
+    class.
 
     Parameters
     ----------
     shares : dict, optional
-        The share of every class among the unlabelled rows, such as ``{"yes": 0.06, "no": 0.94}``; estimated by default.
+        The share of every class among the unlabelled rows, such as ``{"yes": 0.06, "no": 0.94}``;
+        estimated by default.
 
     Examples
     --------
@@ -166,7 +168,8 @@ class ByClass(Design):
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
         """Return weights of labels that calibrate rows which no fit sees, known before any fit."""
         weights = super().weigh_outside(n_calibration, n_empty, classes)
-        return replace(weights, kind=CLASSES, shares=self.given_shares(classes), testable=False)
+        shares = self.given_shares(classes)
+        return replace(weights, kind=CLASSES, shares=shares).resting_on(testable=False)
 
     def bind_rows(self, rows: RowReader) -> BoundByClass:
         """Return the bound design, made of what a reader reads."""

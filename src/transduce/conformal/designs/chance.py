@@ -17,21 +17,25 @@ if TYPE_CHECKING:
 class Chance(Design):
     """Chance alone decided which rows have a label, as far as is known.
 
-    What describes rows is the name of a column where there is a table (`transduce.fill`), else an array.
+    What describes rows is the name of a column where there is a table (`transduce.fill`), else an
+    array.
 
     Parameters
     ----------
     reweight : bool, default=True
-        Whether calibration labels are weighed as `Estimated` does if the test says that rows differ.
+        Whether calibration labels are weighed as `Estimated` does if the test says that rows
+        differ.
     within : str or array-like of shape (n,), optional
         The category of each row: the guarantee holds within every one, and chance need only have
         chosen within them.
         Several columns (a list of names, or an array of shape (n, k)): it holds within every
         category of each column, where these overlap too; rows need to have been labelled at random.
     order : str or array-like of shape (n,), optional
-        The place of each row along an order, such as a time: whether errors drift along it is tested.
+        The place of each row along an order, such as a time: whether errors drift along it is
+        tested.
     sensitivity : float, default=1.0
-        Rows keep their guarantee if the odds of a label also depend on the label by up to this factor, either way.
+        Rows keep their guarantee if the odds of a label also depend on the label by up to this
+        factor, either way.
 
     Examples
     --------

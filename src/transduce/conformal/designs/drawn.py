@@ -29,8 +29,8 @@ class Drawn(Design):
     Parameters
     ----------
     rows : str or boolean array-like of shape (n,)
-        Which rows were drawn. Their labels calibrate, all others teach. One that has no label counts as the worst
-        possible, and the guarantee is about the rows that were not drawn.
+        Which rows were drawn. Their labels calibrate, all others teach. One that has no label
+        counts as the worst possible, and the guarantee is about the rows that were not drawn.
     within, order, sensitivity : optional
         As those of `Chance`.
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Estimated(Design):
     """The other columns played a part in which rows have a label, nobody knows how: the odds are estimated from them.
 
-    The guarantee is approximate, and none where labels are worth fewer than ``2 / (1 - confidence)`` of equal weight.
+    The guarantee is approximate, and none where labels are worth fewer than ``2 / (1 -
+    confidence)`` of equal weight.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
-from transduce.conformal.designs.weights import GROUPS, Weights
+from transduce.conformal.designs.weights import GROUPS, GroupCounts, Weights
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core.guarantee import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
@@ -34,8 +34,8 @@ class Grouped(Design):
     Parameters
     ----------
     groups : str or array-like of shape (n,)
-        The group of each row. Whole groups are held out, and each counts once. The guarantee is about a row drawn at
-        random from a group without a label.
+        The group of each row. Whole groups are held out, and each counts once. The guarantee is
+        about a row drawn at random from a group without a label.
     order, sensitivity : optional
         As those of `Chance`; groups are not compared `within` categories.
 
@@ -129,14 +129,12 @@ class BoundGrouped(BoundDesign):
         in_labelled_group = np.isin(self.groups[unlabelled], self.groups[problem.rows])
         new_groups = self.groups[unlabelled[~in_labelled_group]]
         _, sizes = np.unique(new_groups, return_counts=True)
-        return Weights(
-            weights,
-            np.ones(len(unlabelled)),
-            GROUPS,
-            n_groups=len(np.unique(groups)),
-            n_other=int(in_labelled_group.sum()),
+        counts = GroupCounts(
+            n_calibration=len(np.unique(groups)),
+            n_other_rows=int(in_labelled_group.sum()),
             sizes=tuple(sizes.tolist()),
         )
+        return Weights(weights, np.ones(len(unlabelled)), GROUPS, groups=counts)
 
     def measure(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for unlabelled ones: each group counts once."""

@@ -48,3 +48,8 @@ def read_number(calibration: Any, n_labelled: int) -> int:
         holds = f"calibration={quoted(calibration)} holds out {number} of {n_labelled} labels"
         raise ValueError(f"{holds}: at least one must be held out and at least one stay visible.")
     return number
+
+
+def effective_needed(confidence: float) -> float:
+    """Return how many labels of equal weight a level takes where weights are estimated."""
+    return 2.0 / (1.0 - confidence)

@@ -18,9 +18,9 @@ N_FOLDS, N_TREES = 5, 50
 MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
 MOST_TRIED = 100  # features at a split: of thousands half would take minutes
 FEWEST = 5  # rows of either kind below which nothing can be learned
-# Of the labelled rows have odds up to the cap: beyond, there is next to no labelled row to compare with, and estimates
-# are wild. On nine tables with 100 labels under a strong shift this cap covered 0.90 with 8 % unbounded intervals, no
-# cap 0.93 with 26 %, equal weights 0.86.
+# Of the labelled rows have odds up to the cap: beyond, there is next to no labelled row to compare
+# with, and estimates are wild. On nine tables with 100 labels under a strong shift this cap covered
+# 0.90 with 8 % unbounded intervals, no cap 0.93 with 26 %, equal weights 0.86.
 CAP = 0.95
 CHANCE_ALONE = "chance"
 SURE = 1e-3  # probabilities closer than this to 0 or 1 are not believed
@@ -73,7 +73,7 @@ def weigh_by_estimate(problem: Problem, calibration: AnyArray, seed: int) -> Wei
     # Rows beyond all labelled ones outweigh all labels, so that nothing is ruled out there.
     heavy = 1e12 * (1.0 + float(weights.calibration.sum()))
     beyond = np.where(estimated.beyond[unlabelled], heavy, weights.unlabelled)
-    return replace(weights, unlabelled=beyond, estimated=estimated)
+    return replace(weights, unlabelled=beyond).resting_on(estimated=estimated)
 
 
 def _candidates(seed: int, n_features: int) -> list[tuple[str, Any]]:

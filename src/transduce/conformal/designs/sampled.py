@@ -32,7 +32,8 @@ class Sampled(Design):
     Parameters
     ----------
     probability : str or array-like of shape (n,)
-        With which each row was chosen to be labelled, e > 0; calibration labels are weighted by ``(1 - e) / e``.
+        With which each row was chosen to be labelled, e > 0; calibration labels are weighted by
+        ``(1 - e) / e``.
     within, order, sensitivity : optional
         As those of `Chance`.
 

@@ -1,0 +1,205 @@
+"""Intervals and sets of classes, from calibration and unlabelled rows side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from transduce.conformal.designs.weights import CLASSES
+from transduce.conformal.scores import (
+    class_p_values,
+    interval_ends,
+    intervals,
+    label_sets,
+)
+from transduce.core.answer import Answer, Regions
+from transduce.core.guarantee import Guarantee
+from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.validation import class_codes
+from transduce.model_selection.fit_and_predict import Reply
+
+if TYPE_CHECKING:
+    from transduce.conformal.calibrated import CalibratedTable, Comparison
+
+
+def make_answer(
+    table: CalibratedTable, confidence: float, rows: AnyArray, index: pd.Index | None
+) -> Answer:
+    """Return the predictions with intervals or sets at a level, without a guarantee yet."""
+    reply = table.unlabelled
+    answer = Answer(
+        rows=rows,
+        values=name_values(reply, table.classes),
+        status=reply.status,
+        guarantee=Guarantee("none"),
+        standard_errors=reply.spreads,
+        probabilities=reply.probabilities,
+        classes=table.classes,
+        index=index,
+    )
+    if table.classes is None:
+        return replace(answer, regions=make_regions(table, confidence))
+    p_values = find_p_values(table)
+    p_unseen = find_p_unseen(table)
+    sets, unseen = _make_sets(table, confidence, p_values, p_unseen)
+    ranked = np.sort(p_values, axis=1)
+    answer = replace(
+        answer,
+        label_sets=sets,
+        p_values=p_values,
+        confidence=1.0 - np.maximum(ranked[:, -2], p_unseen),
+        credibility=ranked[:, -1],
+    )
+    if table.weights.kind == CLASSES:  # classes that were chosen by are known
+        return answer
+    return replace(answer, unseen=unseen, p_unseen=p_unseen)
+
+
+def _make_sets(
+    table: CalibratedTable, confidence: float, p_values: Array, p_unseen: Array
+) -> tuple[Mask, Mask]:
+    """Return which classes are possible (m, n_classes), and at which rows one without a label is."""
+    if table.weights.overlapping is not None:
+        # P-values are the largest within the row's categories, valid at all levels at once;
+        # thresholds of one level rule out more.
+        thresholds = table.thresholds_within_columns(confidence)
+        scores = table.scoring.measure(table.unlabelled)
+        return scores <= thresholds[:, None], np.isinf(thresholds)
+    all_possible = not table.supports(confidence)
+    sets = label_sets(p_values, confidence) | all_possible
+    unseen = label_sets(p_unseen, confidence) | all_possible
+    return sets, unseen
+
+
+def make_regions(table: CalibratedTable, confidence: float) -> Regions:
+    """Return the intervals at a level; the whole line where there is no prediction."""
+    values = table.unlabelled.values
+    unit = table.scoring.unit
+    ends = np.tile([-np.inf, np.inf], (len(values), 1))
+    if not table.supports(confidence):
+        return Regions.from_intervals(ends)
+    scales = table.scoring.measure(table.unlabelled)
+    if table.weights.overlapping is not None:
+        limits = table.thresholds_within_columns(confidence)
+        bounded = np.isfinite(limits)
+        closed = np.ones(int(bounded.sum()), dtype=bool)
+        ends[bounded] = interval_ends(
+            limits[bounded], closed, values[bounded], scales[bounded], unit
+        )
+        return Regions.from_intervals(ends)
+    for _, rows, ranks in table.comparisons:
+        ends[rows] = intervals(ranks, values[rows], scales[rows], confidence, unit)
+    return Regions.from_intervals(ends)
+
+
+# -------------------------------------------------------------------------------------- p-values
+
+
+def find_p_values(table: CalibratedTable) -> Array:
+    """Return p-values of all classes (m, n_classes), 1 where there is no prediction."""
+    scores = table.scoring.measure(table.unlabelled)
+    return _largest_p_values(table, scores)
+
+
+def find_p_unseen(table: CalibratedTable) -> Array:
+    """Return the p-value of a class that no label shows, whose score is infinite, shape (m,)."""
+    n_rows = len(table.unlabelled.values)
+    if table.weights.kind == CLASSES:
+        return np.zeros(n_rows)
+    if table.weights.overlapping is not None:
+        return _largest_p_values(table, np.full((n_rows, 1), np.inf))[:, 0]
+    p_values = np.ones(n_rows)
+    for _, rows, ranks in table.comparisons:
+        p_values[rows] = ranks.p_values(np.full(int(rows.sum()), np.inf))
+    return p_values
+
+
+def _largest_p_values(table: CalibratedTable, scores: Array) -> Array:
+    """Return p-values of scores (m, k): the largest, where several columns have categories."""
+    if table.weights.overlapping is None:
+        return _p_values_by_part(table, scores, table.comparisons)
+    within = []
+    for comparisons in table.comparisons_within_columns:
+        within.append(_p_values_by_part(table, scores, comparisons))
+    return np.max(within, axis=0)
+
+
+def _p_values_by_part(
+    table: CalibratedTable, scores: Array, comparisons: list[Comparison]
+) -> Array:
+    """Return p-values of scores (m, k), each row compared with the calibration rows of its part."""
+    shares = None
+    if table.by_shares:
+        shares = table.weights.shares
+    p_values = np.ones(scores.shape)
+    for calibration, rows, ranks in comparisons:
+        codes = None
+        if table.by_class or table.by_shares:
+            codes = table.labels[calibration]
+        p_values[rows] = class_p_values(ranks, scores[rows], codes, shares)
+    return p_values
+
+
+# ------------------------------------------------------------------------- values of another fit
+
+
+def name_values(reply: Reply, classes: AnyArray | None) -> AnyArray:
+    """Return predictions as numbers, NaN where there is none, or as classes, None there."""
+    if classes is None:
+        return np.where(reply.given, reply.values, np.nan)
+    names = classes[np.where(reply.given, reply.values, 0).astype(int)]
+    if not reply.given.all():
+        names = names.astype(object)
+        names[~reply.given] = None
+    return names
+
+
+def with_values(
+    answer: Answer, values: AnyArray, status: AnyArray, errors: Array | None, chances: Array | None
+) -> Answer:
+    """Return an answer with better values; its intervals or sets are extended to contain them."""
+    # A larger interval contains the truth no less often.
+    answer = replace(
+        answer, values=values, status=status, standard_errors=errors, probabilities=chances
+    )
+    p_values = answer.p_values
+    if p_values is not None and answer.classes is not None:
+        codes = class_codes(values, answer.classes)
+        predicted = np.take_along_axis(p_values, np.maximum(codes, 0)[:, None], axis=1)[:, 0]
+        credibility = np.where(codes >= 0, predicted, p_values.max(axis=1))
+        confidence = confidence_in(codes, p_values, answer.p_unseen)
+        answer = replace(answer, confidence=confidence, credibility=credibility)
+    return holding_values(answer)
+
+
+def confidence_in(codes: AnyArray, p_values: Array, p_unseen: Array | None = None) -> Array:
+    """Return the highest level at which all classes except the predicted one are ruled out.
+
+    Shapes: codes (m,), the predicted classes, and p_values (m, n_classes).
+    """
+    others = p_values.copy()
+    predicted = np.where(codes >= 0, codes, p_values.argmax(axis=1))
+    others[np.arange(len(others)), predicted] = 0.0 if p_unseen is None else p_unseen
+    return np.asarray(1.0 - others.max(axis=1), dtype=float)
+
+
+def holding_values(answer: Answer) -> Answer:
+    """Return the answer with every value in its interval or set.
+
+    The status is "unusual" where no class was possible.
+    """
+    if answer.regions is not None:
+        known = np.where(answer.status == "unreached", np.nan, answer.values).astype(float)
+        return replace(answer, regions=answer.regions.holding(known))
+    if answer.label_sets is None or answer.classes is None:
+        return answer
+    codes = class_codes(answer.values, answer.classes)
+    known = np.flatnonzero(codes >= 0)
+    sets = answer.label_sets.copy()
+    sets[known, codes[known]] = True
+    unusual = ~answer.label_sets.any(axis=1) & (answer.status == "answered")
+    status = np.where(unusual, "unusual", answer.status)
+    return replace(answer, label_sets=sets, status=status)

@@ -1,0 +1,79 @@
+"""How often sets hold each class, told by the calibration labels themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transduce.conformal.scores import WeightedRanks, label_sets
+from transduce.core.types import AnyArray, Array
+
+if TYPE_CHECKING:
+    from transduce.conformal.calibrated import CalibratedTable, Comparison
+
+
+def held_out_p_values(table: CalibratedTable) -> Array:
+    """Return the p-value of each calibration label among the other ones; (c,)."""
+    if table.weights.overlapping is None:
+        return _p_values_by_part(table, table.comparisons)
+    within = [_p_values_by_part(table, part) for part in table.comparisons_within_columns]
+    return np.max(within, axis=0)
+
+
+def _p_values_by_part(table: CalibratedTable, comparisons: list[Comparison]) -> Array:
+    # Each row in turn is taken for an unlabelled one. Its own weight is among those of the scores
+    # that are at least its own, so that it adds nothing besides.
+    p_values = np.ones(len(table.labels))
+    for calibration, unlabelled, _ in comparisons:
+        zeros = np.zeros(int(calibration.sum()))
+        ranks = WeightedRanks(
+            scores=table.scores[calibration],
+            calibration_ties=zeros,
+            unlabelled_ties=zeros,
+            weights=table.weights.calibration[calibration],
+            own=zeros,
+            factor=table.weights.factor,
+            n_empty=table.count_empty(unlabelled),
+        )
+        p_values[calibration] = _own_p_values(table, ranks, table.labels[calibration])
+    return p_values
+
+
+def _own_p_values(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray) -> Array:
+    """Return p-values of calibration rows at their own labels, within their classes or by shares."""
+    if table.by_shares:
+        return _own_p_values_by_shares(table, ranks, codes)
+    if not table.by_class:
+        return ranks.p_values(ranks.scores)
+    p_values = np.zeros(len(codes))
+    for code in np.unique(codes):
+        of_class = codes == code
+        p_values[of_class] = ranks.p_values(ranks.scores, of_class)[of_class]
+    return p_values
+
+
+def _own_p_values_by_shares(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray) -> Array:
+    shares = table.weights.shares
+    assert shares is not None
+    joining = replace(ranks, own=np.ones(len(codes)))  # a row joins a class that is not its own
+    p_values = np.zeros(len(codes))
+    for code in np.unique(codes):
+        of_class = codes == code
+        own_class = ranks.p_values(ranks.scores, of_class)
+        other_class = joining.p_values(ranks.scores, of_class)
+        p_values += shares[code] * np.where(of_class, own_class, other_class)
+    absent = np.setdiff1d(np.arange(len(shares)), codes)  # a class with no label rules nothing out
+    return p_values + shares[absent].sum()
+
+
+def covered_by_class(table: CalibratedTable, confidence: float) -> tuple[AnyArray, AnyArray]:
+    """Return how many calibration labels each class has, and how many its sets would hold."""
+    assert table.classes is not None
+    covered = label_sets(held_out_p_values(table), confidence)
+    covered |= not table.supports(confidence)
+    covered |= table.calibration.values == table.labels  # a set always holds the predicted class
+    n_classes = len(table.classes)
+    n_labels = np.bincount(table.labels, minlength=n_classes)
+    return n_labels, np.bincount(table.labels[covered], minlength=n_classes)

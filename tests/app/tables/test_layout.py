@@ -1,0 +1,188 @@
+"""Where a table begins and ends: a corpus of sheets as people keep them, as CSV and as Excel."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from transduce.app.tables import files
+from transduce.app.tables.files import write
+from transduce.app.tables.layout import LayoutRequest, find_layout
+from transduce.core.words import OptionError
+
+NAMES = ["id", "sex", "LDL", "Na"]
+DATA = [
+    ["p1", "m", 3.4, 140],
+    ["p2", "f", 2.9, 138],
+    ["p3", "m", None, 139],
+    ["p4", "f", 3.3, 141],
+    ["p5", "f", 4.7, 137],
+]
+E = [None] * 4  # an empty row
+
+
+def title(text):
+    return [text, None, None, None]
+
+
+# Each sheet, the rows above the data that belong to it, and the names that it must have.
+SHEETS = {
+    "plain": ([NAMES, *DATA], NAMES),
+    "a title": ([title("Lipids 2024"), NAMES, *DATA], NAMES),
+    "a title and a blank row": ([title("Lipids 2024"), E, NAMES, *DATA], NAMES),
+    "three lines above": (
+        [title("Lipids"), title("Dr. Müller"), title("3.1.24"), NAMES, *DATA],
+        NAMES,
+    ),
+    "a title with two cells": ([["Lipids", "2024", None, None], NAMES, *DATA], NAMES),
+    "a title in the middle": ([[None, None, "Lipids", None], NAMES, *DATA], NAMES),
+    "blank rows first": ([E, E, NAMES, *DATA], NAMES),
+    "units below the names": ([NAMES, [None, None, "mmol/L", "mmol/L"], *DATA], NAMES),
+    "units in brackets": ([NAMES, [None, None, "[mmol/l]", "(mM)"], *DATA], NAMES),
+    "groups of columns": (
+        [["Patient", None, "Blood", None], NAMES, *DATA],
+        ["Patient id", "Patient sex", "Blood LDL", "Blood Na"],
+    ),
+    "a title above groups": (
+        [title("Study"), E, ["Patient", None, "Blood", None], NAMES, *DATA],
+        ["Patient id", "Patient sex", "Blood LDL", "Blood Na"],
+    ),
+    "an empty first column": ([[None, *row] for row in [NAMES, *DATA]], NAMES),
+    "empty columns at the end": ([[*row, None, None] for row in [NAMES, *DATA]], NAMES),
+    "a footnote": ([NAMES, *DATA, title("* below the limit of detection")], NAMES),
+    "a blank row and footnotes": ([NAMES, *DATA, E, title("* LOD"), title("Source: lab")], NAMES),
+    "a mean": ([NAMES, *DATA, ["Mean", None, 3.575, 139.0]], NAMES),
+    "a rounded mean": ([NAMES, *DATA, ["Mittelwert", None, 3.58, 139]], NAMES),
+    "a total after a blank row": ([NAMES, *DATA, E, ["Total", None, 14.3, 695]], NAMES),
+    "a total and a footnote": ([NAMES, *DATA, ["Sum", None, 14.3, 695], title("checked")], NAMES),
+    "blank rows between": ([NAMES, *DATA[:2], E, *DATA[2:4], E, E, DATA[4]], NAMES),
+    "everything at once": (
+        [
+            title("Lipids, ward 3"),
+            E,
+            ["Patient", None, "Blood", None],
+            NAMES,
+            *DATA[:3],
+            E,
+            *DATA[3:],
+            E,
+            ["Average", None, 3.575, 139],
+            title("* values < LOD"),
+        ],
+        ["Patient id", "Patient sex", "Blood LDL", "Blood Na"],
+    ),
+    "a column without a name": (
+        [[None, *NAMES[1:]], *DATA],
+        ["column 1", "sex", "LDL", "Na"],
+    ),
+}
+
+
+def as_csv(rows, delimiter):
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n")
+    for row in rows:
+        writer.writerow(["" if cell is None else cell for cell in row])
+    return buffer.getvalue()
+
+
+def write_sheet(path, rows, kind):
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.worksheets[0].append(row)
+        book.save(path)
+        return
+    delimiter = {"comma": ",", "semicolon": ";", "stated": ";"}[kind]
+    text = as_csv(rows, delimiter)
+    if kind == "stated":
+        text = "sep=;\r\n" + text
+    path.write_text(text, encoding="utf-8", newline="")
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "comma", "semicolon", "stated"])
+@pytest.mark.parametrize("name", SHEETS)
+def test_the_same_table_is_read_however_it_is_kept(tmp_path, name, kind):
+    rows, names = SHEETS[name]
+    path = tmp_path / ("a.xlsx" if kind == "xlsx" else "a.csv")
+    write_sheet(path, rows, kind)
+    table = files.read(path)
+    assert table.frame.columns.tolist() == names
+    found = table.frame.astype(object).where(table.frame.notna(), None).to_numpy().tolist()
+    assert found == DATA
+    if name != "plain" and "empty" not in name and name != "blank rows first":
+        assert table.notes
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "comma", "stated"])
+@pytest.mark.parametrize("name", ["everything at once", "an empty first column", "a mean"])
+def test_new_columns_join_and_all_else_stays(tmp_path, name, kind):
+    rows, names = SHEETS[name]
+    ending = "xlsx" if kind == "xlsx" else "csv"
+    path = tmp_path / f"a.{ending}"
+    write_sheet(path, rows, kind)
+    table = files.read(path)
+    write(tmp_path / f"b.{ending}", table, pd.DataFrame({"new": np.arange(5.0)}))
+    again = files.read(tmp_path / f"b.{ending}").frame
+    assert again.columns.tolist() == [*names, "new"] or again.columns[-1].endswith("new")
+    assert again.iloc[:, -1].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    if kind != "xlsx":
+        before = path.read_text(encoding="utf-8").splitlines()
+        after = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()
+        assert len(before) == len(after)
+        assert all(new.startswith(old) for old, new in zip(before, after, strict=True))
+
+
+ROWS = [["a", "b"], ["x", "y"], [1, 2], [3, 4], [5, 6], ["Total", 12]]
+
+
+class TestRequests:
+    def test_the_header_is_where_the_user_says(self):
+        assert find_layout(ROWS, LayoutRequest(header=2)).names == ["x", "y"]
+        without = find_layout(ROWS, LayoutRequest(header=0))
+        assert without.names == ["column 1", "column 2"]
+        assert without.rows[0] == 0
+
+    def test_rows_are_those_the_user_names(self):
+        assert find_layout(ROWS, LayoutRequest(first=3, last=4)).rows == [2, 3]
+        assert find_layout(ROWS, LayoutRequest(last=6)).rows == [1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize("rows", ["5", "a:b", "9:3", "1-3"])
+    def test_odd_rows_are_refused(self, rows):
+        with pytest.raises(OptionError):
+            LayoutRequest.read(None, None, rows)
+
+    def test_header_and_skip_are_one_thing(self):
+        assert LayoutRequest.read(None, 3, None).header == 4
+        with pytest.raises(OptionError, match="say the same"):
+            LayoutRequest.read(1, 3, None)
+
+    def test_a_header_that_is_not_there(self):
+        with pytest.raises(ValueError, match="there is no row 9 with names"):
+            find_layout(ROWS, LayoutRequest(header=9))
+
+
+class TestNothingIsLostByMistake:
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            [["q", "a"], ["who", "me"], ["why", "so"], ["how", "well"]],  # texts alone
+            [["id", "x", "y"], *[[1, 2, None]] * 3, [4, 5, 6]],  # few labels
+            [["year", "2001", "2002"], ["a", 1, 2], ["b", 3, 4], ["c", 5, 6]],  # years as names
+            [["city", "n"], ["Total", 1], ["Sumy", 2], ["Mean Park", 3]],  # names like totals
+            [["price"], [1], [2], [3]],
+        ],
+    )
+    def test_plain_tables_stay_whole(self, rows):
+        layout = find_layout(rows)
+        assert layout.header == (0,)
+        assert layout.rows == list(range(1, len(rows)))
+
+    def test_a_last_row_that_only_sounds_like_a_total_is_kept(self):
+        rows = [["city", "x", "y"], ["Aix", 1, 5], ["Bonn", 2, 6], ["Total Hill", 9, 9]]
+        assert find_layout(rows).rows == [1, 2, 3]
