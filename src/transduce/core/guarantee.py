@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Self
 
 from transduce.core.ranks import calibration_rank, fewest_calibration
@@ -399,6 +400,24 @@ class Guarantee:
         return " ".join(_statement(self))
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is guaranteed, sentence by sentence: first what holds for a row."""
+        return tuple(_statement(self))
+
+    @property
+    def bound_on_rows(self) -> str:
+        """How many rows may be outside, in a sentence; "" if that is not bounded."""
+        if self.outside is None or self.about not in _HOLDS:
+            return ""
+        _, truth, _ = _HOLDS[self.about]
+        return _outside_sentence(self, truth, self.outside)
+
+    @property
+    def grounds_in_short(self) -> tuple[str, ...]:
+        """Why, sentence by sentence, without what is for statisticians."""
+        return tuple(_grounds(self.in_short))
+
+    @property
     def grounds(self) -> str:
         """Why, in sentences: reasons, assumptions, and what a test found about them."""
         powers = [found.power for found in (self.verdict, self.drift) if found is not None]
@@ -455,12 +474,24 @@ class Guarantee:
         more = () if limits.named or self.kind == "none" else (LIMITED,)
         return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
 
+    @property
+    def opening(self) -> str:
+        """The headline or, where a test speaks against it, that it is in doubt, and on what condition."""
+        if not self.in_doubt:
+            return self.headline
+        if self.verdict is not None and self.verdict.other == "later":
+            return "in doubt, since labelled and later rows differ. If they did not"
+        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
+
     def __str__(self) -> str:
-        other = "unlabelled" if self.verdict is None else self.verdict.other
-        if_not = "If they did not" if other == "later" else "If rows had been labelled at random"
-        doubt = f"in doubt, since labelled and {other} rows differ. {if_not}"
-        start = f"{doubt if self.in_doubt else self.headline}:"
-        return " ".join([start, *_statement(self), *_grounds(self.in_short)])
+        return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
+
+    def _repr_html_(self) -> str:
+        """Return the guarantee as a notebook shows it: what holds, and why below it."""
+        return (
+            f"<p><strong>{escape(self.opening)}</strong>: {escape(self.statement)}</p>"
+            f"<details><summary>Why</summary><p>{escape(self.grounds)}</p></details>"
+        )
 
 
 def caution_on_choice(*, by_seed: bool) -> str:
