@@ -182,7 +182,8 @@ def show_result(
         notes = []
     else:
         notes = [f"- {note}" for note in result.notes]
-    for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
+    what_holds, *rest = result.guarantee.lines
+    for line in (first, f"Guarantee, {what_holds}", *rest, *notes):
         tell(line, err=err)
     advice = ""
     if counts.sampled is None:  # rows of a sample have no places in the table
