@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -23,6 +24,7 @@ from transduce.core.words import (
     OptionError,
     in_shell,
     options_spelled,
+    quoted,
     shortened,
 )
 from transduce.model_selection.methods import MEMBERS
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from transduce.app.filling.result import FillResult
     from transduce.model_selection.cross_validation import MethodChoice
 
+# A name between quotes; in sentences apostrophes are inside words.
+LONG_NAME = re.compile(r"(?<!\w)'[^'\n]{200,}'(?!\w)")
 LONGEST_CELL = 80  # characters of a cell of a table
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
@@ -132,14 +136,20 @@ def refusals() -> Iterator[None]:
 
 def _refuse(sentence: str, code: int) -> None:
     """End with a sentence, in one line: what a cell holds may have several."""
-    line = " ".join(shortened(sentence, LONGEST_MESSAGE).splitlines())
+    line = " ".join(short_message(sentence).splitlines())
     typer.echo(f"transduce: {line}", err=True)
     raise typer.Exit(code) from None
 
 
+def short_message(text: str) -> str:
+    """Return a message in which no name is so long that the rest of it cannot be read."""
+    named = LONG_NAME.sub(lambda name: quoted(name.group()[1:-1]), text)
+    return shortened(named, LONGEST_MESSAGE)
+
+
 def say(text: str = "", *, err: bool = False) -> None:
     """Print a line, as it is; one that a label of a megabyte has made too long is cut."""
-    typer.echo(shortened(text, LONGEST_MESSAGE), err=err)
+    typer.echo(short_message(text), err=err)
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -152,7 +162,7 @@ def tell(text: str, *, err: bool = False) -> None:
     else:
         indent = ""
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    text = shortened(text, LONGEST_MESSAGE)
+    text = short_message(text)
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 

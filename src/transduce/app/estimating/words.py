@@ -21,7 +21,7 @@ CAVEAT = {
 }
 HOW_TO_READ = {
     "exact": "“exact” intervals hold at their level for any number of labels, and come from the labels alone",
-    "approximate": "“approximate” ones hold nearly at their level, however wrong the predictions are",
+    "approximate": "“approximate” intervals hold nearly at their level, however wrong the predictions are",
     "none": "where it says “none”, nothing is promised",
 }
 
@@ -130,13 +130,21 @@ def tables_to_read(
 
 
 def sentences_about(
-    column: PredictedColumn, answered: Sequence[Answered], *, level: float, joint: bool
+    column: PredictedColumn,
+    answered: Sequence[Answered],
+    *,
+    level: float,
+    joint: bool,
+    can_ask: bool = True,
 ) -> list[str]:
-    """Return what the intervals mean, what they rest on, and what to know of single ones."""
+    """Return what the intervals mean, what they rest on, and what to know of single ones.
+
+    `can_ask` is whether the reader may ask again, with other options.
+    """
     frames = [answer.frame for answer in answered]
     kinds = {kind for frame in frames for kind in frame["kind"]}
     n_lines = sum(len(frame) for frame in frames)
-    said = [_level_sentence(level, joint, n_lines)]
+    said = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
         said.append(f"They rest on this: {column.assumption}.")
     words = "; ".join(HOW_TO_READ[kind] for kind in HOW_TO_READ if kind in kinds)
@@ -160,15 +168,15 @@ def sentences_about(
     return [*said, *_notes(column, answered)]
 
 
-def _level_sentence(level: float, joint: bool, n_lines: int) -> str:
+def _level_sentence(level: float, joint: bool, n_lines: int, can_ask: bool) -> str:
     if n_lines == 1:
         return f"The interval holds the number of these rows with a confidence of {percent(level)}."
     if joint:
         return f"All {n_lines} intervals hold together with a confidence of {percent(level)}."
-    return (
-        f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some may not. "
-        f"{option('joint', True)} makes all hold together."
-    )
+    each = f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some may not."
+    if not can_ask:
+        return each
+    return f"{each} {option('joint', True)} makes all hold together."
 
 
 def _notes(column: PredictedColumn, answered: Sequence[Answered]) -> list[str]:
@@ -182,6 +190,18 @@ def _notes(column: PredictedColumn, answered: Sequence[Answered]) -> list[str]:
         places = ", ".join(dict.fromkeys(names[:5]))
         said.append(f"{places}: {note}")
     return said
+
+
+def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
+    """Return the first estimate in a sentence; that nothing can be said, if so."""
+    line = lines_to_read(column, answered)[0]
+    level = percent(answered[0].level)
+    what = f"{line.what[0].upper()}{line.what[1:]}"
+    rows = counted(len(column.target.missing), "row")
+    if line.kind == "none":
+        return f"{what}: nothing can be promised. {line.note}"
+    ends = line.interval.replace(" to ", " and ")
+    return f"{what} over all {rows}, filled or not: {line.estimate}, between {ends} at {level}."
 
 
 def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:

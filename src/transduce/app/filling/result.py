@@ -550,6 +550,7 @@ class FillResult:
     def reported(self) -> FilledColumn:
         """All that a report reads, computed now."""
         advice = self.advice
+        predicted, why_unasked = self._ask_whole()
         return FilledColumn(
             frame=self.seen.frame,
             labels=self.labels,
@@ -576,8 +577,23 @@ class FillResult:
             measured_at=self.diagnosis.measured_at,
             unmeasured=self.diagnosis.unmeasured,
             has_draws=self.diagnosis.drawn,
+            predicted=predicted,
+            why_unasked=why_unasked,
             notes=self.notes,  # last: what could not be computed is among them
         )
+
+    def _ask_whole(self) -> tuple[PredictedColumn | None, str]:
+        """Return what questions about the whole column rest on, or why none can be asked here."""
+        if not len(self.answer):
+            return None, ""
+        if self.counts.sampled is not None:
+            return None, (
+                "The fit saw a sample of the table: ask with `transduce estimate`, which reads all rows."
+            )
+        try:
+            return self.predicted_column, ""
+        except ValueError as error:
+            return None, str(error)
 
     def _probability(self) -> AnyArray | None:
         """Return the probability that each answered class is right, as the new column has it."""

@@ -30,6 +30,7 @@ from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
 from transduce.app.report.plain import finite, name_of
 from transduce.app.report.rows import least_certain_first
+from transduce.app.report.whole_column import tables_by_column
 from transduce.app.tables import files
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
@@ -396,6 +397,7 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
         else:
             advised = list(result.advice.rows)
         brief["advised"] = [row for row in advised if result.labels.missing[row]]
+        brief["by_column"] = tables_by_column(result.reported)
         write_text(part / "brief.json", render_json(brief))
 
 

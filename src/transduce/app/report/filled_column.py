@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn
 from transduce.app.tables.columns import Target
 from transduce.conformal import ClassShares, Exchangeability
 from transduce.conformal.miscoverage import Law
@@ -78,6 +79,8 @@ class FilledColumn:
     origins: str = ""  # how the labels of a labelling session came about
     to_do: str = ""  # what to do next, if a labelling session says so
     is_session: bool = False  # whether a labelling session made the answers
+    predicted: PredictedColumn | None = None  # what questions about the whole column rest on
+    why_unasked: str = ""  # why the whole column cannot be asked about
 
     @property
     def target(self) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from markupsafe import Markup
 
 from transduce import display
+from transduce.app.estimating.forest_plot import paint_forest, panel_height
 from transduce.app.report.plain import (
     clean,
     decimals_for,
@@ -29,6 +30,7 @@ from transduce.app.report.plain import (
 )
 from transduce.app.report.quality import OTHERS
 from transduce.app.report.rows import digits_of, ends_of, widths_of
+from transduce.app.report.whole_column import frame_to_paint
 from transduce.conformal.miscoverage import Miscoverage
 from transduce.core.answer import Regions
 from transduce.core.checks import check_type
@@ -212,6 +214,8 @@ def figures(summary: dict[str, Any]) -> dict[str, Drawing]:
     """Return the plots that a summary has the numbers for."""
     numbers = summary["task"] == "regression"
     painters: dict[str, Callable[[dict[str, Any]], Drawing | None]] = {
+        "whole": _whole,
+        "groups": _groups,
         "answers": _intervals if numbers else _class_bars,
         "law": _law,
         "quality": _pairs if numbers else _confusion,
@@ -251,6 +255,32 @@ def _dated(summary: dict[str, Any], *axes: Any) -> None:
     for axis in axes if not isinstance(digits, int) else ():
         axis.set_major_locator(MaxNLocator(4))
         axis.set_major_formatter(lambda value, _: number(value, digits))
+
+
+def _whole(summary: dict[str, Any]) -> Drawing | None:
+    """Return the forest plot of the whole column."""
+    return _forest(summary, 0)
+
+
+def _groups(summary: dict[str, Any]) -> Drawing | None:
+    """Return the forest plot of its groups."""
+    return _forest(summary, 1)
+
+
+def _forest(summary: dict[str, Any], place: int) -> Drawing | None:
+    whole = summary.get("whole")
+    if whole is None or len(whole["tables"]) <= place:
+        return None
+    table = whole["tables"][place]
+    frame = frame_to_paint(table)
+    title = table["title"]
+
+    def paint(ax: Any) -> None:
+        paint_forest(ax, frame, clean(title, 60), is_share=table["is_share"])
+
+    lines = [f"{line['group'] or 'all rows'} {line['text']}" for line in table["lines"][:6]]
+    text = f"{title}: {'; '.join(lines)}. Each with its interval, and below it that of the labels alone."
+    return Drawing(title, text, paint, (WIDTH, panel_height(len(frame))))
 
 
 def _intervals(summary: dict[str, Any]) -> Drawing | None:

@@ -19,6 +19,7 @@ from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.plain import clean, evenly, finite, name_of, number, plain, rough_percent
 from transduce.app.report.quality import FEWEST_TICKED, Quality, quality_of, why_not_known
 from transduce.app.report.rows import FilledValues, context_columns, row_records, values_of
+from transduce.app.report.whole_column import summarize_whole
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import (
@@ -106,6 +107,7 @@ def summarize(filled: FilledColumn) -> Summary:
         "exchangeability": tested,
         "guarantee": _guarantee(filled.guarantee) | {"column": column_guarantee(facts)},
         "who_was_labelled": _who_was_labelled(facts),
+        "whole": summarize_whole(filled),
         "class_shares": _class_shares(filled),
         "class_coverage": _class_coverage(filled),
         "quality": None if facts.quality is None else facts.quality.numbers,
@@ -352,8 +354,9 @@ _LOST = {  # of one row, of several, and how it goes on
 }
 NO_DATA = {  # used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %
     "regression": "Filled values vary less than true ones: do not average, count or regress on them as if they were "
-    "measured.",
-    "classification": "Filled classes are predictions: do not count or regress on them as if they were observed.",
+    "measured. Ask instead: `transduce estimate` answers for the whole column.",
+    "classification": "Filled classes are predictions: do not count or regress on them as if they were observed. "
+    "Ask instead: `transduce estimate` answers for the whole column.",
 }
 _ICONS = {"good": "✓", "fair": "≈", "bad": "!"}
 

@@ -5,11 +5,12 @@ import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
 import { count, number, percent, rough, seconds, text, typed, words } from "/page/locale.js";
 import { redraw, showCell } from "/page/table.js";
 import { label } from "/page/ways.js";
+import { drawWhole } from "/page/whole.js";
 
 const STAGES = {
   reading: "reading the table", columns: "looking at the columns", exchangeability: "comparing rows with and without a value",
   answers: "learning", values: "answering", "cross-validation": "checking the answers", "how well it does": "checking the answers",
-  map: "drawing the map", "what to label next": "what to label next", report: "writing the report", writing: "writing the table",
+  map: "drawing the map", estimates: "looking at the column as a whole", "what to label next": "what to label next", report: "writing the report", writing: "writing the table",
 };
 const STATUSES = { answered: "answered", below: "below a limit", above: "above a limit", unusual: "unusual", tied: "undecided", rejected: "too unsure", unreached: "no answer" };
 const SHARES = [0.05, 0.1, 0.2];
@@ -142,8 +143,20 @@ function drawDownloads() {
 
 // ------------------------------------------------------------------------------------------------ rows
 
+// Rows one by one, or the column as a whole.
+function showWhole(on) {
+  $("ask-whole").setAttribute("aria-pressed", String(on));
+  $("whole").hidden = !on;
+  for (const id of ["row-filters", "row-box", "row-pages"]) $(id).hidden = on;
+  if (!on) return;
+  for (const id of ["ask-doubt", "ask-trust"]) $(id).setAttribute("aria-pressed", "false");
+  $("trust").hidden = true;
+  drawWhole(brief);
+}
+
 function drawTrust(page) {
   const on = asked.trust !== "";
+  showWhole(false);
   $("ask-doubt").setAttribute("aria-pressed", String(!on && asked.sort === ""));
   $("ask-trust").setAttribute("aria-pressed", String(on));
   $("trust").hidden = !on;
@@ -342,6 +355,7 @@ export function answersBegin(page) {
   $("status").addEventListener("change", () => { Object.assign(asked, { status: $("status").value, start: 0 }); drawRows(page); });
   for (const [id, step] of [["earlier", -A_PAGE], ["later", A_PAGE]]) $(id).addEventListener("click", () => { asked.start = Math.max(asked.start + step, 0); drawRows(page); });
   $("ask-doubt").addEventListener("click", () => { Object.assign(asked, { trust: "", sort: "", down: "0", start: 0 }); drawTrust(page); drawRows(page); });
+  $("ask-whole").addEventListener("click", () => showWhole(true));
   $("ask-trust").addEventListener("click", () => { Object.assign(asked, { trust: "0.1", start: 0, tolerance: String(brief.trust.usual ?? ""), relative: "" }); drawTrust(page); drawRows(page); });
   $("label").addEventListener("click", () => label(page, false));
   $("label-draw").addEventListener("click", () => label(page, true));

@@ -1,0 +1,158 @@
+"""The part of a report about the column as a whole: its mean, or the shares of its classes, by groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transduce.app.estimating import PredictedColumn, answer_questions, propose_groups
+from transduce.app.estimating.answers import Answered
+from transduce.app.estimating.groups import ordered_groups, read_groups
+from transduce.app.estimating.questions import Question, read_question
+from transduce.app.estimating.words import (
+    first_sentence,
+    lines_to_read,
+    plan_sentence,
+    sentences_about,
+)
+from transduce.app.report.filled_column import FilledColumn
+from transduce.app.report.plain import clean, name_of, plain
+from transduce.core.types import ColumnName
+from transduce.core.words import in_a_sentence
+
+LEVEL = 0.95
+MOST_CLASSES = 12  # whose shares are told
+MOST_COLUMNS = 20  # to choose from on a page
+MOST_GROUPS = 12  # of such a column
+NUMBERS = (
+    *("estimate", "lower", "upper", "kind", "n_labels", "labels_alone"),
+    *("labels_alone_lower", "labels_alone_upper", "worth", "labels_for_half", "note"),
+)
+
+
+def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[str, Any] | None:
+    """Return estimates of the whole column, by groups too; None if nothing was filled or can be asked.
+
+    Parameters
+    ----------
+    filled : FilledColumn
+    by : str, optional
+        The column to group by. By default the one with 2 to 12 values whose predictions differ most.
+    """
+    column = filled.predicted
+    if column is None:
+        if not filled.why_unasked:
+            return None
+        return {"why": clean(filled.why_unasked), "tables": [], "next": ""}
+    try:
+        tables = _ask_tables(column, by)
+    except ValueError as error:
+        return {"why": clean(in_a_sentence(error)), "tables": [], "next": ""}
+    answered = [answer for table in tables for answer in table["answered"]]
+    return {
+        "why": "",
+        "level": LEVEL,
+        "tables": [_plain_table(column, table) for table in tables],
+        "first": clean(first_sentence(column, answered)),
+        "sentences": plain(
+            sentences_about(column, answered, level=LEVEL, joint=False, can_ask=False)
+        ),
+        "next": clean(plan_sentence(column, answered)),
+    }
+
+
+def tables_by_column(filled: FilledColumn) -> list[dict[str, Any]]:
+    """Return the mean, or the share of a class, by every column with few groups, of some columns.
+
+    Those of a page on which a person chooses a column. There are none where nothing can be asked.
+    """
+    column = filled.predicted
+    if column is None or column.shares is not None:
+        return []
+    tables: list[dict[str, Any]] = []
+    for name in list(column.frame.columns):
+        if name == column.name or len(tables) == MOST_COLUMNS:
+            continue
+        try:
+            groups = read_groups(column.frame, name)
+        except (ValueError, TypeError):  # too many groups, or cells that cannot be hashed
+            continue
+        if 2 <= len(ordered_groups(groups)) <= MOST_GROUPS:
+            asked = _ask_tables(column, name)
+            tables.append(_plain_table(column, asked[1]))
+    return tables
+
+
+def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str, Any]]:
+    """Return what is asked of the whole column, and of its groups."""
+    what = "mean" if column.is_numeric else "share"
+    overall = answer_questions(column, [read_question(what)], level=LEVEL)[:MOST_CLASSES]
+    tables: list[dict[str, Any]] = [{"by": None, "answered": overall}]
+    if column.shares is not None:
+        return tables
+    if by is None:
+        by = propose_groups(column.frame, column.name, column.predictions)
+    if by is None:
+        return tables
+    question = Question("mean", by=by)
+    if not column.is_numeric:
+        question = Question("share", of=_telling_class(overall), by=by)
+    return [*tables, {"by": by, "answered": answer_questions(column, [question], level=LEVEL)}]
+
+
+def _telling_class(overall: list[Answered]) -> Any:
+    """Return the class whose share is told by groups: of two the rarer one, else the most frequent."""
+    if len(overall) == 2:
+        return overall[1].question.of
+    return overall[0].question.of
+
+
+def _plain_table(column: PredictedColumn, table: dict[str, Any]) -> dict[str, Any]:
+    """Return one table as JSON can hold it: numbers, and as they are read."""
+    answered = table["answered"]
+    first = answered[0].question
+    lines = []
+    for answer in answered:
+        for (name, numbers), shown in zip(
+            answer.frame.iterrows(), lines_to_read(column, [answer]), strict=True
+        ):
+            group = shown.group
+            if table["by"] is None and first.what == "share":
+                group = str(answer.question.of)
+            lines.append(
+                {
+                    "group": name_of(group) if group else "",
+                    "name": name_of(name),
+                    **{key: plain(numbers[key]) for key in NUMBERS},
+                    "text": shown.estimate,
+                    "interval": shown.interval,
+                    "worth_text": shown.worth,
+                }
+            )
+    title = first.in_words(column.name)
+    if first.what == "share" and table["by"] is None:
+        title = f"share of each class of {column.name}"
+    if table["by"] is not None:
+        title = f"{title}, by {table['by']}"
+    return {
+        "title": clean(f"{title[0].upper()}{title[1:]}"),
+        "by": None if table["by"] is None else name_of(table["by"]),
+        "is_share": first.what == "share",
+        "lines": lines,
+    }
+
+
+def frame_to_paint(table: dict[str, Any]) -> pd.DataFrame:
+    """Return the lines of a table as a forest plot takes them."""
+    frame = pd.DataFrame(table["lines"])
+    numeric = pd.api.types.is_numeric_dtype(frame["estimate"])
+    for end in ("lower", "labels_alone_lower"):
+        if numeric:
+            frame[end] = frame[end].astype(float).fillna(-np.inf)
+    for end in ("upper", "labels_alone_upper"):
+        if numeric:
+            frame[end] = frame[end].astype(float).fillna(np.inf)
+    names = [line["group"] or "all rows" for line in table["lines"]]
+    return frame.set_axis(pd.Index(names))

@@ -1,0 +1,55 @@
+"""The part of a report about the column as a whole."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.app.estimating.test_estimate import make_table
+from transduce import fill
+from transduce.app.report import render_html, render_json
+from transduce.app.report.whole_column import summarize_whole
+from transduce.conformal import Chance
+
+
+def filled(target="price", **options):
+    frame, _, _ = make_table()
+    return fill(frame[["size", "region", target]], target, method="ridge", **options)
+
+
+def test_the_mean_and_its_groups_are_those_of_the_result():
+    result = filled()
+    whole = summarize_whole(result.reported)
+    overall, by_region = whole["tables"]
+    line = result.estimate("mean").iloc[0]
+    assert overall["lines"][0]["estimate"] == pytest.approx(line["estimate"])
+    assert by_region["by"] == "region"
+    assert [entry["group"] for entry in by_region["lines"]] == ["north", "south", "west"]
+    assert "about" in whole["next"]
+    page = render_html(result.summary())
+    assert "The column as a whole" in page
+    assert page.count("labels and predictions") >= 2
+
+
+def test_the_column_to_group_by_may_be_named():
+    whole = summarize_whole(filled().reported, by="size")
+    assert len(whole["tables"][1]["lines"]) == 4
+
+
+def test_where_nothing_can_be_said_the_section_says_why():
+    frame, _, _ = make_table()
+    frame["day"] = np.arange(len(frame))
+    kept = frame[["size", "day", "price"]]
+    result = fill(kept, "price", method="ridge", labels=Chance(order="day"))
+    summary = result.summary()
+    assert "stop along an order" in summary["whole"]["why"]
+    assert "stop along an order" in render_html(summary)
+
+
+def test_numbers_of_the_section_are_plain():
+    summary = filled().summary()
+    back = json.loads(render_json(summary))
+    assert back["whole"] == summary["whole"]
+    assert render_html(back) == render_html(summary)

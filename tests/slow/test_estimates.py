@@ -1,0 +1,185 @@
+"""Estimates of a whole column, statistically: every design holds its level, and filled values as data do not.
+
+Numbers of a skewed column are drawn once; labels are drawn again and again, as each design says, and the
+interval at 90 % is to hold the mean of these rows. The bound is that of the binomial distribution: fewer
+hits than it allows have a probability of one in ten thousand if the level holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from transduce.population import (
+    Sample,
+    estimate_difference,
+    estimate_mean,
+    estimate_quantile,
+    estimate_regression,
+    estimate_share,
+)
+
+N_ROWS = 400
+N_DRAWS = 600
+LEVEL = 0.9
+# Approximate intervals may miss their level by this much.
+SLACK = 0.02
+
+pytestmark = pytest.mark.slow
+
+
+def make_column(seed=0):
+    """Return a skewed column, predictions that are biased and shrunk, and a feature."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=N_ROWS)
+    y = np.exp(0.6 * x + 0.4 * rng.normal(size=N_ROWS))
+    predictions = 1.0 + 0.6 * np.exp(0.5 * x)
+    return x, y, predictions
+
+
+def draw_chance(rng, x, y):
+    labelled = rng.permutation(N_ROWS) < 80
+    return labelled, Sample(labelled)
+
+
+def draw_strata(rng, x, y):
+    strata = (x > 0).astype(int)
+    labelled = np.zeros(N_ROWS, dtype=bool)
+    for stratum, number in ((0, 30), (1, 60)):
+        rows = np.flatnonzero(strata == stratum)
+        labelled[rng.choice(rows, number, replace=False)] = True
+    return labelled, Sample(labelled, strata=strata)
+
+
+def draw_known_probabilities(rng, x, y):
+    probability = 0.1 + 0.3 / (1.0 + np.exp(-2.0 * x))
+    labelled = rng.random(N_ROWS) < probability
+    return labelled, Sample(labelled, odds=(1.0 - probability) / probability)
+
+
+def draw_groups(rng, x, y):
+    groups = np.arange(N_ROWS) // 4
+    labelled = np.isin(groups, rng.choice(N_ROWS // 4, 30, replace=False))
+    return labelled, Sample(labelled, groups=groups)
+
+
+def draw_on_purpose_and_at_random(rng, x, y):
+    """The largest values are labelled on purpose, then some of the others at random."""
+    purpose = y > np.quantile(y, 0.95)
+    drawn = np.zeros(N_ROWS, dtype=bool)
+    drawn[rng.choice(np.flatnonzero(~purpose), 60, replace=False)] = True
+    return purpose | drawn, Sample(drawn)
+
+
+def draw_by_value(rng, x, y):
+    """Odds of a label depend on the value by a factor of up to 1.5 either way: what a sensitivity allows."""
+    factor = np.where(y > np.median(y), 1.5, 1.0 / 1.5)
+    odds = 0.3 * factor
+    labelled = rng.random(N_ROWS) < odds / (1.0 + odds)
+    return labelled, Sample(labelled, sensitivity=1.6)
+
+
+DESIGNS = {
+    "chance": draw_chance,
+    "strata": draw_strata,
+    "known probabilities": draw_known_probabilities,
+    "groups": draw_groups,
+    "drawn": draw_on_purpose_and_at_random,
+    "sensitivity": draw_by_value,
+}
+
+
+def fewest_hits(level):
+    """Return the fewest hits of all draws that the level makes probable."""
+    return int(binom.ppf(1e-4, N_DRAWS, level))
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_mean_is_held_and_the_naive_interval_is_not(name):
+    x, y, predictions = make_column()
+    rng = np.random.default_rng(1)
+    hits = 0
+    naive_hits = 0
+    for _ in range(N_DRAWS):
+        labelled, sample = DESIGNS[name](rng, x, y)
+        column = np.where(labelled, y, np.nan)
+        line = estimate_mean(column, predictions, confidence=LEVEL, sample=sample).iloc[0]
+        hits += line["lower"] <= y.mean() <= line["upper"]
+        completed = np.where(labelled, y, predictions)
+        half = 1.645 * completed.std(ddof=1) / np.sqrt(N_ROWS)
+        naive_hits += abs(completed.mean() - y.mean()) <= half
+    assert hits >= fewest_hits(LEVEL - SLACK)
+    assert naive_hits < fewest_hits(LEVEL - SLACK)
+
+
+def test_ignoring_the_design_fails():
+    """Labels that are more frequent among large values, taken as if chance had chosen them."""
+    x, y, predictions = make_column()
+    rng = np.random.default_rng(2)
+    hits = 0
+    for _ in range(N_DRAWS):
+        labelled, _ = draw_known_probabilities(rng, x, y)
+        line = estimate_mean(np.where(labelled, y, np.nan), predictions, confidence=LEVEL).iloc[0]
+        hits += line["lower"] <= y.mean() <= line["upper"]
+    assert hits < fewest_hits(LEVEL)
+
+
+@pytest.mark.parametrize("what", ["share", "quantile", "difference", "slope"])
+def test_other_questions_are_held(what):
+    x, y, predictions = make_column()
+    groups = np.where(np.arange(N_ROWS) % 3 == 0, "a", "b")
+    in_a = groups == "a"
+    slope = np.polyfit(x, y, 1)[0]
+    truths = {
+        "share": np.mean(y > 1.5),
+        "quantile": np.sort(y)[N_ROWS // 2 - 1],
+        "difference": y[in_a].mean() - y[~in_a].mean(),
+        "slope": slope,
+    }
+    rng = np.random.default_rng(3)
+    hits = 0
+    for _ in range(N_DRAWS):
+        labelled, _ = draw_chance(rng, x, y)
+        column = np.where(labelled, y, np.nan)
+        if what == "share":
+            frame = estimate_share(column, predictions, above=1.5, confidence=LEVEL)
+        elif what == "quantile":
+            frame = estimate_quantile(column, predictions, confidence=LEVEL)
+        elif what == "difference":
+            pair = ("a", "b")
+            frame = estimate_difference(
+                column, predictions, by=groups, groups=pair, confidence=LEVEL
+            )
+        else:
+            frame = estimate_regression(column, x[:, None], predictions, confidence=LEVEL).iloc[1:]
+        line = frame.iloc[0]
+        hits += line["lower"] <= truths[what] <= line["upper"]
+    assert hits >= fewest_hits(LEVEL - SLACK)
+
+
+def test_the_exact_mean_holds_at_every_look():
+    """Bets on a column within bounds: the truth is never left out, at any number of labels."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=200)
+    y = np.clip(0.5 + 0.2 * x + 0.1 * rng.normal(size=200), 0.0, 1.0)
+    predictions = np.clip(0.5 + 0.2 * x, 0.0, 1.0)
+    hits = 0
+    n_draws = 200
+    for draw in range(n_draws):
+        order = rng.permutation(200)
+        held = True
+        for n_labels in (10, 20, 40, 80):
+            labelled = np.isin(np.arange(200), order[:n_labels])
+            column = np.where(labelled, y, np.nan)
+            line = estimate_mean(
+                column,
+                predictions,
+                confidence=LEVEL,
+                exact=True,
+                bounds=(0.0, 1.0),
+                random_state=draw,
+            ).iloc[0]
+            held &= line["lower"] <= y.mean() <= line["upper"]
+        hits += held
+    assert hits >= binom.ppf(1e-4, n_draws, LEVEL)
