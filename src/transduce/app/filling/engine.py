@@ -56,7 +56,6 @@ from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
-from transduce.methods.confidence_machine.far_labels import draw_in_known
 from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
@@ -455,6 +454,8 @@ def _read_machine(
     if target.task == "regression":
         # As in the machine: an interval is extended to its value, so one slip of the pen among the
         # labels must not move the values either.
+        from transduce.methods.confidence_machine.far_labels import draw_in_known
+
         labels_of_values = draw_in_known(target.labels)
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)
