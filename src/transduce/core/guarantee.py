@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Self
 
 from transduce.core.ranks import calibration_rank, fewest_calibration
@@ -414,6 +415,24 @@ class Guarantee:
         return " ".join(_statement(self))
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is guaranteed, sentence by sentence: first what holds for a row."""
+        return tuple(_statement(self))
+
+    @property
+    def bound_on_rows(self) -> str:
+        """How many rows may be outside, in a sentence; "" if that is not bounded."""
+        if self.outside is None or self.about not in _HOLDS:
+            return ""
+        _, truth, _ = _HOLDS[self.about]
+        return _outside_sentence(self, truth, self.outside)
+
+    @property
+    def grounds_in_short(self) -> tuple[str, ...]:
+        """Why, sentence by sentence, without what is for statisticians."""
+        return tuple(_grounds(self.in_short))
+
+    @property
     def grounds(self) -> str:
         """Why, in sentences: reasons, assumptions, and what a test found about them."""
         powers = [found.power for found in (self.verdict, self.drift) if found is not None]
@@ -483,42 +502,23 @@ class Guarantee:
         return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
 
     @property
-    def lines(self) -> list[str]:
-        """What holds, for how many rows, on what condition, and the rest: a line each, if any.
-
-        Examples
-        --------
-        >>> bound = CountBound(certainty=0.95, at_most=7, of=40)
-        >>> guarantee = Guarantee("exact", "interval", 0.9, outside=bound, assumptions=(CHANCE,))
-        >>> for line in guarantee.lines[:2]:
-        ...     print(line)
-        exact if rows were labelled at random: The interval of a row picked at random holds its ...
-        With 95 % certainty at most 7 of the 40 true values are outside their intervals.
-        """
-        condition = _condition_sentence(self)
-        grounds = [one for one in _grounds(self.in_short) if one not in condition]
-        parts = [
-            [self._opening, *_what_holds(self)],
-            _how_many(self),
-            condition,
-            [*_where_not(self), *grounds],
-        ]
-        return [" ".join(part) for part in parts if part]
-
-    @property
-    def _opening(self) -> str:
-        """The kind of guarantee, or that it is in doubt, before a colon."""
+    def opening(self) -> str:
+        """The headline or, where a test speaks against it, that it is in doubt."""
         if not self.in_doubt:
-            return f"{self.headline}:"
-        assert self.verdict is not None
-        other = self.verdict.other
-        if_not = "If rows had been labelled at random"
-        if other == "later":
-            if_not = "If they did not"
-        return f"in doubt, since labelled and {other} rows differ. {if_not}:"
+            return self.headline
+        if self.verdict is not None and self.verdict.other == "later":
+            return "in doubt, since labelled and later rows differ. If they did not"
+        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
 
     def __str__(self) -> str:
-        return " ".join([self._opening, *_statement(self), *_grounds(self.in_short)])
+        return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
+
+    def _repr_html_(self) -> str:
+        """Return the guarantee as a notebook shows it: what holds, and why below it."""
+        return (
+            f"<p><strong>{escape(self.opening)}</strong>: {escape(self.statement)}</p>"
+            f"<details><summary>Why</summary><p>{escape(self.grounds)}</p></details>"
+        )
 
 
 def caution_on_choice(*, by_seed: bool) -> str:

@@ -309,7 +309,7 @@ def fill_command(
     """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper
-    and COLUMN_narrower (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
+    and COLUMN_width_reduction (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
     COLUMN_status. Its own columns stay as they were.
 
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the

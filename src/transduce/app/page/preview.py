@@ -27,7 +27,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
 from transduce.app.page.run import KNOWN, GivenLabels
 from transduce.app.page.workspace import Choices
-from transduce.app.report.plain import clean, finite
+from transduce.app.report.jsonable import escape_text, finite_or_none
 from transduce.app.tables import files
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import (
@@ -169,13 +169,13 @@ class Preview:
         return {
             "name": str(name),
             "kind": str(line["kind"]),
-            "unit": clean(unit, 20),
-            "treatment": clean(line["treatment"]),
+            "unit": escape_text(unit, 20),
+            "treatment": escape_text(line["treatment"]),
             "empty": n_empty,
             "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
             "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
             "in_text": bool(self._some[name].map(type).eq(str).any()),
-            "notes": [clean(note, 400) for note in notes],
+            "notes": [escape_text(note, 400) for note in notes],
             "values": [[value, count] for value, count in _frequent(self._some[name])],
             "target": 0 < n_blank < len(every),
         }
@@ -185,13 +185,13 @@ class Preview:
         try:
             labels = self.target(choices)
         except ValueError as error:
-            return {"notes": [clean(str(error), 800)], "empty": n_blank, "marks": []}
-        of_table = [clean(note, 400) for note in self.table.notes]
-        notes = [clean(note, 400) for note in labels.notes]
+            return {"notes": [escape_text(str(error), 800)], "empty": n_blank, "marks": []}
+        of_table = [escape_text(note, 400) for note in self.table.notes]
+        notes = [escape_text(note, 400) for note in labels.notes]
         kinds = {"classes": "category", "dates": "date"}
         return {
             "kind": kinds.get(labels.kind, "number"),
-            "unit": clean("" if labels.spelling.moments else labels.spelling.unit, 20),
+            "unit": escape_text("" if labels.spelling.moments else labels.spelling.unit, 20),
             "empty": int(labels.missing.sum()),
             "marks": [number_text(mark) for mark in labels.spelling.marks],
             "notes": [note for note in notes if note not in of_table],
@@ -203,9 +203,9 @@ class Preview:
         cells = list[Any]()
         for cell in table.cells(row):
             value = table.frame[cell.name].iloc[row]
-            content: Any = clean(cell.text, LONGEST)
+            content: Any = escape_text(cell.text, LONGEST)
             if cell.kind == "number" and isinstance(value, int | float | np.number):
-                content = finite(value)
+                content = finite_or_none(value)
             cells.append([cell.kind, content, self.shown.show.index(cell.name)])
         return cells
 
@@ -217,7 +217,9 @@ class Preview:
         gone = {*choices.ignore, *map(str, self.table.index)}
         columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
-        notes = {str(column.name): clean(column.note, 400) for column in self.left_out(choices)}
+        notes = {
+            str(column.name): escape_text(column.note, 400) for column in self.left_out(choices)
+        }
         for column in columns:
             if column["name"] in notes:
                 column["notes"] = [notes[column["name"]], *column["notes"]]
@@ -232,7 +234,7 @@ class Preview:
             "columns": columns,
             "targets": [column["name"] for column in with_holes],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
-            "notes": [clean(note) for note in self.table.notes],
+            "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
         }
 
@@ -306,7 +308,7 @@ class Preview:
                 "perhaps": verdict.suspected,
                 "tested": verdict.p_value is not None,
                 "compared": [verdict.n_labelled, verdict.n_unlabelled],
-                "columns": [clean(name, 80) for name in verdict.features[:3]],
+                "columns": [escape_text(name, 80) for name in verdict.features[:3]],
             }
         return self._compared[key]
 
@@ -357,8 +359,8 @@ def _frequent(column: pd.Series) -> list[tuple[str, int]]:
 def _cell_text(cell: str | float) -> str:
     """Return a cell as it is listed, whole numbers without a decimal sign."""
     if isinstance(cell, float) and cell.is_integer():
-        return clean(int(cell), 80)
-    return clean(cell, 80)
+        return escape_text(int(cell), 80)
+    return escape_text(cell, 80)
 
 
 def _some_of(rows: AnyArray) -> AnyArray:
@@ -630,7 +632,9 @@ class AnswerRows:
         lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
         for line in lines:
             line |= {
-                name: finite(value) for name, value in line.items() if isinstance(value, float)
+                name: finite_or_none(value)
+                for name, value in line.items()
+                if isinstance(value, float)
             }
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
@@ -650,7 +654,10 @@ class AnswerRows:
             labels.labels[one] if moments is None else moments.shown(labels.labels[one])
             for one in near
         ]
-        known = [clean(label) if isinstance(label, str) else finite(label) for label in known]
+        known = [
+            escape_text(label) if isinstance(label, str) else finite_or_none(label)
+            for label in known
+        ]
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in table.show if name not in left]
         relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}

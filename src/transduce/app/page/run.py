@@ -28,7 +28,7 @@ from transduce.app.labelling.journal import Label
 from transduce.app.labelling.sentences import about_labels_since
 from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
-from transduce.app.report.plain import finite, name_of
+from transduce.app.report.jsonable import finite_or_none, json_name
 from transduce.app.report.rows import least_certain_first
 from transduce.app.report.whole_column import tables_by_column
 from transduce.app.tables import files
@@ -426,11 +426,11 @@ def _answers(result: FillResult) -> pd.DataFrame:
                 texts = (moments.shown(one) if np.isfinite(one) else None for one in columns[name])
                 columns[f"{name}_text"] = [*texts]
         return pd.DataFrame(columns)
-    columns["value"] = [name_of(one) for one in answer.values[order]]
+    columns["value"] = [json_name(one) for one in answer.values[order]]
     probability = result.new[f"{result.target}_probability"].to_numpy(dtype=float, na_value=np.nan)
     columns["chance"] = probability[answer.rows[order]]
     if answer.label_sets is not None and answer.classes is not None:
-        names = [name_of(one) for one in answer.classes]
+        names = [json_name(one) for one in answer.classes]
         sets = [
             [names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]
         ]
@@ -495,7 +495,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     if numbers:
         offered = _tolerances(judged.of_known[2])
     else:
-        answers = [name_of(answer) for answer in answers]
+        answers = [json_name(answer) for answer in answers]
     columns = {"unsure": judged.unsure[order], "first": answers}
     useful = [
         tolerance for tolerance in offered if pick(judged.p_values(tolerance), USUAL_SHARE).any()
@@ -546,7 +546,7 @@ def _changes(before: Path, after: Path) -> None:
         "rows": len(both),
         "changed": int(changed.sum()),
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
-        "size": [finite(size) for size in sizes] or [None, None],
+        "size": [finite_or_none(size) for size in sizes] or [None, None],
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
         "quality": _compare_errors(before, after) if old["quality"] and new["quality"] else None,
     }

@@ -652,7 +652,7 @@ def new_names(target: ColumnName, task: str, classes: Sequence[Any] = ()) -> lis
     """Return the names of the new columns; with `classes`, one for the probability of each."""
     endings = ("filled", "set", "probability", "confidence", "status")
     if task == "regression":
-        endings = ("filled", "lower", "upper", "narrower", "status")
+        endings = ("filled", "lower", "upper", "width_reduction", "status")
     names = [f"{target}_{ending}" for ending in endings]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
@@ -673,7 +673,7 @@ _OF_FILL = (
     "filled",
     "lower",
     "upper",
-    "narrower",
+    "width_reduction",
     "set",
     "probability",
     "confidence",
@@ -682,7 +682,7 @@ _OF_FILL = (
 )
 _OF_LABELLING = ("label", "by", "random", "answer")
 _SIGNS = {
-    "filled": ("status", "lower", "set", "narrower", "confidence"),
+    "filled": ("status", "lower", "set", "width_reduction", "confidence"),
     "answer": ("by", "label"),
 }
 
@@ -791,15 +791,15 @@ def _number_columns(
     filled: Any = cells.place(answer.values, target.labels)
     lower, upper = (cells.place(end) for end in answer.regions.hull().T)
     widths = widths_between(answer.regions, target.limits)
-    narrower = cells.place(narrowness(widths, known, level))
+    reduction = cells.place(width_reduction(widths, known, level))
     moments = target.spelling.moments
     if moments is None:
-        return [filled, lower, upper, narrower]
+        return [filled, lower, upper, reduction]
     return [
         moments.written(filled),
         moments.written(lower, np.floor),
         moments.written(upper, np.ceil),
-        narrower,
+        reduction,
     ]
 
 
@@ -852,7 +852,7 @@ def rounded(
     """Return new columns for a file: numbers have the digits of labels, intervals stay as wide."""
     new = new.copy()
     filled = f"{target}_filled"
-    starts = (f"{target}_probability", f"{target}_confidence", f"{target}_narrower")
+    starts = (f"{target}_probability", f"{target}_confidence", f"{target}_width_reduction")
     shares = [name for name in new.columns if str(name).startswith(starts)]
     new[shares] = new[shares].astype(float).round(4)
     if task != "regression" or new[filled].dtype.kind != "f":
@@ -911,7 +911,7 @@ def widths_between(regions: Regions, limits: Limits) -> Array:
     return regions.measure()
 
 
-def narrowness(widths: Array, labels: AnyArray, level: float) -> Array:
+def width_reduction(widths: Array, labels: AnyArray, level: float) -> Array:
     """Return how much narrower than one without features intervals are, 0 to 1 (a point).
 
     Shapes: widths (m,).
