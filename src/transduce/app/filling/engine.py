@@ -456,6 +456,8 @@ def _read_machine(
     if target.task == "regression":
         # As in the machine: an interval is extended to its value, so one slip of the pen among the
         # labels must not move the values either.
+        from transduce.methods.confidence_machine.far_labels import draw_in_known
+
         labels_of_values = draw_in_known(target.labels)
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from transduce.app.estimating import PredictedColumn, estimate_of
+from transduce.app.estimating import PredictedColumn, draw_columns, estimate_of
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import Diagnosis
@@ -27,7 +27,7 @@ from transduce.app.report import FilledColumn, Summary, render_html, render_json
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target, check_names, notes_on_numbers
 from transduce.app.tables.files import format_named_by
-from transduce.conformal import ClassShares, Exchangeability
+from transduce.conformal import ClassShares, ConformalTransducer, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import check_type
@@ -35,7 +35,7 @@ from transduce.core.computing import stage
 from transduce.core.files import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, ColumnName
-from transduce.core.words import percent
+from transduce.core.words import option, percent
 
 PREVIEWED = 10  # rows that a notebook shows
 # What `dir(result)`, and an editor that completes names, shows.
@@ -593,6 +593,78 @@ class FillResult:
         ('approximate', True)
         """
         return estimate_of(self.predicted_column, what, **question)
+
+    def draws(self, n: int = 20) -> pd.DataFrame:
+        """Draw completed columns, for analyses that `estimate` does not know.
+
+        Labels stay, and every gap gets a value that may be the true one. Analyse each column, and pool
+        the results by Rubin's rules: what comes out is approximate, and rests on errors at unlabelled
+        rows being like those at labelled ones, whatever the other columns are. Where `estimate` answers
+        a question, its answer is the better one.
+
+        Parameters
+        ----------
+        n : int, default=20
+            How many columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column a draw, one line a row of the table.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> fill(load_houses()[0], "price", method="ridge").draws(3).shape
+        (400, 3)
+        """
+        return draw_columns(self.predicted_column, n, self.options.random_state)
+
+    def select(self, *, false_discovery: float = 0.1, **wanted: Any) -> Selection:
+        """Pick filled rows that may be used as they are, with a bounded share of mistakes among them.
+
+        Parameters
+        ----------
+        false_discovery : float, default=0.1
+            Bound on the expected share of mistakes among the rows picked.
+        above, below : float, optional
+            Numbers: the value is to be larger or smaller than this; both give a range.
+        tolerance : float, optional
+            Numbers: the prediction is to be off by no more than this.
+        label : object, optional
+            Classes: the class it is to be.
+        correct : bool, optional
+            Classes: the prediction is to be right, whichever class it is.
+
+        Returns
+        -------
+        Selection
+            Positions of the rows in the table, and what is guaranteed of them.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
+        >>> result.select(tolerance=200_000.0).guarantee.kind
+        'exact'
+        """
+        model = self.model
+        if self.seen.is_sample:
+            raise ValueError(
+                "Rows are picked where the fit saw all rows, and it saw a sample of them."
+            )
+        if not isinstance(model, ConformalTransducer) or not model.calibrated.held_out.any():
+            raise ValueError(
+                "Rows are picked by labels that were held out, and none was: fill with "
+                f"{option('guarantee', 'column')}."
+            )
+        picked = model.select(false_discovery=false_discovery, **wanted)
+        rows = self.seen.places_of(picked.rows)
+        order = np.argsort(rows)
+        index = None if picked.index is None else picked.index[order]
+        return replace(picked, rows=rows[order], values=picked.values[order], index=index)
 
     # ------------------------------------------------------------------------------ the report
 
