@@ -21,13 +21,13 @@ INTRODUCTION = """\
 | `price_lower`, `price_upper` (numbers) | an interval that holds the truth with the stated confidence | empty |
 | `price_set` (classes) | the possible classes, "or a class that no label shows" among them, joined by " \\| " | empty |
 | `price_probability` (classes) | the probability that the answer is right, calibrated by hidden labels | empty |
-| `price_narrower` (numbers) | how much narrower the interval is than one made without features, from 0 to 1 | empty |
+| `price_width_reduction` (numbers) | the share by which features narrow the interval, from 0 to 1 | empty |
 | `price_confidence` (classes) | the level up to which no other class is possible | empty |
 | `price_status` | `answered`, `below`, `above`, `unusual`, `tied`, `rejected` or `unreached` | `given` |
 
 Dates, times and durations are filled as such, in the steps of the labels.
 An end of an interval that is empty, infinite or, in JSON, `null` is no bound.
-Where `price_narrower` is 0, the features told nothing; neither it nor `price_confidence` is a probability.
+Where `price_width_reduction` is 0, the features told nothing; neither it nor `price_confidence` is a probability.
 A row is `unusual` where even the answered class is ruled out at the stated confidence, and is less probable than that.
 The set then holds the answer alone; `price_probability` says how likely it is right.
 

@@ -8,33 +8,37 @@ model is; a better model has narrower intervals.
 """
 
 # %%
-# Three models for the same houses: one that knows nothing, one of one's own, and the
-# blend.
+# Four models for the same patients: one that knows nothing, one of one's own, the blend of
+# `fill`, and both together.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_diabetes
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from transduce import fill
-from transduce.datasets import load_houses
 
-houses, truth = load_houses()
+table, truth = load_diabetes(return_X_y=True, as_frame=True)
+hidden_rows = np.random.default_rng(0).permutation(442)[150:]
+table["progression"] = truth
+table.loc[hidden_rows, "progression"] = np.nan
+
+own = HistGradientBoostingRegressor(max_iter=60, random_state=0)
 models = {
     "the mean": DummyRegressor(),
-    "boosted trees": HistGradientBoostingRegressor(max_iter=100, random_state=0),
-    "the blend of fill": "auto",
-    "blend and trees": [
-        "auto",
-        HistGradientBoostingRegressor(max_iter=100, random_state=0),
-    ],
+    "boosted trees": own,
+    "the blend": "auto",
+    "blend and trees": ["auto", own],
 }
-widths, inside = {}, {}
+widths = {}
+inside = {}
 for name, method in models.items():
-    filled = fill(houses, "price", method=method, guarantee="column", random_state=1)
-    result = filled.with_options(minimum=0)
+    result = fill(
+        table, "progression", method=method, guarantee="column", random_state=0
+    )
     low, high = result.answer.regions.hull().T
-    hidden = np.asarray(truth)[result.answer.rows]
+    hidden = truth.to_numpy()[result.answer.rows]
     widths[name] = high - low
     inside[name] = np.mean((low <= hidden) & (hidden <= high))
 

@@ -75,7 +75,7 @@ def test_fill_agrees_with_the_library_and_leaves_columns_alone(houses):
         "houses-filled.csv", dtype=str
     )  # pandas' own reading of numbers may be off by a bit
     wanted = rounded(direct.new, "target", "regression")
-    for name in ("target_filled", "target_lower", "target_upper", "target_narrower"):
+    for name in ("target_filled", "target_lower", "target_upper", "target_width_reduction"):
         np.testing.assert_array_equal(back[name].astype(float), wanted[name])
     assert back["target_status"].tolist() == direct.frame["target_status"].tolist()
 
@@ -224,7 +224,7 @@ def test_options_that_do_not_go_together_are_bad_usage(houses, words):
 def test_standard_input_and_output(houses):
     result = run("fill", "-", "--target", "target", "--method", "ridge", input=houses.read_bytes())
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0].endswith("target_narrower,target_status")
+    assert result.stdout.splitlines()[0].endswith("target_width_reduction,target_status")
     assert len(result.stdout.splitlines()) == 91
     assert "standard input: 36 of 90" in result.stderr
 
@@ -469,7 +469,7 @@ def test_the_first_command_of_the_readme_runs(tmp_path, monkeypatch):
     )
     assert result.exit_code == 0, result.output
     assert "250 of 400 cells of 'price' filled" in result.stdout
-    assert "At labels that were hidden, the answers are off by" in result.stdout
+    assert "At labels that were hidden, the predictions are off by" in result.stdout
     assert "explain" in result.stdout
     assert "━" in result.stdout  # the preview
     back = pd.read_csv("houses-filled.csv")
@@ -486,7 +486,12 @@ def test_rounding_never_narrows():
     filled = np.append(np.round(rng.normal(size=20), 3), rng.normal(size=50))
     ends = filled[:, None] + np.array([-1, 1]) * rng.uniform(0, 1e-3, (70, 1))
     new = pd.DataFrame(
-        {"y_filled": filled, "y_lower": ends[:, 0], "y_upper": ends[:, 1], "y_narrower": 1 / 3}
+        {
+            "y_filled": filled,
+            "y_lower": ends[:, 0],
+            "y_upper": ends[:, 1],
+            "y_width_reduction": 1 / 3,
+        }
     )
     new["y_status"] = np.where(np.arange(70) < 20, "given", "answered")
     found = rounded(new, "y", "regression")
@@ -496,7 +501,7 @@ def test_rounding_never_narrows():
     assert (asked["y_upper"] >= new["y_upper"][20:] - 1e-9).all()
     assert (asked["y_lower"] <= asked["y_filled"]).all()
     assert all(len(repr(value).partition(".")[2]) <= 3 for value in asked["y_filled"])
-    assert set(found["y_narrower"]) == {0.3333}
+    assert set(found["y_width_reduction"]) == {0.3333}
 
 
 def test_compare_speaks_the_language_of_fill(houses):

@@ -19,7 +19,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 pytest.importorskip("distributed", reason="distributed is not installed")
 
 SETTINGS = {"method": "ridge", "sample": 200, "random_state": 1, "ignore": ["number"]}
-NEW = ["y_filled", "y_lower", "y_upper", "y_narrower"]
+NEW = ["y_filled", "y_lower", "y_upper", "y_width_reduction"]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_partitions_and_order_change_nothing(frame, whole, partitions):
 def test_fill_returns_a_lazy_frame(frame, no_figures):
     result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
     lazy = result.frame
-    assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_narrower", "y_status"]
+    assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_width_reduction", "y_status"]
     assert lazy.npartitions == 3
     assert lazy.dtypes["y_filled"].kind == "f"
     assert result.counts.rows == 900

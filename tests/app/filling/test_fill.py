@@ -29,7 +29,7 @@ from transduce.app.filling.engine import fill_table, join_answers
 from transduce.app.filling.hidden_labels import score
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import make_plan
-from transduce.app.tables.columns import narrowness, new_names
+from transduce.app.tables.columns import new_names, width_reduction
 from transduce.app.tables.features import vectorize
 from transduce.conformal import Chance
 from transduce.core.computing import Forecast
@@ -87,8 +87,8 @@ def test_numbers_agree_with_the_library(method):
     assert result.guarantee.kind == "exact"
     labels = frame["target"].dropna().to_numpy(float)
     np.testing.assert_array_equal(
-        result.frame["target_narrower"].to_numpy()[unlabelled],
-        narrowness(own.regions.measure(), labels, 0.8),
+        result.frame["target_width_reduction"].to_numpy()[unlabelled],
+        width_reduction(own.regions.measure(), labels, 0.8),
     )
 
 
@@ -180,7 +180,7 @@ def test_a_guarantee_for_each_row_holds_no_label_out(method):
     assert result.answer.regions.contains(result.answer.values).all()
     unlabelled = result.answer.rows
     assert result.answer.regions.contains(truth.to_numpy(float)[unlabelled]).mean() > 0.75
-    assert result.frame["target_narrower"][unlabelled].between(0, 1).all()
+    assert result.frame["target_width_reduction"][unlabelled].between(0, 1).all()
 
 
 def test_auto_goes_by_the_number_of_labels_alone():
@@ -833,3 +833,19 @@ def test_several_targets_of_frames_of_other_libraries(library):
     ).frame.compute()
     assert list(frame.columns) == list(both.frame.columns)
     assert frame[["price_filled", "kind_filled"]].notna().all(axis=None)
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_intervals_at_several_levels(guarantee):
+    """Nested, and those of the level of the fit are its own."""
+    frame = line_table()
+    result = fill(frame, "price", method="ridge", guarantee=guarantee, confidence=0.8)
+    found = result.intervals_at([0.9, 0.8])
+    shown = result.frame.loc[found.index]
+    np.testing.assert_array_equal(found["price_filled"], shown["price_filled"])
+    np.testing.assert_allclose(found["price_lower_80"], shown["price_lower"])
+    np.testing.assert_allclose(found["price_upper_80"], shown["price_upper"])
+    assert np.all(found["price_lower_90"] <= found["price_lower_80"])
+    assert np.all(found["price_upper_90"] >= found["price_upper_80"])
+    with pytest.raises(ValueError, match="a list such as"):
+        result.intervals_at(0.9)

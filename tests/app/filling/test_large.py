@@ -63,7 +63,7 @@ def read(folder):
 
 
 def columns(frame):
-    return frame[["y_filled", "y_lower", "y_upper", "y_narrower"]].to_numpy()
+    return frame[["y_filled", "y_lower", "y_upper", "y_width_reduction"]].to_numpy()
 
 
 def test_sampled_table_in_memory(table, filled, no_figures):

@@ -149,7 +149,7 @@ def test_columns_of_an_earlier_fill_are_left_out():
         table.drop(columns="y").assign(A=np.where(labelled, other, np.nan)), "A", method="ridge"
     )
     again = first.frame.assign(y=table["y"])
-    new = ["A_filled", "A_lower", "A_upper", "A_narrower", "A_status"]
+    new = ["A_filled", "A_lower", "A_upper", "A_width_reduction", "A_status"]
     assert names_left_out(again) == ["A", *new]
     notes = [note for note in fill(again, "y", method="ridge").notes if "A_filled" in note]
     assert len(notes) == 1

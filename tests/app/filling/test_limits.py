@@ -100,7 +100,7 @@ def test_limits_of_either_side_that_overlap():
     assert answered.any()
     assert new["y_filled"][answered].between(-0.4, 0.4).all()
     assert (new["y_filled"][new["y_status"] == "below"] == 0.4).all()
-    assert (new["y_narrower"] == 0.0).all()
+    assert (new["y_width_reduction"] == 0.0).all()
 
 
 def test_rows_outside_the_fit_and_rows_that_come_later(tmp_path):

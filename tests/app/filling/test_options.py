@@ -222,3 +222,21 @@ def test_help_is_quick_to_import():
     code = f"import sys, transduce.app.filling.options, transduce.app.cli.app; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_boolean_column_keeps_its_type_and_a_path_is_read(tmp_path):
+    x = np.random.default_rng(0).normal(size=80)
+    known = np.arange(80) % 2 == 0
+    labels = pd.array(np.where(known, x > 0, None), dtype="boolean")
+    filled = fill(pd.DataFrame({"x": x, "y": labels}), "y", method="ridge").frame["y_filled"]
+    assert filled.dtype == "boolean"
+    assert filled.notna().all()
+    table = pd.DataFrame({"x": x, "y": np.where(known, 2.0 * x, np.nan)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result = fill(tmp_path / "t.csv", "y", method="ridge", guarantee="column", confidence=0.8)
+    assert result.source.name.endswith("t.csv")
+    later = result.fill_later(pd.DataFrame({"x": [0.5]}))
+    assert later["y_filled"].round(1).tolist() == [1.0]
+    assert {"frame", "guarantee", "report"} <= set(dir(result))
+    assert len(dir(result)) < 25
+    assert "Why" in result.guarantee._repr_html_()

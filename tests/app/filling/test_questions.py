@@ -186,7 +186,9 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
         assert 0 < gone.sum() <= 0.2 * (new["y_status"] != "given").sum()
         new.loc[gone, "y_status"] = plain.loc[gone, "y_status"]
     expected = as_asked(plain, name, asked, found)
-    ends = [column for column in ("y_narrower",) if column in new.columns and name != "reject"]
+    ends = [
+        column for column in ("y_width_reduction",) if column in new.columns and name != "reject"
+    ]
     assert_same(new.drop(columns=ends), expected.drop(columns=ends))
     if name == "certainty" and found.guarantee.outside is not None:
         assert found.guarantee.outside.certainty == 0.8

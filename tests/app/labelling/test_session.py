@@ -778,7 +778,7 @@ def test_export_of_a_search(tmp_path, monkeypatch):
     assert filled["relevant_probability"].isna().all()
     for false in (
         "% right",
-        "How good are the answers",
+        "How good are the predictions",
         "if chance",
         "exact:",
         "fill(",

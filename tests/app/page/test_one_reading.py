@@ -13,7 +13,7 @@ from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.table import given_labels, read_label_table
 from transduce.app.page.preview import Preview
 from transduce.app.page.workspace import Choices, in_boxes
-from transduce.app.report.plain import clean
+from transduce.app.report.jsonable import escape_text
 from transduce.app.tables import files
 from transduce.core.words import options_spelled
 
@@ -79,9 +79,9 @@ def check_target(path, table, said):
         shown = Preview(path, choices).column("c", choices)
         labels, refusal = labels_of(table, choices)
     if labels is None:
-        assert shown["notes"] == [clean(refusal, 800)]
+        assert shown["notes"] == [escape_text(refusal, 800)]
         return
-    assert shown["notes"] == [clean(note, 400) for note in labels.notes]
+    assert shown["notes"] == [escape_text(note, 400) for note in labels.notes]
     assert shown["empty"] == shown["holes"] == int(labels.missing.sum())
     assert (shown["kind"] == "category") == (labels.task == "classification")
     assert shown["kind"] == "date" if labels.kind == "dates" else shown["kind"] != "date"
@@ -100,12 +100,12 @@ def check_features(path, said):
         assert column["empty"] == account.loc[name, "n_missing"], name
         if name != "y":
             assert column["kind"] == account.loc[name, "kind"], name
-            assert column["treatment"] == clean(account.loc[name, "treatment"]), name
+            assert column["treatment"] == escape_text(account.loc[name, "treatment"]), name
         spelled = preview.table.column_reading(
             name
         ).reading  # which numbers in the file need no note for
         notes = [note for note in column["notes"] if not spelled or spelled not in note]
-        assert set(notes) <= {clean(note, 400) for note in result.notes}, name
+        assert set(notes) <= {escape_text(note, 400) for note in result.notes}, name
     assert shown["y"]["empty"] == result.summary()["counts"]["unlabelled"]
 
 

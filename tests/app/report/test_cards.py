@@ -10,7 +10,7 @@ from tests import brute
 from transduce import ConformalTransducer, fill
 from transduce.app.cli.terminal import how_good
 from transduce.app.report.quality import number_quality, share_alone
-from transduce.app.report.rows import class_values, least_certain_first
+from transduce.app.report.rows import describe_classes, least_certain_first
 from transduce.conformal import ByClass, Chance, Drawn
 from transduce.core.guarantee import CHANCE, DRAWN, Drift, Guarantee, Verdict
 
@@ -44,14 +44,14 @@ def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels, no_figures):
     off = np.abs(result.new["y_filled"] - truth)[missing].mean()
     hidden = result.out_of_fold
     assert off > 3.0 * np.abs(hidden["true"] - hidden["answered"]).mean()  # which would mislead
-    card = cards_of(result)["How good are the answers?"]
+    card = cards_of(result)["How good are the predictions?"]
     assert (card["large"], card["tone"]) == ("cannot be known", "bad")
     assert "hardly overlap" in card["small"]
     summary = result.summary()
     assert not summary["quality_known"]
     assert "cannot be known" in summary["quality_sentence"]
     assert "variance" not in result.report().partition("How good they are</h2>")[2]
-    assert how_good(result).startswith("How good the answers are cannot be known.")
+    assert how_good(result).startswith("How good the predictions are cannot be known.")
     assert "explain" not in how_good(result)
 
 
@@ -62,7 +62,7 @@ def test_no_probability_is_told_where_rows_hardly_overlap():
     result = fill(frame, "y", method="ridge")
     assert result.new["y_probability"].isna().all()
     assert result.summary()["answers"]["right_if_one"] is None
-    assert cards_of(result)["How good are the answers?"]["large"] == "cannot be known"
+    assert cards_of(result)["How good are the predictions?"]["large"] == "cannot be known"
 
 
 def test_how_good_cannot_be_known_where_nothing_is_guaranteed():
@@ -71,7 +71,7 @@ def test_how_good_cannot_be_known_where_nothing_is_guaranteed():
     frame["y"] = np.where(np.arange(60) < 7, frame["a"] + 5.0, np.nan)
     result = fill(frame.sample(frac=1.0, random_state=1, ignore_index=True), "y", method="ridge")
     assert result.guarantee.kind == "none"
-    card = cards_of(result)["How good are the answers?"]
+    card = cards_of(result)["How good are the predictions?"]
     assert (card["large"], card["tone"]) == ("cannot be known", "bad")
     assert result.guarantee.reachable == 0.85  # 7 labels support 7 / 8
     assert "support 85 %: ask for it with confidence=0.85" in str(result.guarantee)
@@ -95,7 +95,7 @@ def test_a_little_better_than_the_mean_has_no_tick():
     y = 0.6 * frame["a"] + rng.normal(size=300)
     frame["y"] = y.where(rng.random(300) < 0.4)
     result = fill(frame, "y", method="ridge")
-    card = cards_of(result)["How good are the answers?"]
+    card = cards_of(result)["How good are the predictions?"]
     numbers = result.summary()["quality"]
     assert 0.7 < numbers["mean_absolute_error"] / numbers["of_the_mean"] < 0.95
     assert (card["tone"], card["icon"]) == ("fair", "≈")
@@ -238,14 +238,16 @@ def test_sets_of_one_class_say_how_many_are_right():
         {"value": "b", "set": ["b"], "unseen": False, "probability": 0.9},
         {"value": "b", "set": ["a", "b"], "unseen": False, "probability": 0.5},
     ]
-    found = class_values(rows, 0.9)
+    found = describe_classes(rows, 0.9)
     assert found.numbers["right_if_one"] == pytest.approx(0.8)
     assert found.sentences == [
         "At 90 % the set holds one class at 2 rows, several at 1.",
         "Where it holds one, about 80 % are right (estimated).",
     ]
     unknown = [row | {"probability": None} for row in rows]
-    assert "does not mean that 90 % of those are right" in class_values(unknown, 0.9).sentences[1]
+    assert (
+        "does not mean that 90 % of those are right" in describe_classes(unknown, 0.9).sentences[1]
+    )
 
 
 @pytest.mark.slow

@@ -21,11 +21,18 @@ from tests.app.report import filled_examples as examples
 from transduce import Answer, ConformalTransducer, Guarantee, Regions, TransductiveRidgeClassifier
 from transduce.app.filling.options import Options
 from transduce.app.report import render_html, render_json, summarize
+from transduce.app.report.figures import draw_figures
 from transduce.app.report.filled_column import RowCounts
-from transduce.app.report.plain import clean, interval_text, name_of, number, plain, rough_percent
+from transduce.app.report.jsonable import (
+    escape_text,
+    format_number,
+    interval_text,
+    json_name,
+    rough_percent,
+    to_json,
+)
 from transduce.app.report.quality import class_quality, number_quality
-from transduce.app.report.render import figures
-from transduce.app.report.rows import class_values, context_columns, least_certain_first
+from transduce.app.report.rows import context_columns, describe_classes, least_certain_first
 from transduce.conformal import Chance, exchangeability_test
 from transduce.conformal.designs.grouped import CHANCE_OF_GROUPS
 from transduce.conformal.designs.sampled import PROBABILITIES
@@ -128,8 +135,8 @@ def test_a_known_value_that_is_perhaps_a_slip_is_named():
     assert number_quality(folds).slips == ""
     folds.loc[[7, 30], "true"] = [12_500_000.0, 2_521.5]
     assert number_quality(folds).slips == (
-        "Look whether these known values are right: 12,500,000 in row 8, answered with 136,250 while it was hidden; "
-        "2,522 in row 31, answered with 251,554 while it was hidden."
+        "Check whether these known values are right: 12,500,000 in row 8, predicted as 136,250 while it was hidden; "
+        "2,522 in row 31, predicted as 251,554 while it was hidden."
     )
     assert (
         "in row" not in number_quality(folds.rename_axis(None)).slips
@@ -213,7 +220,7 @@ def test_class_conditional_laws_have_a_bound_and_no_plot():
     assert summary["law"]["rank"] is None
     assert summary["law"]["at_most"] == model.outside_at_most(0.95)
     assert "at most" in summary["guarantee"]["statement"].partition(";")[2]
-    assert "law" not in figures(summary)
+    assert "law" not in draw_figures(summary)
 
 
 def test_shifted_rows_are_said_aloud(no_figures):
@@ -350,12 +357,12 @@ def test_settings_of_matplotlib_do_not_change_a_page(summaries, pages):
 
 @given(st.text())
 def test_any_text_is_fit_for_a_page(text):
-    found = clean(text)
+    found = escape_text(text)
     assert found.encode("utf-8").decode("utf-8") == found
-    assert clean(found) == found
+    assert escape_text(found) == found
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", found)
-    assert len(clean(text, 5)) <= 5
-    assert name_of(text)
+    assert len(escape_text(text, 5)) <= 5
+    assert json_name(text)
 
 
 @given(st.recursive(
@@ -363,17 +370,17 @@ def test_any_text_is_fit_for_a_page(text):
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 ))  # fmt: skip
 def test_plain_values_are_json(value):
-    found = plain(value)
+    found = to_json(value)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert plain(found) == found
+    assert to_json(found) == found
 
 
 def test_plain_values_of_other_kinds():
     stamp = pd.Timestamp("2024-02-03")
-    assert plain([np.int64(3), np.bool_(True), pd.NA, pd.NaT, stamp, {"b", "a"}, np.array([1.5, -np.inf])]) == [
+    assert to_json([np.int64(3), np.bool_(True), pd.NA, pd.NaT, stamp, {"b", "a"}, np.array([1.5, -np.inf])]) == [
         3, True, None, None, "2024-02-03 00:00:00", ["a", "b"], [1.5, None],
     ]  # fmt: skip
-    assert plain(pd.Series([1, 2])) == [1, 2]
+    assert to_json(pd.Series([1, 2])) == [1, 2]
 
 
 # ------------------------------------------------------------------------------------------------------ limits
@@ -432,7 +439,7 @@ def test_no_number_at_all(no_figures):
     summary = summarize(examples.with_answer(filled, answer))
     assert summary["answers"]["n_answered"] == 0
     assert "no answer" in render_html(summary)
-    assert "answers" not in figures(summary)
+    assert "answers" not in draw_figures(summary)
 
 
 def test_bare_records():
@@ -462,7 +469,7 @@ def test_bare_records():
     assert (summary["quality"], summary["law"], summary["map"], summary["relevance"]) == (None,) * 4
     assert summary["answers"]["n_one"] is None
     assert Page(render_html(summary)).open == []
-    assert list(figures(summary)) == ["answers"]
+    assert list(draw_figures(summary)) == ["answers"]
     hollow = replace(
         bare,
         relevance=pd.Series(dtype=float),
@@ -483,7 +490,7 @@ def test_plots_of_little():
     summary = summarize(
         replace(examples.with_answer(filled, nobody), out_of_fold=pairs, map=nowhere)
     )
-    drawn = figures(summary)
+    drawn = draw_figures(summary)
     assert set(drawn) == {"quality", "relevance"}
     assert "None of the classes was taken for another" in drawn["quality"].text
 
@@ -491,8 +498,8 @@ def test_plots_of_little():
 def test_rows_far_off_do_not_spoil_the_map(summaries):
     summary = summaries["three_classes"]
     x = [1e6, *summary["map"]["x"][1:]]
-    assert "drawn at the edge" not in figures(summary)["map"].text
-    drawn = figures({**summary, "map": {**summary["map"], "x": x}})["map"]
+    assert "drawn at the edge" not in draw_figures(summary)["map"].text
+    drawn = draw_figures({**summary, "map": {**summary["map"], "x": x}})["map"]
     assert "1 row far off is drawn at the edge" in drawn.text
 
 
@@ -538,7 +545,7 @@ def test_long_tables_are_cut_in_the_page_only():
     assert page.count('<th scope="row"><span class="cell">row ') == 1000
     assert "1,000 least certain of 3,000" in page
     assert len(page.encode()) < 1_500_000
-    drawn = figures(summary)
+    drawn = draw_figures(summary)
     assert "300 of them are drawn" in drawn["answers"].text
     assert "1,000 of them are drawn" in drawn["quality"].text
     assert "spread evenly over all 3,000" in drawn["map"].text
@@ -562,11 +569,11 @@ def test_words():
         "100 %",
         "0 %",
     ]
-    assert number(-3.0, 0) == "−3"
-    assert number(math.pi * 1e-12) == "3.142e-12"
+    assert format_number(-3.0, 0) == "−3"
+    assert format_number(math.pi * 1e-12) == "3.142e-12"
     assert interval_text([[None, 2.0]], 0) == "2 or less"
     assert interval_text(None, 0) == "–"
-    assert name_of(None) == name_of(np.nan) == "(no name)"
+    assert json_name(None) == json_name(np.nan) == "(no name)"
 
 
 def test_constant_values_can_be_mapped_and_drawn():
@@ -580,9 +587,9 @@ def test_constant_values_can_be_mapped_and_drawn():
     summary = summarize(
         replace(filled, frame=frame, labels=labels, answer=answer, out_of_fold=pairs)
     )
-    assert set(figures(summary)) == {"answers", "quality", "relevance", "map"}
+    assert set(draw_figures(summary)) == {"answers", "quality", "relevance", "map"}
     status = np.where(np.arange(len(answer)) < 3, "unreached", "answered")
-    assert "map" in figures(summarize(replace(filled, answer=replace(answer, status=status))))
+    assert "map" in draw_figures(summarize(replace(filled, answer=replace(answer, status=status))))
 
 
 # ------------------------------------------------------------------------------------------------ the first screen
@@ -664,7 +671,7 @@ def test_answers_that_say_little_are_called_so():
         regions=Regions.from_intervals(np.tile([-500.0, 900.0], (len(filled.answer), 1))),
     )
     assert "they say little" in summarize(replace(filled, answer=wide))["cards"][1]["small"]
-    none = class_values([{"value": "a", "set": ["a", "b"], "unseen": False}] * 9, 0.9)
+    none = describe_classes([{"value": "a", "set": ["a", "b"], "unseen": False}] * 9, 0.9)
     assert none.little == " But no set rules out all classes except one: they say little."
     bare = summarize(replace(filled, out_of_fold=filled.out_of_fold[:0]))["cards"]
     assert [card["question"] for card in bare] == ["What is guaranteed?", "Can it be trusted?"]

@@ -25,7 +25,7 @@ from transduce.app.tables.vectors import MOST_DIRECTIONS, in_short, read_vectors
 
 N, LENGTH = 400, 16
 SETTINGS = {"method": "ridge", "sample": 100, "random_state": 1, "ignore": ["number"]}
-NEW = ["y_filled", "y_lower", "y_upper", "y_narrower"]
+NEW = ["y_filled", "y_lower", "y_upper", "y_width_reduction"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pandas as pd
 from transduce.app.auditing.question import AuditQuestion
 from transduce.app.auditing.reading import AuditColumns
 from transduce.app.auditing.suspects import Suspects
-from transduce.app.report.plain import plain, rough_percent
+from transduce.app.report.jsonable import rough_percent, to_json
 from transduce.core.files import write_text
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted, percent
@@ -265,7 +265,7 @@ class AuditResult:
             for name, audit in self.audits.items()
             if name is not None
         }
-        return dict(plain(content))
+        return dict(to_json(content))
 
     def write_json(
         self, path: str | Path, *, force: bool = False, like: Iterable[str | Path] = ()

@@ -252,8 +252,8 @@ OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
 AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
-    "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip, or a "
-    "table of SQLite or DuckDB, as file.db::table"
+    "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
+    ".xls, .ods, Stata, SPSS or SAS; or a table of SQLite or DuckDB, as file.db::table"
 )
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
@@ -309,7 +309,7 @@ def fill_command(
     """Fill the empty cells of a column, with an interval or a set of classes and a status at each.
 
     The table comes back with new columns after its own: COLUMN_filled, COLUMN_lower, COLUMN_upper
-    and COLUMN_narrower (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
+    and COLUMN_width_reduction (or COLUMN_set, COLUMN_probability and COLUMN_confidence), and
     COLUMN_status. Its own columns stay as they were.
 
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the

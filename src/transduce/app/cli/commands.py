@@ -17,6 +17,8 @@ from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
 from transduce.app.cli.terminal import (
     called,
+    guarantee_lines,
+    more_on_guarantee,
     say,
     show_audit,
     show_choice,
@@ -31,7 +33,7 @@ from transduce.app.filling.forecast import forecast_draw
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
-from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options
+from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options, Task
 from transduce.app.filling.plan import FOLDS, caution_on_method
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
@@ -117,7 +119,9 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     with together():
         if given["save"] is not None:
             asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
-            about = {name: one for name, one in vars(options).items() if name not in asked_later}
+            about = {
+                name: one for name, one in options.as_dict().items() if name not in asked_later
+            }
             save(given["save"], source, targets[0], force=force, **about)
         written = _write(source, results, out, reports, force)
     if given["save"] is not None:
@@ -184,7 +188,7 @@ def _fill_parts(table: str, targets: list[str], options: Options, given: dict[st
     if given["cluster"]:
         running = cluster_runner(given["cluster"])
     with running as runner:
-        settings = {"memory": limit, "runner": runner, "force": given["force"], **vars(options)}
+        settings = {"memory": limit, "runner": runner, "force": given["force"], **options.as_dict()}
 
         def finish(result: FillResult) -> None:
             _write_reports(result, new, given["force"])
@@ -269,11 +273,12 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             write_text(to_json, text, force=force, like=[*source.files, model])
         write(out, source, fitted.columns_for_file(new), force=force, like=[model])
     answered = counted(len(new) - labelled - lost, "row")
-    lines = [f"{answered} answered.", f"Guarantee, {guarantee}"]
-    if guarantee.verdict != compared.verdict:
-        lines.append(str(compared.verdict))
+    verdict = str(compared.verdict)
+    lines = [f"{answered} answered.", *guarantee_lines(guarantee), verdict]
+    more = [sentence for sentence in more_on_guarantee(guarantee) if sentence != verdict]
     if not given["quiet"]:
-        lines += [f"- {note}" for note in [why_different, *notes]]
+        lines += ["Notes:", *(f"- {note}" for note in [why_different, *notes])]
+        lines += ["More on the guarantee:", *(f"- {sentence}" for sentence in more)]
     written = []
     if out != "-":
         written.append(str(out))
@@ -664,10 +669,9 @@ def run_demo(name: str, folder: Path, options: dict[str, Any]) -> Show:
     check_demo(folder, outputs)
     write_text(path, frame.to_csv(index=False), force=True)
     source = read_table(str(path), {"force": True})
+    task: Task = "classification"
     if truth.dtype.kind == "f":
         task = "regression"
-    else:
-        task = "classification"
     result = fill(source, target, guarantee="column", task=task, **options)
     reports: list[Path | None] = [folder / f"{name}.html", folder / f"{name}.json"]
     with together():

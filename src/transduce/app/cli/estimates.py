@@ -21,7 +21,7 @@ from transduce.app.filling import fill_folder
 from transduce.app.filling.engine import fill_table
 from transduce.app.filling.options import Options
 from transduce.app.filling.result import FillResult
-from transduce.app.report.plain import plain
+from transduce.app.report.jsonable import to_json
 from transduce.app.report.render import render_json
 from transduce.app.report.summary import today, versions
 from transduce.core.files import check_free, together, write_text
@@ -104,7 +104,7 @@ def _fill(
 ) -> FillResult:
     """Return the filled column: of a table in memory, or in parts that are written to a folder."""
     if is_in_parts(table, given | {"out": None}):
-        return fill_folder(table, target, folder / "filled", **vars(options))
+        return fill_folder(table, target, folder / "filled", **options.as_dict())
     source = read_table(table, given)
     source.check_column(target)
     return fill_table(source, target, options)
@@ -171,11 +171,11 @@ def _as_json(column: PredictedColumn, answered: Sequence[Answered], asked: dict[
     return render_json(
         {
             "format": 1,
-            "target": plain(column.name),
+            "target": to_json(column.name),
             **how,
             "assumption": column.assumption,
-            "estimates": plain(_frame_of(column, answered).to_dict("records")),
-            "sentences": plain(sentences_about(column, answered, **how)),
+            "estimates": to_json(_frame_of(column, answered).to_dict("records")),
+            "sentences": to_json(sentences_about(column, answered, **how)),
             "next": plan_sentence(column, answered),
             "versions": dict(versions()),
             "made": today(),

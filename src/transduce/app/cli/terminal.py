@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -23,6 +24,7 @@ from transduce.core.words import (
     OptionError,
     in_shell,
     options_spelled,
+    quoted,
     shortened,
 )
 from transduce.model_selection.methods import MEMBERS
@@ -33,16 +35,19 @@ if TYPE_CHECKING:
 
     from transduce.app.auditing.result import AuditResult
     from transduce.app.filling.result import FillResult
+    from transduce.core.guarantee import Guarantee
     from transduce.model_selection.cross_validation import MethodChoice
 
+# A name between quotes; in sentences apostrophes are inside words.
+LONG_NAME = re.compile(r"(?<!\w)'[^'\n]{200,}'(?!\w)")
 LONGEST_CELL = 80  # characters of a cell of a table
 MOST_UNBROKEN = 24  # letters of a word that a table keeps together
 METHOD_NAMES = {method.member: method.name for method in MEMBERS.values() if method.name}
 METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 COLUMNS = {
     "regression": (
-        "narrower: the share by which the interval is narrower than one made without the other "
-        "columns: 0 is as wide, 0.9 a tenth as wide; no probability."
+        "width_reduction: the share by which the other columns narrow the interval "
+        "(0: not at all, 0.9: to a tenth of its width); it is no probability."
     ),
     "classification": (
         "set: the classes that are possible at the level; probability: that the answer is right."
@@ -132,14 +137,20 @@ def refusals() -> Iterator[None]:
 
 def _refuse(sentence: str, code: int) -> None:
     """End with a sentence, in one line: what a cell holds may have several."""
-    line = " ".join(shortened(sentence, LONGEST_MESSAGE).splitlines())
+    line = " ".join(short_message(sentence).splitlines())
     typer.echo(f"transduce: {line}", err=True)
     raise typer.Exit(code) from None
 
 
+def short_message(text: str) -> str:
+    """Return a message in which no name is so long that the rest of it cannot be read."""
+    named = LONG_NAME.sub(lambda name: quoted(name.group()[1:-1]), text)
+    return shortened(named, LONGEST_MESSAGE)
+
+
 def say(text: str = "", *, err: bool = False) -> None:
     """Print a line, as it is; one that a label of a megabyte has made too long is cut."""
-    typer.echo(shortened(text, LONGEST_MESSAGE), err=err)
+    typer.echo(short_message(text), err=err)
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -152,7 +163,7 @@ def tell(text: str, *, err: bool = False) -> None:
     else:
         indent = ""
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-    text = shortened(text, LONGEST_MESSAGE)
+    text = short_message(text)
     return say(textwrap.fill(text, width, subsequent_indent=indent, **whole), err=err)
 
 
@@ -161,53 +172,90 @@ def show_result(
 ) -> None:
     """Print what was filled and guaranteed, a few rows, how good it is and what was written.
 
-    Notes and advice come with it, unless all is to be quiet.
+    Notes, what else there is to say of the guarantee, and advice follow, unless all is to be quiet.
     """
-    from transduce.app.report.summary import NO_DATA
+    from transduce.app.report.sentences import NO_DATA
 
-    if result.source.name:
-        source = f"{result.source.name}: "
-    else:
-        source = ""
     counts = result.counts
-    target = shortened(str(result.target))
-    count = f"{counts.unlabelled:,} of {counts.rows:,} cells of '{target}'"
-    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
-    if len(names) == 1:
-        how = names.iloc[0]
-    else:
-        how = f"a blend of {', '.join(names)}"
-    first = f"{source}{count} filled ({result.labels.kind}, {how})."
-    if quiet:
-        notes = []
-    else:
-        notes = [f"- {note}" for note in result.notes]
-    for line in (first, f"Guarantee, {result.guarantee.in_short}", *notes):
+    lines = [_about_filled(result), *guarantee_lines(result.guarantee)]
+    for line in lines:
         tell(line, err=err)
-    advice = ""
+    advice = None
     if counts.sampled is None:  # rows of a sample have no places in the table
         show_preview(result, err=err)
-        if not quiet and result.advice is not None:
-            advice = f"To label next: {result.advice}"
-        else:
-            advice = ""
-    if quiet or not counts.unlabelled:
-        use = ""
-    else:
-        use = NO_DATA[result.task]
+        advice = result.advice
+    tell_if_any(how_good(result), err=err)
+    if not quiet:
+        if counts.unlabelled:
+            tell(NO_DATA[result.task], err=err)
+        if advice is not None:
+            tell(f"To label next: {advice}", err=err)
+        tell_list("Notes", result.notes, err=err)
+        tell_list("More on the guarantee", more_on_guarantee(result.guarantee), err=err)
     if written:
-        files = f"Written: {', '.join(written)}"
+        tell(f"Written: {', '.join(written)}", err=err)
+
+
+def _about_filled(result: FillResult) -> str:
+    """Return how many cells were filled, and how."""
+    counts = result.counts
+    source = ""
+    if result.source.name:
+        source = f"{result.source.name}: "
+    target = shortened(str(result.target))
+    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
+    how = f"a blend of {', '.join(names)}"
+    if len(names) == 1:
+        how = names.iloc[0]
+    return (
+        f"{source}{counts.unlabelled:,} of {counts.rows:,} cells of '{target}' filled "
+        f"({result.labels.kind}, {how})."
+    )
+
+
+def guarantee_lines(guarantee: Guarantee) -> list[str]:
+    """Return three lines: what holds, for how many rows together, and on what condition."""
+    first, *_ = (*guarantee.sentences, "")
+    lines = [f"Guarantee, {guarantee.opening}: {first}"]
+    if guarantee.kind == "none":
+        lines += guarantee.reasons[:1]
+        return lines
+    if guarantee.bound_on_rows:
+        lines.append(f"For all rows: {guarantee.bound_on_rows}")
     else:
-        files = ""
-    for line in filter(None, (how_good(result), use, advice, files)):
-        tell(line, err=err)
+        lines.append("For all rows: how many are outside in total is not bounded.")
+    if guarantee.conditions:
+        lines.append(f"Condition: {' and '.join(guarantee.conditions)}.")
+    return lines
+
+
+def more_on_guarantee(guarantee: Guarantee) -> list[str]:
+    """Return what else there is to say of a guarantee, sentence by sentence."""
+    said = " ".join(guarantee_lines(guarantee))
+    sentences = [*guarantee.sentences, *guarantee.grounds_in_short]
+    return [sentence for sentence in sentences if sentence not in said]
+
+
+def tell_if_any(text: str, *, err: bool = False) -> None:
+    """Print sentences, if there are any."""
+    if text:
+        tell(text, err=err)
+
+
+def tell_list(heading: str, items: list[str], *, err: bool = False) -> None:
+    """Print a heading and items below it, if there are any."""
+    if not items:
+        return
+    tell(f"{heading}:", err=err)
+    for item in items:
+        tell(f"- {item}", err=err)
 
 
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
-    from transduce.app.report.quality import quality_of, why_not_known
+    from transduce.app.report.quality import measure_quality, why_not_known
 
-    quality = quality_of(result.task, result.out_of_fold, result.labels.spelling.unit)
+    quality = measure_quality(result.task, result.out_of_fold, result.labels.spelling.unit)
     if quality is None:
         return ""
     plain = result.task == "regression" and not result.labels.spelling.unit
@@ -218,9 +266,11 @@ def how_good(result: FillResult) -> str:
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     unknown = why_not_known(result.diagnosis.drawn, result.exchangeability, result.guarantee)
     if unknown:
-        found = f"How good the answers are cannot be known. {unknown}"
+        found = f"How good the predictions are cannot be known. {unknown}"
         return " ".join(filter(None, [found, quality.slips]))
-    said = f"{hidden}, the answers are {quality.large}{unit}; {quality.small}{quality.explained}."
+    said = (
+        f"{hidden}, the predictions are {quality.large}{unit}; {quality.small}{quality.explained}."
+    )
     return " ".join(filter(None, [said, quality.judged, quality.slips]))
 
 

@@ -58,6 +58,7 @@ class AnswerColumns:
     calibration: ClassCalibration  # how probable classes are
     fitted_labels: AnyArray  # that the fit saw: widths are compared with their spread
     same_types: bool = False  # whether types may not depend on the rows, as those of parts may not
+    dtype: object = None  # of the target in the user's frame
 
     def make(
         self,
@@ -93,6 +94,8 @@ class AnswerColumns:
         )
         if self.same_types:
             new = new.astype(_types_of_parts(new, labels, self.fitted_labels))
+        if isinstance(self.dtype, pd.BooleanDtype):
+            new = new.astype({f"{labels.name}_filled": self.dtype})
         if label_next is not None:
             numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
             numbers.iloc[list(label_next)] = np.arange(1, len(label_next) + 1)

@@ -62,7 +62,6 @@ from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
-from transduce.methods.confidence_machine.far_labels import draw_in_known
 from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
@@ -103,7 +102,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     -------
     FillResult or, of a list of columns, FillResults
         ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and
-        ``_narrower`` (or ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its
+        ``_width_reduction`` (or ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its
         own, lazy for a Dask frame; ``answer``, ``guarantee``, ``report()``, ``json()``. What does
         not touch the fit is asked of it: ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``.
         Warnings of the methods are in ``notes``.
@@ -114,7 +113,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     >>> from transduce.datasets import load_houses
     >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
     >>> result.frame.columns[-6:].tolist()
-    ['price', 'price_filled', 'price_lower', 'price_upper', 'price_narrower', 'price_status']
+    ['price', 'price_filled', 'price_lower', 'price_upper', 'price_width_reduction', 'price_status']
     """
     names = target if isinstance(target, list) else [target]
     if not all(isinstance(name, Hashable) for name in names):
@@ -474,10 +473,14 @@ def _read_machine(
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+
     labels_of_values = target.labels
     if target.task == "regression":
         # As in the machine: an interval is extended to its value, so one slip of the pen among the
         # labels must not move the values either.
+        from transduce.methods.confidence_machine.far_labels import draw_in_known
+
         labels_of_values = draw_in_known(target.labels)
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,20 @@ def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
     completed = _completed(frame[rest], [frame[one.name] for one in with_label])
     reasons |= {one.name: one for one in [*with_label, *completed]}
     return [reasons[name] for name in others if name in reasons]
+
+
+def columns_left_out_of_labelling(
+    frame: pd.DataFrame, target: Any, ignore: Sequence[Any] = ()
+) -> list[LeftOut]:
+    """Return the same of a table that is being labelled, whose target may not be there yet."""
+    if target in frame.columns:
+        options = Options(ignore=list(ignore))
+        try:
+            return columns_left_out(FrameSource.read(frame, target, options), options)
+        except ValueError:
+            pass  # too few labels to learn from, which is why rows are being labelled
+    own_columns_of_frame = [*_filled_before(frame), *_drawn_before(frame)]
+    return [column for column in own_columns_of_frame if column.name not in ignore]
 
 
 # ------------------------------------------------------------------------------------------- columns of our own

@@ -10,8 +10,8 @@ import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from transduce.conformal.designs import Chance, Design
 from transduce.conformal.designs.registry import (
@@ -23,6 +23,7 @@ from transduce.conformal.designs.registry import (
 from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
+from transduce.core.types import ColumnName
 from transduce.core.words import GUARANTEES, TASKS, OptionError, flag, option
 from transduce.model_selection.methods import METHODS
 
@@ -48,62 +49,66 @@ PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
 # What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
 HELP = {
     ANSWER: {
-        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. An '
-        "estimator of your own works too, and several are blended; MODULE:NAME imports one: name modules that you "
-        "trust. Methods tried in turn, and one chosen by its answers, void a guarantee for the column; intervals by "
-        "row do not depend on the method.",
-        "task": "Whether labels are numbers or classes. Texts are classes unless all of them are numbers, and so "
-        "are booleans, categories, and numbers that are all 0 or 1, or all -1 or 1.",
-        "minimum": "Numbers: the least value that is possible; intervals and values end there.",
-        "maximum": "Numbers: the largest value that is possible.",
-        "limit": "Numbers: the outermost limit that a row may have, such as '<0.5' or '>100', where labels are limits; "
-        "by default that of the labels. Intervals that reach it are open there.",
+        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. '
+        "An estimator of your own works too, and several are blended; MODULE:NAME imports an "
+        "estimator, and importing runs its code. If you try several methods and choose one by its "
+        "predictions, a guarantee for the column is void; intervals by row do not depend on the "
+        "method.",
+        "task": "Whether labels are numbers or classes. Texts are classes unless all of them are "
+        "numbers; booleans, categories, and numbers that are all 0 or 1, or all -1 or 1, are classes "
+        "too.",
+        "minimum": "Numbers: the smallest possible value; intervals and values end there.",
+        "maximum": "Numbers: the largest possible value.",
+        "limit": "Numbers: the detection limit, such as '<0.5' or '>100', if labels are censored; by "
+        "default the most extreme one among the labels. Intervals that reach it are open there.",
         "probabilities": "Classes: add a column for the probability of every class.",
-        "reject": "Mark this share of the answers, the least certain, as rejected; their values stay.",
+        "reject": "Mark this share of the predictions, the least certain, as rejected; their values "
+        "stay.",
         "label_next": "Add a column that numbers the rows whose labels would help most.",
     },
     LABELS: {
-        "labels": f"How the labels came about: {_designs_in_help()} of `transduce.conformal`; most take within, "
-        "order and sensitivity.",
+        "labels": f"How the labels came about: {_designs_in_help()} of `transduce.conformal`; most take "
+        "within, order and sensitivity.",
         **{flag.name: flag.help for flag in all_flags().values()},
     },
     GUARANTEE: {
-        "confidence": "Probability with which the interval or set of a row picked at random holds the truth.",
-        "guarantee": 'What is guaranteed: "row", a row picked at random, with no label held out; "column", how '
-        'many rows are outside too; "auto" goes by the number of labels.',
+        "confidence": "Probability with which the interval or set of a row picked at random holds the "
+        "truth.",
+        "guarantee": 'What is guaranteed: "row" covers a row picked at random and holds no label out; '
+        '"column" also bounds how many rows lie outside; "auto" chooses by the number of labels.',
         "certainty": "Certainty of the guarantee for the whole column.",
-        "tolerance": "Numbers: bound how many answers are off by more than this.",
+        "tolerance": "Numbers: bound how many predictions are off by more than this.",
         "label_conditional": "Classes: let the guarantee hold within every class.",
     },
     COLUMNS: {
         "ignore": "Columns to leave out.",
-        "text": "Columns to read word by word.",
-        "number": "Columns to read as numbers, the one in each cell.",
+        "text": "Columns to treat as free text (TF-IDF).",
+        "number": "Columns in which to extract the number from each cell.",
         "views": "Classes: several descriptions of the same rows, each a list of columns (separated by commas), such "
         "as the words of a page and those of the links to it: the neighbour graph ties rows that are alike in any of "
         "them. For the method spectral-graph, and for blends that hold it.",
         "id": "The column that names the rows.",
-        "predictions": "A column of predictions that were made elsewhere, without the labels, such as by a "
-        "language model: numbers are corrected, classes are one more method of the blend. It stays a feature.",
-        "features": "What estimators of your own are given: the numbers that are made of the columns, or the "
-        "columns as they are.",
+        "predictions": "A column of predictions made elsewhere without the labels, such as by a language "
+        "model. Numbers are corrected; classes are one more method of the blend. It stays a feature.",
+        "features": "Input for your own estimators: encoded features, or the raw columns.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
-        "keep": "Numbers such as 999 that are what they say: without this, such numbers, far from all others of their "
-        "column, are taken as empty cells, and that is noted.",
-        "case_sensitive": "Keep classes and categories apart that differ in capitals or blanks only; without this "
-        "they are one, spelled as most often, and that is noted.",
-        "pictures": "The folder below which files of pictures are: that of the table by default, of a frame the "
-        "working one.",
+        "keep": "Numbers such as 999 that are real values. Without this, such numbers are treated as "
+        "empty cells if they lie far from all others of their column, and a note says so.",
+        "case_sensitive": "Keep classes and categories apart that differ only in capitals or blanks. "
+        "Without this they are merged under the most frequent spelling, and a note says so.",
+        "pictures": "Folder that holds the image files. Default: the table's folder (for a DataFrame, "
+        "the working directory).",
     },
     LARGE: {
-        "sample": "How many rows without a label the fit sees; it answers all others one by one."
+        "sample": "How many unlabelled rows the fit uses; all others are predicted one by one."
     },
     COMPUTING: {
         "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
-        "device": "Where methods that can compute, others on the processor: cuda; all rows then take part.",
+        "device": "Device for the methods that support one, such as cuda; the others run on the CPU. "
+        "All rows are then used in the fit.",
         "n_jobs": "Number of fits at the same time; -1 for one on each core.",
-        "random_state": "The same seed gives the same answer, however the rows are sorted. "
-        "Seeds tried in turn, and one chosen by its answers, void a guarantee for the column; "
+        "random_state": "The same seed gives the same predictions, however the rows are sorted. If you "
+        "try several seeds and choose one by its predictions, a guarantee for the column is void; "
         "intervals by row are the same for every seed.",
     },
 }
@@ -402,9 +407,9 @@ class Options:
                 what = f"label {label:g}, beyond {option(name, getattr(self, name))}"
                 raise ValueError(f"{target.name!r} has the {what}: correct one of them.")
 
-    @property
+    @cached_property
     def parts(self) -> list[Any]:
-        """The method's parts: names in the registry, and estimators."""
+        """The method's parts, read once: names in the registry, and estimators."""
         return read_method(self.method)
 
     @property
@@ -497,6 +502,10 @@ class Options:
         """Return the options that are not left at their defaults."""
         return changed_fields(self)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return all options by their names."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
         design, method = self.labels, self.method
@@ -507,7 +516,7 @@ class Options:
             from transduce.model_selection import own_models
 
             method = own_models.as_code(method)
-        return vars(self) | {"method": method, "labels": words}
+        return self.as_dict() | {"method": method, "labels": words}
 
     @classmethod
     def of_json(cls, found: dict[str, Any]) -> Options:
@@ -568,22 +577,48 @@ OPTIONS = _described({one.name: one.metadata["kind"] for one in fields(Options)}
 DEFAULTS = default_fields(Options)
 
 
+Task = Literal["auto", "regression", "classification"]
+GuaranteeFor = Literal["auto", "row", "column"]
+FeatureInput = Literal["encoded", "columns"]
+MethodName = Literal[
+    "auto",
+    "blend",
+    "ridge",
+    "gaussian-process",
+    "moment-matched",
+    "spectral-graph",
+    "bayesian",
+    "confidence-machine",
+    "forest",
+]
+
+
+class Estimator(Protocol):
+    """An estimator as scikit-learn has them."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit to rows and labels."""
+
+    def get_params(self, deep: bool = True) -> Any:
+        """Return the settings."""
+
+
 class FillOptions(TypedDict, total=False):
     """The options of `fill`, for editors and type checkers."""
 
-    method: Any
-    task: str
+    method: MethodName | str | Estimator | Sequence[MethodName | str | Estimator]
+    task: Task
     labels: Design | None
     confidence: float
-    guarantee: str
+    guarantee: GuaranteeFor
     label_conditional: bool
-    ignore: Sequence[Any]
-    text: Sequence[Any]
-    number: Sequence[Any]
+    ignore: Sequence[ColumnName]
+    text: Sequence[ColumnName]
+    number: Sequence[ColumnName]
     views: Sequence[Sequence[Any]]
-    id: Any
-    predictions: Any
-    features: str
+    id: ColumnName
+    predictions: ColumnName
+    features: FeatureInput
     missing: Any
     keep: Any
     case_sensitive: bool

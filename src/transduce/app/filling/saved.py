@@ -149,6 +149,6 @@ def load(path: str | Path) -> FittedFill:
     for part in method if isinstance(method, list) else [method]:
         if isinstance(part, str) and part not in METHODS:  # nothing is imported that a file names
             raise ValueError(f"{path} names the method {part!r}, which is not known here.")
-    options = vars(Options.of_json(about["options"] | {"method": method}))
+    options = Options.of_json(about["options"] | {"method": method}).as_dict()
     limits = Limits(**about["limits"])
     return fit_fill(frame, about["target"], prefer=about["prefer"], limits=limits, **options)

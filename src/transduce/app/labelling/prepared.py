@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from transduce.app.filling.left_out import columns_left_out_of_labelling, notes_on
 from transduce.app.labelling.graph_features import GraphFeatures
 from transduce.app.labelling.row_map import RowMap, draw_map
 from transduce.app.labelling.table import LabelTable
@@ -61,8 +62,11 @@ def prepare(
 ) -> Prepared:
     """Return what is computed once from a table, whose columns are read as `fill` does.
 
-    No label is looked at.
+    No label is looked at, except which cells have one: a column that is known only there is left
+    out, as in `fill`.
     """
+    left_out = columns_left_out_of_labelling(table.frame, table.target, ignore)
+    ignore = [*ignore, *(column.name for column in left_out)]
     prefer = "point"
     if table.source is not None:
         prefer = table.source.prefer
@@ -90,7 +94,8 @@ def prepare(
         plain = features.matrix[:, is_plain]
     prepared = prepare_matrix(features.matrix, words, plain, seed=seed)
     columns = tuple(map(str, dict.fromkeys(features.origins)))
-    return replace(prepared, columns=columns, notes=tuple(features.notes))
+    notes = (*notes_on(left_out), *features.notes)
+    return replace(prepared, columns=columns, notes=notes)
 
 
 def prepare_matrix(

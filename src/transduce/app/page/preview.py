@@ -24,12 +24,13 @@ from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.forecast import forecast_guarantee
 from transduce.app.filling.left_out import LeftOut, columns_left_out
 from transduce.app.filling.sources import FrameSource
+from transduce.app.labelling.session import journal_path
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
-from transduce.app.page.run import KNOWN, GivenLabels
+from transduce.app.page.run import KNOWN, GivenLabels, with_added_column
 from transduce.app.page.workspace import Choices
-from transduce.app.report.plain import clean, finite
+from transduce.app.report.jsonable import escape_text, finite_or_none
 from transduce.app.tables import files
-from transduce.app.tables.columns import Target
+from transduce.app.tables.columns import Target, UnreadCellsError
 from transduce.app.tables.features import (
     DateReading,
     Features,
@@ -54,6 +55,7 @@ MOST_ROWS = (
 FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
+MOST_ASKED = 12  # different cells that a question lists
 N_NEIGHBOURS = 6
 NOTHING = "Nothing can be guaranteed like this"
 # characters of a cell, and of one that may say that it is empty
@@ -67,7 +69,7 @@ class Preview:
     def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
         self.path = path
         self._given = given
-        table = files.read(path, sheet=choices.sheet)
+        table = with_added_column(files.read(path, sheet=choices.sheet), choices)
         if given is None:
             self.table = table
         else:
@@ -169,13 +171,13 @@ class Preview:
         return {
             "name": str(name),
             "kind": str(line["kind"]),
-            "unit": clean(unit, 20),
-            "treatment": clean(line["treatment"]),
+            "unit": escape_text(unit, 20),
+            "treatment": escape_text(line["treatment"]),
             "empty": n_empty,
             "n_blank": n_blank,  # cells with nothing in them; others may be read as empty
             "marks": [number_text(mark) for mark in getattr(reading, "marks", ())],
             "in_text": bool(self._some[name].map(type).eq(str).any()),
-            "notes": [clean(note, 400) for note in notes],
+            "notes": [escape_text(note, 400) for note in notes],
             "values": [[value, count] for value, count in _frequent(self._some[name])],
             "target": 0 < n_blank < len(every),
         }
@@ -185,13 +187,14 @@ class Preview:
         try:
             labels = self.target(choices)
         except ValueError as error:
-            return {"notes": [clean(str(error), 800)], "empty": n_blank, "marks": []}
-        of_table = [clean(note, 400) for note in self.table.notes]
-        notes = [clean(note, 400) for note in labels.notes]
+            shown = {"notes": [escape_text(str(error), 800)], "empty": n_blank, "marks": []}
+            return shown | {"ask": _question_of(error)}
+        of_table = [escape_text(note, 400) for note in self.table.notes]
+        notes = [escape_text(note, 400) for note in labels.notes]
         kinds = {"classes": "category", "dates": "date"}
         return {
             "kind": kinds.get(labels.kind, "number"),
-            "unit": clean("" if labels.spelling.moments else labels.spelling.unit, 20),
+            "unit": escape_text("" if labels.spelling.moments else labels.spelling.unit, 20),
             "empty": int(labels.missing.sum()),
             "marks": [number_text(mark) for mark in labels.spelling.marks],
             "notes": [note for note in notes if note not in of_table],
@@ -203,9 +206,9 @@ class Preview:
         cells = list[Any]()
         for cell in table.cells(row):
             value = table.frame[cell.name].iloc[row]
-            content: Any = clean(cell.text, LONGEST)
+            content: Any = escape_text(cell.text, LONGEST)
             if cell.kind == "number" and isinstance(value, int | float | np.number):
-                content = finite(value)
+                content = finite_or_none(value)
             cells.append([cell.kind, content, self.shown.show.index(cell.name)])
         return cells
 
@@ -217,13 +220,17 @@ class Preview:
         gone = {*choices.ignore, *map(str, self.table.index)}
         columns = [self.column(name, choices) for name in self.frame.columns[:MOST_COLUMNS]]
         columns = [column | {"ignored": column["name"] in gone} for column in columns]
-        notes = {str(column.name): clean(column.note, 400) for column in self.left_out(choices)}
+        notes = {
+            str(column.name): escape_text(column.note, 400) for column in self.left_out(choices)
+        }
         for column in columns:
             if column["name"] in notes:
                 column["notes"] = [notes[column["name"]], *column["notes"]]
         with_holes = [column for column in columns if column["target"]]
         with_holes.sort(key=lambda column: -column["empty"])
-        rows = range(min(FIRST_ROWS, len(self.frame)))
+        n_rows = len(self.frame)
+        without_label = [column["name"] for column in columns if column["n_blank"] == n_rows]
+        rows = range(min(FIRST_ROWS, n_rows))
         sheets = self.table.original.sheets
         return {
             "rows": len(self.frame),
@@ -231,10 +238,17 @@ class Preview:
             "n_columns": self.frame.shape[1],
             "columns": columns,
             "targets": [column["name"] for column in with_holes],
+            "without_label": without_label,
+            "begun": [name for name in without_label if self._is_begun(name)],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
-            "notes": [clean(note) for note in self.table.notes],
+            "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
         }
+
+    def _is_begun(self, name: str) -> bool:
+        """Return whether a column was labelled before: there is a journal of it."""
+        journal = journal_path(replace(self.shown, target=name))
+        return journal is not None and journal.exists()
 
     # ---------------------------------------------------------------------------- labelled and not
 
@@ -306,7 +320,7 @@ class Preview:
                 "perhaps": verdict.suspected,
                 "tested": verdict.p_value is not None,
                 "compared": [verdict.n_labelled, verdict.n_unlabelled],
-                "columns": [clean(name, 80) for name in verdict.features[:3]],
+                "columns": [escape_text(name, 80) for name in verdict.features[:3]],
             }
         return self._compared[key]
 
@@ -316,6 +330,21 @@ class Preview:
         matrix, _ = self.features(np.append(labelled, row), choices)
         distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
         return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+
+
+def _question_of(error: Exception) -> dict[str, Any] | None:
+    """Return what to ask the user before a table can be filled; None if that helps nothing."""
+    if not isinstance(error, UnreadCellsError):
+        return None
+    cells = sorted(error.cells.items(), key=lambda cell: -cell[1])
+    return {
+        "column": error.column,
+        "words": [word for word, _ in cells],
+        "listed": [[escape_text(word, 40), count] for word, count in cells[:MOST_ASKED]],
+        "cells": sum(error.cells.values()),
+        "labels": error.n_labels,
+        "what": error.what,
+    }
 
 
 def _said_of_all(choices: Choices) -> tuple[Any, ...]:
@@ -357,8 +386,8 @@ def _frequent(column: pd.Series) -> list[tuple[str, int]]:
 def _cell_text(cell: str | float) -> str:
     """Return a cell as it is listed, whole numbers without a decimal sign."""
     if isinstance(cell, float) and cell.is_integer():
-        return clean(int(cell), 80)
-    return clean(cell, 80)
+        return escape_text(int(cell), 80)
+    return escape_text(cell, 80)
 
 
 def _some_of(rows: AnyArray) -> AnyArray:
@@ -630,7 +659,9 @@ class AnswerRows:
         lines: list[dict[str, Any]] = self._table.select(names).take(pa.array(places)).to_pylist()
         for line in lines:
             line |= {
-                name: finite(value) for name, value in line.items() if isinstance(value, float)
+                name: finite_or_none(value)
+                for name, value in line.items()
+                if isinstance(value, float)
             }
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
@@ -650,7 +681,10 @@ class AnswerRows:
             labels.labels[one] if moments is None else moments.shown(labels.labels[one])
             for one in near
         ]
-        known = [clean(label) if isinstance(label, str) else finite(label) for label in known]
+        known = [
+            escape_text(label) if isinstance(label, str) else finite_or_none(label)
+            for label in known
+        ]
         left = {str(choices.target), *choices.ignore}
         columns = [name for name in table.show if name not in left]
         relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}

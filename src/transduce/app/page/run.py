@@ -28,7 +28,7 @@ from transduce.app.labelling.journal import Label
 from transduce.app.labelling.sentences import about_labels_since
 from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
-from transduce.app.report.plain import finite, name_of
+from transduce.app.report.jsonable import finite_or_none, json_name
 from transduce.app.report.rows import least_certain_first
 from transduce.app.report.whole_column import tables_by_column
 from transduce.app.tables import files
@@ -264,11 +264,11 @@ def work(
         given = None
         again = ""
         with stage("reading"):
-            table = files.read(path, sheet=choices.sheet)
+            original = files.read(path, sheet=choices.sheet)
+            table = with_added_column(original, choices)
             if choices.labels:
                 given = GivenLabels.read(folder)
-                original = table
-                table, choices = given.put_into(original, choices)
+                table, choices = given.put_into(table, choices)
                 again = _again_with_labels(folder, original, table, choices)
         options = choices.options().changed()
         # Limits are asked for afterwards: they change no fit.
@@ -278,6 +278,13 @@ def work(
             result = given.keep_since(result, table)
         about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
         _write_result(result, table, folder, about, again)
+
+
+def with_added_column(table: Table, choices: Choices) -> Table:
+    """Return the table with the column that was added on the page, if one was."""
+    if choices.added is None:
+        return table
+    return table.with_column(choices.added)
 
 
 def _write_result(
@@ -355,7 +362,9 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     names = dict.fromkeys(map(str, own.frame.columns))
     target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
     new = {target: table.frame[choices.target]}
-    options = replace(choices.options(), ignore=[*choices.ignore, str(choices.target)])
+    options = choices.options()
+    if choices.target in names:
+        options = replace(options, ignore=[*choices.ignore, str(choices.target)])
     if choices.column is not None:
         new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
         options = replace(options, labels=Drawn(marks))
@@ -426,11 +435,11 @@ def _answers(result: FillResult) -> pd.DataFrame:
                 texts = (moments.shown(one) if np.isfinite(one) else None for one in columns[name])
                 columns[f"{name}_text"] = [*texts]
         return pd.DataFrame(columns)
-    columns["value"] = [name_of(one) for one in answer.values[order]]
+    columns["value"] = [json_name(one) for one in answer.values[order]]
     probability = result.new[f"{result.target}_probability"].to_numpy(dtype=float, na_value=np.nan)
     columns["chance"] = probability[answer.rows[order]]
     if answer.label_sets is not None and answer.classes is not None:
-        names = [name_of(one) for one in answer.classes]
+        names = [json_name(one) for one in answer.classes]
         sets = [
             [names[place] for place in np.flatnonzero(mask)] for mask in answer.label_sets[order]
         ]
@@ -495,7 +504,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     if numbers:
         offered = _tolerances(judged.of_known[2])
     else:
-        answers = [name_of(answer) for answer in answers]
+        answers = [json_name(answer) for answer in answers]
     columns = {"unsure": judged.unsure[order], "first": answers}
     useful = [
         tolerance for tolerance in offered if pick(judged.p_values(tolerance), USUAL_SHARE).any()
@@ -546,7 +555,7 @@ def _changes(before: Path, after: Path) -> None:
         "rows": len(both),
         "changed": int(changed.sum()),
         "labels": new["counts"]["labelled"] - old["counts"]["labelled"],
-        "size": [finite(size) for size in sizes] or [None, None],
+        "size": [finite_or_none(size) for size in sizes] or [None, None],
         "guarantee": [old["guarantee"]["headline"], new["guarantee"]["headline"]],
         "quality": _compare_errors(before, after) if old["quality"] and new["quality"] else None,
     }

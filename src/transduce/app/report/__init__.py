@@ -2,6 +2,7 @@
 
 from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.render import render_html, render_json
-from transduce.app.report.summary import Summary, summarize
+from transduce.app.report.summary import summarize
+from transduce.app.report.summary_types import Summary
 
 __all__ = ["FilledColumn", "Summary", "render_html", "render_json", "summarize"]

@@ -1,48 +1,73 @@
-"""How good answers at hidden labels were, in words and in numbers."""
+"""How good predictions at hidden labels were, in words and in numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from transduce.app.report.plain import (
+from transduce.app.report.jsonable import (
     decimals_for,
-    evenly,
-    name_of,
-    number,
-    plain,
+    format_number,
+    json_name,
     rough_percent,
+    spread_evenly,
+    to_json,
 )
+from transduce.app.report.summary_types import ClassQuality, NumberQuality, RejectionCurve
 from transduce.conformal import Exchangeability
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array
 from transduce.metrics import rejection_curve
 
 MOST_POINTS = 1000  # in a plot
+MOST_ON_CURVE = 200  # points of a rejection curve
 MOST_CLASSES = 12  # in a table of confusion; the rarest go together
 OTHERS = "other classes"
 NO_BETTER = 0.95  # errors above this share of the simplest method's are no better
 CLEARLY_BETTER = 0.7  # errors up to this share of the simplest method's earn a tick
 FEWEST_TICKED = 20  # known values that were hidden, below which none is earned
 ALONE = 0.25  # share of the unlabelled rows without labelled ones like them: how good is not known
-FEWEST, MOST_SLIPS = 20, 3  # labels among which slips can be told, and how many of them
-FAR, APART = 25.0, 3.0  # a slip's error: times the median one, and times that of the next label
+FEWEST_FOR_SLIPS = 20  # labels among which slips can be told
+MOST_SLIPS = 3
+FAR = 25.0  # a slip's error is more than this times the median one
+APART = 3.0  # a slip's error is more than this times that of the next label
 
 
-def _judged(error: float, simplest: float) -> str:
-    """Return that errors are hardly smaller than the simplest method's, or not at all; "" if they are."""
+@dataclass(frozen=True)
+class Quality:
+    """How good predictions at hidden labels were, in words and in numbers."""
+
+    large: str  # how good they are, in a few words
+    small: str  # what the simplest method would do
+    judged: str  # that they are hardly better, or no better; "" if they are
+    numbers: NumberQuality | ClassQuality  # as a summary has them
+    clear: bool = False  # whether they are clearly better, at enough labels to say so
+    explained: str = ""  # the share of the variance, as the end of a sentence
+    slips: str = ""  # labels that are perhaps wrong, in a sentence
+
+
+def measure_quality(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
+    """Return how good predictions at hidden labels were; None if no label was hidden."""
+    if task == "regression":
+        return number_quality(out_of_fold, unit)
+    return class_quality(out_of_fold)
+
+
+def _judge_errors(error: float, simplest: float) -> str:
+    """Return that errors are hardly smaller than the simplest method's; "" if they are."""
     if error < NO_BETTER * simplest:
         return ""
-    return "That is hardly better." if error < simplest else "That is no better."
+    if error < simplest:
+        return "That is hardly better."
+    return "That is no better."
 
 
 def _is_clear(error: float, simplest: float, n_hidden: int) -> bool:
-    """Return whether errors at enough hidden labels are clearly smaller than the simplest method's."""
+    """Return whether errors at enough hidden labels are clearly smaller than the simplest ones."""
     return n_hidden >= FEWEST_TICKED and error <= CLEARLY_BETTER * simplest
 
 
@@ -66,7 +91,7 @@ def why_not_known(
 
 
 def share_alone(test: Exchangeability | None) -> float:
-    """Return the share of the unlabelled rows that look less like a labelled one than 99 % of those do."""
+    """Return the share of unlabelled rows that look less labelled than 99 % of labelled rows do."""
     if test is None or not test.shifted or test.overlap is None:
         return 0.0
     labelled, unlabelled = test.overlap
@@ -75,22 +100,17 @@ def share_alone(test: Exchangeability | None) -> float:
     return float(np.mean(unlabelled > np.quantile(labelled, 0.99)))
 
 
-@dataclass(frozen=True)
-class Quality:
-    """How good answers at hidden labels were, in words and in numbers."""
-
-    large: str  # how good they are, in a few words
-    small: str  # what the simplest method would do
-    judged: str  # that they are hardly better, or no better; "" if they are
-    numbers: dict[str, Any]  # as a summary has them
-    clear: bool = False  # whether they are clearly better, at enough labels to say so
-    explained: str = ""  # the share of the variance, as the end of a sentence
-    slips: str = ""  # labels that are perhaps wrong, in a sentence
+def _label_weights(pairs: pd.DataFrame) -> Array:
+    """Return how much each label counts, shape (n,); their sum is 1."""
+    weights = np.ones(len(pairs))
+    if "weight" in pairs:
+        weights = pairs["weight"].to_numpy(float)
+    if weights.sum() > 0.0:
+        return weights / weights.sum()
+    return np.full(len(pairs), 1.0 / len(pairs))
 
 
-def quality_of(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
-    """Return how good answers at hidden labels were; None if no label was hidden and answered."""
-    return number_quality(out_of_fold, unit) if task == "regression" else class_quality(out_of_fold)
+# ------------------------------------------------------------------------------------------ numbers
 
 
 def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
@@ -98,31 +118,28 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     pairs = out_of_fold[["true", "answered"]].apply(pd.to_numeric, errors="coerce").dropna()
     if not len(pairs):
         return None
-    true, answered = pairs["true"].to_numpy(float), pairs["answered"].to_numpy(float)
-    weights = _weights(out_of_fold.loc[pairs.index])
-    off, around = np.abs(answered - true), np.abs(true - weights @ true)
-    error, simplest = float(weights @ off), float(weights @ around)
-    size = square_unit(off, around)
-    spread = float(weights @ (around / size) ** 2)
-    middle = np.quantile(off, 0.5, weights=weights, method="inverted_cdf")
-    r2 = 1.0 - float(weights @ (off / size) ** 2) / spread if spread > 0.0 else None
-    drawn, explained = evenly(len(pairs), MOST_POINTS), f"{100 * (r2 or 0.0):.0f}"
-    odd = pairs.iloc[_slips(off)]
-    shown = partial(number, decimals=decimals_for(error), unit=unit)
+    true = pairs["true"].to_numpy(float)
+    answered = pairs["answered"].to_numpy(float)
+    weights = _label_weights(out_of_fold.loc[pairs.index])
+    errors = np.abs(answered - true)
+    errors_of_mean = np.abs(true - weights @ true)
+    error = float(weights @ errors)
+    simplest = float(weights @ errors_of_mean)
+    r2 = _explained_share(errors, errors_of_mean, weights)
+    shown = partial(format_number, decimals=decimals_for(error), unit=unit)
+    drawn = spread_evenly(len(pairs), MOST_POINTS)
     return Quality(
         large=f"off by {shown(error)} on average",
-        small=f"always answering the mean would be off by {shown(simplest)}",
-        judged=_judged(error, simplest),
+        small=f"always predicting the mean would be off by {shown(simplest)}",
+        judged=_judge_errors(error, simplest),
         clear=_is_clear(error, simplest, len(pairs)),
-        explained=f"; the answers explain {explained} % of the variance"
-        if float(explained) > 0.0
-        else "",
-        slips=_about_slips(odd, unit) if len(odd) else "",
+        explained=_about_explained(r2),
+        slips=_about_slips(pairs.iloc[_find_slips(errors)], unit),
         numbers={
             "n": len(pairs),
             "mean_absolute_error": error,
-            "median_absolute_error": float(np.median(off) if np.ptp(weights) == 0.0 else middle),
-            "of_the_mean": simplest,  # of always answering the mean
+            "median_absolute_error": _weighted_median(errors, weights),
+            "of_the_mean": simplest,
             "r2": r2,
             "true": true[drawn].tolist(),
             "answered": answered[drawn].tolist(),
@@ -131,75 +148,118 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
     )
 
 
-def _slips(off: AnyArray) -> AnyArray:
-    """Return the few places (k,) with errors (n,) far larger than all others: perhaps a slip of whoever typed them."""
-    order = np.argsort(-off)[: MOST_SLIPS + 1] if len(off) >= FEWEST else np.zeros(0, dtype=int)
-    far = off[order] > FAR * np.median(off) if len(order) else off[order] > 0.0
-    ends = [
-        k for k in range(1, len(order)) if far[k - 1] and off[order[k - 1]] > APART * off[order[k]]
-    ]
-    return order[: ends[-1] if ends else 0]
+def _explained_share(errors: Array, errors_of_mean: Array, weights: Array) -> float | None:
+    """Return R²; None if the labels are all equal."""
+    unit = square_unit(errors, errors_of_mean)
+    variance = float(weights @ (errors_of_mean / unit) ** 2)
+    if not variance > 0.0:
+        return None
+    return 1.0 - float(weights @ (errors / unit) ** 2) / variance
+
+
+def _about_explained(r2: float | None) -> str:
+    """Return the share of the variance that is explained, as the end of a sentence."""
+    share = f"{100 * (r2 or 0.0):.0f}"
+    if float(share) > 0.0:
+        return f"; the predictions explain {share} % of the variance"
+    return ""
+
+
+def _weighted_median(errors: Array, weights: Array) -> float:
+    """Return the median error, weighted where labels count differently."""
+    if np.ptp(weights) == 0.0:
+        return float(np.median(errors))
+    return float(np.quantile(errors, 0.5, weights=weights, method="inverted_cdf"))
+
+
+def _find_slips(errors: Array) -> AnyArray:
+    """Return the few places (k,) with errors (n,) far larger than all others."""
+    # Perhaps whoever typed these labels slipped.
+    if len(errors) < FEWEST_FOR_SLIPS:
+        return np.zeros(0, dtype=int)
+    order = np.argsort(-errors)[: MOST_SLIPS + 1]
+    largest = errors[order]
+    far = largest > FAR * np.median(errors)
+    n_slips = 0
+    for place in range(1, len(order)):
+        if far[place - 1] and largest[place - 1] > APART * largest[place]:
+            n_slips = place
+    return order[:n_slips]
 
 
 def _about_slips(odd: pd.DataFrame, unit: str) -> str:
-    """Return which known values are far from their answers, as a sentence."""
-    said = []
+    """Return which known values are far from their predictions, as a sentence; "" if none is."""
+    if not len(odd):
+        return ""
+    slips = []
     for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
-        where = f" in row {row + 1:,}" if odd.index.name == "row" else ""
-        value = number(true, 0 if float(true).is_integer() else decimals_for(true), unit)
-        instead = number(answered, decimals_for(answered))
-        said.append(f"{value}{where}, answered with {instead} while it was hidden")
-    return f"Look whether these known values are right: {'; '.join(said)}."
+        where = ""
+        if odd.index.name == "row":
+            where = f" in row {row + 1:,}"
+        decimals = 0
+        if not float(true).is_integer():
+            decimals = decimals_for(true)
+        value = format_number(true, decimals, unit)
+        instead = format_number(answered, decimals_for(answered))
+        slips.append(f"{value}{where}, predicted as {instead} while it was hidden")
+    return f"Check whether these known values are right: {'; '.join(slips)}."
+
+
+# ------------------------------------------------------------------------------------------ classes
 
 
 def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
-    """Return scores of classes, who was taken for whom, and errors as unsure answers are rejected."""
+    """Return scores of classes, who was taken for whom, and errors as unsure ones are rejected."""
     pairs = out_of_fold.dropna(subset=["true", "answered"])
     if not len(pairs):
         return None
-    columns = (pairs["true"].tolist(), pairs["answered"].tolist())
-    true, answered = (np.array([*map(name_of, column)], dtype=object) for column in columns)
-    weights = _weights(pairs)
-    names, at = np.unique(true, return_inverse=True)
-    frequency = np.bincount(at, weights)
-    right, most, commonest = (
-        float(weights @ (true == answered)),
-        frequency.max(),
-        str(names[frequency.argmax()]),
-    )
-    classes, table = _confusion(true, answered)
+    true = np.array([json_name(name) for name in pairs["true"].tolist()], dtype=object)
+    answered = np.array([json_name(name) for name in pairs["answered"].tolist()], dtype=object)
+    weights = _label_weights(pairs)
+    names, codes = np.unique(true, return_inverse=True)
+    frequency = np.bincount(codes, weights)
+    right = float(weights @ (true == answered))
+    right_of_commonest = float(frequency.max())
+    commonest = str(names[frequency.argmax()])
+    classes, confusion = _confuse_classes(true, answered)
+    rejection = None
+    if np.ptp(weights) == 0.0:
+        rejection = _reject_unsure(true, answered, pairs)
     return Quality(
         large=f"{rough_percent(right)} right",
-        small=f"always answering “{commonest}” would be right for {rough_percent(most)}",
-        judged=_judged(1.0 - right, 1.0 - most),
-        clear=_is_clear(1.0 - right, 1.0 - most, len(pairs)),
+        small=(
+            f"always predicting “{commonest}” would be right for {rough_percent(right_of_commonest)}"
+        ),
+        judged=_judge_errors(1.0 - right, 1.0 - right_of_commonest),
+        clear=_is_clear(1.0 - right, 1.0 - right_of_commonest, len(pairs)),
         numbers={
             "n": len(pairs),
             "accuracy": right,
-            "of_the_commonest": float(most),  # of always answering the commonest class
+            "of_the_commonest": right_of_commonest,
             "commonest": commonest,
             "classes": classes,
-            "confusion": table,  # how often each class (column) was answered for each (row)
-            "rejection": _rejection(true, answered, pairs) if np.ptp(weights) == 0.0 else None,
+            "confusion": confusion,
+            "rejection": rejection,
         },
     )
 
 
-def _weights(pairs: pd.DataFrame) -> AnyArray:
-    """Return how much each label counts, shape (n,); their sum is 1."""
-    weights = pairs["weight"].to_numpy(float) if "weight" in pairs else np.ones(len(pairs))
-    return weights / weights.sum() if weights.sum() > 0.0 else np.full(len(pairs), 1.0 / len(pairs))
-
-
-def _confusion(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:
-    """Return classes, the most frequent ones by name, and how often each was answered for each."""
+def _confuse_classes(true: AnyArray, answered: AnyArray) -> tuple[list[str], list[list[int]]]:
+    """Return the most frequent classes, and how often each was answered for each."""
     counts = pd.Series(np.concatenate([true, answered])).value_counts().sort_index(kind="stable")
     frequent = counts.sort_values(ascending=False, kind="stable").index
-    kept = frequent[: MOST_CLASSES - (len(frequent) > MOST_CLASSES)]
-    classes = sorted(kept, key=_by_number) + ([OTHERS] if len(kept) < len(frequent) else [])
-    shown = (np.where(np.isin(names, kept), names, OTHERS) for names in (true, answered))
-    table = pd.crosstab(*shown).reindex(index=classes, columns=classes, fill_value=0)
-    return classes, table.to_numpy().tolist()
+    kept = frequent
+    if len(frequent) > MOST_CLASSES:
+        kept = frequent[: MOST_CLASSES - 1]
+    classes = sorted(kept, key=_by_number)
+    if len(kept) < len(frequent):
+        classes.append(OTHERS)
+    table = pd.crosstab(
+        np.where(np.isin(true, kept), true, OTHERS),
+        np.where(np.isin(answered, kept), answered, OTHERS),
+    )
+    square = table.reindex(index=classes, columns=classes, fill_value=0)
+    return classes, square.to_numpy().tolist()
 
 
 def _by_number(name: str) -> tuple[float, str]:
@@ -210,19 +270,21 @@ def _by_number(name: str) -> tuple[float, str]:
         return np.inf, name
 
 
-def _rejection(true: AnyArray, answered: AnyArray, pairs: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the rejection curve where probabilities tell answers apart; None elsewhere."""
-    if (
-        "probability" not in pairs
-        or pairs["probability"].nunique() < 2
-        or pairs["probability"].isna().any()
-    ):
+def _reject_unsure(
+    true: AnyArray, answered: AnyArray, pairs: pd.DataFrame
+) -> RejectionCurve | None:
+    """Return the rejection curve where probabilities tell predictions apart; None elsewhere."""
+    if "probability" not in pairs:
         return None
-    errors, rejected = rejection_curve(true, answered, pairs["probability"].to_numpy(float))
-    shown = evenly(len(errors), 200)
+    probability = pairs["probability"]
+    if probability.nunique() < 2 or probability.isna().any():
+        return None
+    errors, rejected = rejection_curve(true, answered, probability.to_numpy(float))
+    shown = spread_evenly(len(errors), MOST_ON_CURVE)
+    half = np.searchsorted(rejected, 0.5, side="right") - 1
     return {
-        "errors": plain(errors[shown]),
-        "rejected": plain(rejected[shown]),
+        "errors": to_json(errors[shown]),
+        "rejected": to_json(rejected[shown]),
         "error_of_all": float(errors[0]),
-        "error_of_surer_half": float(errors[np.searchsorted(rejected, 0.5, side="right") - 1]),
+        "error_of_surer_half": float(errors[half]),
     }

@@ -1,264 +1,354 @@
-"""The filled rows of a report, what the answers are like as a whole, and how good they were at hidden labels."""
+"""The filled rows of a report, and what the predictions are like as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from transduce.app.report.filled_column import FilledColumn
-from transduce.app.report.plain import (
-    clean,
+from transduce.app.report.jsonable import (
     decimals_for,
-    finite,
-    name_of,
-    number,
-    plain,
+    escape_text,
+    finite_or_none,
+    format_number,
+    json_name,
     rough_percent,
+    to_json,
 )
-from transduce.app.tables.columns import answered_probability, narrowness, widths_between
+from transduce.app.report.summary_types import (
+    ClassAnswers,
+    ClassTally,
+    NumberAnswers,
+    RowRecord,
+)
+from transduce.app.tables.columns import answered_probability, width_reduction, widths_between
 from transduce.app.tables.moments import Moments
 from transduce.core.answer import Answer, Regions
 from transduce.core.guarantee import Limits
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.words import counted, percent
 
-MOST_CONTEXT = 3  # columns of the table shown beside an answer
-LONGEST = 80  # characters of a cell
-BARELY = 0.2  # intervals less than this much narrower than without features say little
+MOST_CONTEXT = 3  # columns of the table shown beside a prediction
+LONGEST_CELL = 80  # characters
+BARELY = 0.2  # intervals whose width is reduced by less than this share say little
+CONTEXT_KINDS = ("number", "category", "date", "text")  # columns that may tell rows apart
 
 
 def least_certain_first(answer: Answer) -> AnyArray:
-    """Return the positions of the answers, the least certain first. Returns shape (m,)."""
-    keys = [np.select([answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0)]
+    """Return the positions of the predictions, the least certain first. Returns shape (m,)."""
+    lost_first = np.select(
+        [answer.status == "unreached", answer.status == "rejected"], [0.0, 1.0], 2.0
+    )
+    keys: list[AnyArray | None] = [lost_first]
     if answer.regions is not None:
         widths = answer.regions.measure()
         widths = widths / square_unit(widths[np.isfinite(widths)])
-        widths = widths.astype(np.float32)  # equal ones stay equal, whatever was rounded
-        keys += [-widths] if answer.standard_errors is None else [-widths, -answer.standard_errors]
+        keys.append(-widths.astype(np.float32))  # equal ones stay equal, whatever was rounded
+        if answer.standard_errors is not None:
+            keys.append(-answer.standard_errors)
     else:
-        # What is shown beside an answer comes first: its probability, where there is one.
-        surest = answered_probability(answer)
-        keys += [key for key in (surest, answer.confidence, answer.credibility) if key is not None]
-    return np.lexsort([np.nan_to_num(key.astype(float)) for key in reversed(keys)])
+        # What is shown beside a prediction comes first: its probability, where there is one.
+        keys += [answered_probability(answer), answer.confidence, answer.credibility]
+    known = [np.nan_to_num(key.astype(float)) for key in keys if key is not None]
+    return np.lexsort(known[::-1])
 
 
-def context_columns(filled: FilledColumn) -> list[Any]:
-    """Return the columns that tell a reader which row is meant: identifiers, then the most relevant ones."""
+def context_columns(filled: FilledColumn) -> list[ColumnName]:
+    """Return columns that tell which row is meant: identifiers, then the most relevant ones."""
     described = dict(zip(filled.columns["name"], filled.columns["kind"], strict=True))
     kinds = {name: described[name] for name in filled.frame.columns if name in described}
-    telling = [name for name in kinds if kinds[name] == "identifier"]
-    relevant = (
-        []
-        if filled.relevance is None
-        else [name for name in filled.relevance.index if name in kinds]
-    )
-    usual = [
-        name
-        for name in [*relevant, *kinds]
-        if kinds[name] in ("number", "category", "date", "text")
-    ]
-    return list(dict.fromkeys([*telling, *usual]))[:MOST_CONTEXT]
+    identifiers = [name for name in kinds if kinds[name] == "identifier"]
+    relevant: list[ColumnName] = []
+    if filled.relevance is not None:
+        relevant = [name for name in filled.relevance.index if name in kinds]
+    usual = [name for name in [*relevant, *kinds] if kinds[name] in CONTEXT_KINDS]
+    return list(dict.fromkeys([*identifiers, *usual]))[:MOST_CONTEXT]
 
 
-def row_records(filled: FilledColumn) -> list[dict[str, Any]]:
+def row_records(filled: FilledColumn) -> list[RowRecord]:
     """Return one record for each filled row, the least certain first."""
-    answer, frame, regions = filled.answer, filled.frame, filled.answer.regions
+    answer = filled.answer
     order = least_certain_first(answer)
-    rows, status = np.asarray(answer.rows)[order], np.asarray(answer.status)[order]
+    rows = np.asarray(answer.rows)[order]
+    status = np.asarray(answer.status)[order]
     values = np.asarray(answer.values)[order].astype(object)
     values[status == "unreached"] = None
-    names = [filled.row_names[row] for row in rows]
-    places = [list(frame.columns).index(name) for name in context_columns(filled)]
-    cells = [frame.iloc[rows, place].tolist() for place in places]
     columns: dict[str, list[Any]] = {
-        "row": plain(names),
+        "row": to_json([filled.row_names[row] for row in rows]),
         "position": rows.tolist(),
-        "context": [[*map(_cell, line)] for line in zip(*cells, strict=True)] or [[] for _ in rows],
-        "value": plain(values),
-        "status": plain(status),
-        **(
-            _class_columns(filled, order)
-            if regions is None
-            else _number_columns(answer, regions, order)
-        ),
+        "context": _context_cells(filled, rows),
+        "value": to_json(values),
+        "status": to_json(status),
     }
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    if answer.regions is None:
+        columns |= _class_columns(filled, order)
+    else:
+        columns |= _number_columns(answer, answer.regions, order)
+    lines = zip(*columns.values(), strict=True)
+    return [cast(RowRecord, dict(zip(columns, line, strict=True))) for line in lines]
 
 
-def _cell(value: Any) -> str:
-    shown = plain(value)
+def _context_cells(filled: FilledColumn, rows: AnyArray) -> list[list[str]]:
+    """Return the cells of some columns at each row."""
+    places = [list(filled.frame.columns).index(name) for name in context_columns(filled)]
+    if not places:
+        return [[] for _ in rows]
+    cells = [filled.frame.iloc[rows, place].tolist() for place in places]
+    return [[_cell_text(cell) for cell in line] for line in zip(*cells, strict=True)]
+
+
+def _cell_text(value: Any) -> str:
+    """Return a cell for reading."""
+    shown = to_json(value)
+    if shown is None:
+        return ""
     if isinstance(shown, float):
         return f"{shown:.6g}"
-    return "" if shown is None else clean(shown, LONGEST)
+    return escape_text(shown, LONGEST_CELL)
 
 
 def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
+    """Return what a report shows of filled numbers: intervals, their widths, standard errors."""
     pieces, offsets = regions.to_arrays()
-    ends = plain(pieces)
+    ends = to_json(pieces)
     return {
         "pieces": [ends[offsets[i] : offsets[i + 1]] for i in order],
-        "width": _column(regions.measure(), order),
-        "standard_error": _column(answer.standard_errors, order),
+        "width": _in_order(regions.measure(), order),
+        "standard_error": _in_order(answer.standard_errors, order),
     }
 
 
 def _class_columns(filled: FilledColumn, order: AnyArray) -> dict[str, list[Any]]:
+    """Return what a report shows of filled classes: sets, confidence, probability."""
     answer = filled.answer
     sets: list[Any] = [None] * len(order)
-    unseen = np.zeros(len(order), dtype=bool) if answer.unseen is None else answer.unseen[order]
     if answer.label_sets is not None and answer.classes is not None:
-        sets = [plain(answer.classes[mask]) for mask in answer.label_sets[order]]
-    probability = None if answer.probabilities is None else answer.probabilities.max(axis=1)
-    if filled.probability is not None:
-        probability = filled.probability
+        sets = [to_json(answer.classes[mask]) for mask in answer.label_sets[order]]
+    unseen = [False] * len(order)
+    if answer.unseen is not None:
+        unseen = to_json(answer.unseen[order])
+    probability = filled.probability
+    if probability is None and answer.probabilities is not None:
+        probability = answer.probabilities.max(axis=1)
     return {
         "set": sets,
-        "unseen": plain(unseen),
-        "confidence": _column(answer.confidence, order),
-        "credibility": _column(answer.credibility, order),
-        "probability": _column(probability, order),
+        "unseen": unseen,
+        "confidence": _in_order(answer.confidence, order),
+        "credibility": _in_order(answer.credibility, order),
+        "probability": _in_order(probability, order),
     }
 
 
-def _column(values: AnyArray | None, order: AnyArray) -> list[Any]:
-    return [None] * len(order) if values is None else plain(values[order])
+def _in_order(values: AnyArray | None, order: AnyArray) -> list[Any]:
+    """Return values in an order, for JSON; None at every row if there are none."""
+    if values is None:
+        return [None] * len(order)
+    return list(to_json(values[order]))
+
+
+# ----------------------------------------------------------------------- the predictions as a whole
 
 
 @dataclass(frozen=True)
 class FilledValues:
-    """What the answers are like as a whole, in words and in numbers."""
+    """What the predictions are like as a whole, in words and in numbers."""
 
-    sentences: list[str]  # what was answered
+    sentences: list[str]  # what was filled in
     little: str  # that intervals or sets say little, if they do
-    numbers: dict[str, Any]  # as a summary has them
+    numbers: NumberAnswers | ClassAnswers  # as a summary has them
 
 
-def values_of(filled: FilledColumn, rows: list[dict[str, Any]]) -> FilledValues:
-    """Return what the answers are like as a whole."""
+def describe_values(filled: FilledColumn, rows: Sequence[RowRecord]) -> FilledValues:
+    """Return what the predictions are like as a whole."""
     if filled.task == "regression":
-        values = _numbers(filled, rows)
+        values = _describe_numbers(filled, rows)
     else:
-        values = class_values(rows, filled.confidence)
+        values = describe_classes(rows, filled.confidence)
     if filled.counts.sampled is None or not values.sentences:
         return values
-    # Rows that the fit saw have narrower intervals than the others: what is true of them is not true of all.
+    # Rows that the fit saw have narrower intervals than the others: what is true of them is not
+    # true of all.
     lead = (
-        f"{len(rows):,} of them were drawn at random for the fit: what follows here, and the rows that are shown, "
-        "are about these alone."
+        f"{len(rows):,} of them were drawn at random for the fit: what follows here, and the rows "
+        "that are shown, are about these alone."
     )
     return replace(values, sentences=[lead, *values.sentences])
 
 
-def digits_of(answers: dict[str, Any]) -> int | Moments:
+def digits_of(answers: Any) -> int | Moments:
     """Return how values are written: with so many decimals, or as dates."""
-    return Moments(**answers["moments"]) if answers.get("moments") else answers.get("decimals", 2)
+    if answers.get("moments"):
+        return Moments(**answers["moments"])
+    return int(answers.get("decimals", 2))
 
 
-def ends_of(answers: dict[str, Any]) -> list[str]:
+def format_ends(answers: NumberAnswers) -> list[str]:
     """Return the smallest, the median and the largest of filled numbers, for reading."""
-    unit = "" if answers["moments"] else answers["unit"]
-    return [
-        number(answers[name], digits_of(answers), unit)
-        for name in ("smallest", "median", "largest")
-    ]
+    unit = answers["unit"]
+    if answers["moments"]:
+        unit = ""
+    digits = digits_of(answers)
+    ends = (answers["smallest"], answers["median"], answers["largest"])
+    return [format_number(value, digits, unit) for value in ends]
 
 
-def widths_of(answers: dict[str, Any]) -> str:
+def describe_widths(answers: NumberAnswers) -> str:
     """Return how wide intervals are, as a sentence."""
-    width = number(answers["median_width"], answers["decimals"], answers["unit"])
-    half = f"Half of them are narrower than {width}."
-    return f"All intervals are {width} wide." if answers["equally_wide"] else half
+    width = format_number(answers["median_width"], answers["decimals"], answers["unit"])
+    if answers["equally_wide"]:
+        return f"All intervals are {width} wide."
+    return f"Half of them are narrower than {width}."
 
 
-def _numbers(filled: FilledColumn, rows: list[dict[str, Any]]) -> FilledValues:
+def _describe_numbers(filled: FilledColumn, rows: Sequence[RowRecord]) -> FilledValues:
+    """Return what filled numbers and their intervals are like as a whole."""
+    answers = _measure_numbers(filled, rows)
+    if not answers["n_answered"]:
+        return FilledValues([], _say_little(answers), answers)
+    smallest, half, largest = format_ends(answers)
+    level = percent(filled.confidence)
+    sentences = [
+        f"The predictions lie between {smallest} and {largest}; half of them are below {half}."
+    ]
+    if answers["median_width"] is not None:
+        sentences.append(f"Each comes with an interval at {level}. {describe_widths(answers)}")
+    elif answers["n_unbounded"]:
+        sentences.append(f"At {level} their intervals are unbounded: any number is possible.")
+    if answers["n_open"]:
+        n_open = counted(answers["n_open"], "interval is", "intervals are")
+        sentences.append(f"{n_open} open at a limit.")
+    return FilledValues(sentences, _say_little(answers), answers)
+
+
+def _say_little(answers: NumberAnswers) -> str:
+    """Return that intervals say little, if they do."""
+    reduction = answers["width_reduction"]
+    if answers["n_unbounded"] and answers["median_width"] is None:
+        return " But the intervals are unbounded and say nothing."
+    if reduction is not None and reduction < BARELY:
+        return " But the intervals are hardly narrower than without any column: they say little."
+    return ""
+
+
+def _measure_numbers(filled: FilledColumn, rows: Sequence[RowRecord]) -> NumberAnswers:
+    """Return the numbers that say what filled numbers are like."""
     values = np.array([row["value"] for row in rows if row["value"] is not None], dtype=float)
-    widths = [np.inf if row["width"] is None else row["width"] for row in rows if "width" in row]
-    middle = finite(np.median(widths)) if widths else None
-    ends = [(row["pieces"][0][0], row["pieces"][-1][1]) for row in rows if row.get("pieces")]
-    narrower, moments, n_unbounded = (
-        _narrower(filled),
-        filled.labels.spelling.moments,
-        ends.count((None, None)),
-    )
-    n_open = int(np.sum(np.isinf(widths))) - n_unbounded  # on one side, at a limit
-    answers: dict[str, Any] = {
+    widths = _widths(rows)
+    median_width = None
+    if len(widths):
+        median_width = finite_or_none(np.median(widths))
+    n_unbounded = sum(_is_unbounded(row) for row in rows)
+    moments = filled.labels.spelling.moments
+    answers: NumberAnswers = {
         "n_answered": len(values),
-        "smallest": float(values.min()) if len(values) else None,
-        "median": float(np.median(values)) if len(values) else None,
-        "largest": float(values.max()) if len(values) else None,
-        "median_width": middle,
+        "smallest": None,
+        "median": None,
+        "largest": None,
+        "median_width": median_width,
         "n_unbounded": n_unbounded,
-        "n_open": n_open,
-        "equally_wide": bool(middle and np.ptp(widths) <= 1e-9 * middle),
-        "decimals": decimals_for(middle or values.std() or values.mean()) if len(values) else 2,
-        "narrower": narrower,
-        "unit": filled.labels.spelling.unit,  # of widths, and of numbers that do not stand for dates
-        "moments": None if moments is None else asdict(moments),
+        "n_open": int(np.sum(np.isinf(widths))) - n_unbounded,
+        "equally_wide": bool(median_width and np.ptp(widths) <= 1e-9 * median_width),
+        "decimals": 2,
+        "width_reduction": _median_reduction(filled),
+        "unit": filled.labels.spelling.unit,
+        "moments": None,
     }
-    smallest, half, largest = ends_of(answers)
-    said = [f"The answers lie between {smallest} and {largest}; half of them are below {half}."]
-    if middle is not None:
-        said.append(
-            f"Each comes with an interval at {percent(filled.confidence)}. {widths_of(answers)}"
-        )
-    elif n_unbounded:
-        said.append(
-            f"At {percent(filled.confidence)} their intervals are unbounded: any number is possible."
-        )
-    said += (
-        [f"{counted(n_open, 'interval is', 'intervals are')} open at a limit."] if n_open else []
-    )
-    little = (
-        " But the intervals are unbounded and say nothing."
-        if n_unbounded and middle is None
-        else ""
-    )
-    if not little and narrower is not None and narrower < BARELY:
-        little = " But the intervals are hardly narrower than without any column: they say little."
-    return FilledValues(said if len(values) else [], little, answers)
+    if moments is not None:
+        answers["moments"] = asdict(moments)
+    if len(values):
+        answers["smallest"] = float(values.min())
+        answers["median"] = float(np.median(values))
+        answers["largest"] = float(values.max())
+        answers["decimals"] = decimals_for(median_width or values.std() or values.mean())
+    return answers
 
 
-def _narrower(filled: FilledColumn) -> float | None:
-    """Return how much narrower the median interval is than one made without features; None if that is not known."""
+def _widths(rows: Sequence[RowRecord]) -> Array:
+    """Return the widths of the intervals; infinite ones have none in a record."""
+    widths = [row["width"] for row in rows if "width" in row]
+    return np.array([np.inf if width is None else width for width in widths], dtype=float)
+
+
+def _is_unbounded(row: RowRecord) -> bool:
+    """Return whether any number is possible at a row."""
+    pieces = row.get("pieces")
+    return bool(pieces) and pieces[0][0] is None and pieces[-1][1] is None  # type: ignore[index]
+
+
+def _median_reduction(filled: FilledColumn) -> float | None:
+    """Return by which share features narrow the median interval; None if that is not known."""
     labels = pd.to_numeric(filled.out_of_fold["true"], errors="coerce").dropna().to_numpy(float)
     if filled.answer.regions is None or not len(filled.answer) or len(labels) < 2:
         return None
     widths = widths_between(filled.answer.regions, filled.guarantee.limits or Limits())
-    return float(np.median(narrowness(widths, labels, filled.confidence)))
+    return float(np.median(width_reduction(widths, labels, filled.confidence)))
 
 
-def class_values(rows: list[dict[str, Any]], confidence: float) -> FilledValues:
+def describe_classes(rows: Sequence[RowRecord], confidence: float) -> FilledValues:
     """Return what filled classes and their sets are like as a whole."""
-    known = all(row.get("set") is not None for row in rows)
-    sizes = [len(row["set"]) + row["unseen"] if known else 1 for row in rows]
-    tallies: dict[
-        str, dict[str, int]
-    ] = {}  # of each class, answers with one and with several possible classes
-    for row, size in zip(rows, sizes, strict=True):
-        name = "(no answer)" if row["value"] is None else name_of(row["value"])
-        tallies.setdefault(name, {"one": 0, "several": 0})["one" if size == 1 else "several"] += 1
-    ordered = sorted(tallies.items(), key=lambda entry: (-sum(entry[1].values()), entry[0]))
-    by_class = [{"name": name, **tally} for name, tally in ordered]
-    unknown: dict[str, Any] = {"n_one": None, "n_several": None, "right_if_one": None}
-    if not known:
-        return FilledValues([], "", unknown | {"by_class": by_class})
-    n_one, n_several, little = sizes.count(1), len(sizes) - sizes.count(1), ""
-    where = counted(n_one, "row") + (f", several at {n_several:,}" if n_several else "")
+    if any(row.get("set") is None for row in rows):
+        unknown: ClassAnswers = {
+            "n_one": None,
+            "n_several": None,
+            "right_if_one": None,
+            "by_class": _tally_classes(rows, [1] * len(rows)),
+        }
+        return FilledValues([], "", unknown)
+    sizes = [len(row["set"] or ()) + row["unseen"] for row in rows]
+    n_one = sizes.count(1)
+    right_if_one = _probability_if_one(rows, sizes)
+    answers: ClassAnswers = {
+        "n_one": n_one,
+        "n_several": len(sizes) - n_one,
+        "right_if_one": right_if_one,
+        "by_class": _tally_classes(rows, sizes),
+    }
+    little = ""
     if n_one < BARELY * len(rows):
-        few = f"only {counted(n_one, 'set rules', 'sets rule')}" if n_one else "no set rules"
+        few = "no set rules"
+        if n_one:
+            few = f"only {counted(n_one, 'set rules', 'sets rule')}"
         little = f" But {few} out all classes except one: they say little."
-    said = [f"At {percent(confidence)} the set holds one class at {where}."]
-    chances = [row.get("probability") for row, size in zip(rows, sizes, strict=True) if size == 1]
-    known_chances = [chance for chance in chances if chance is not None]
-    right = float(np.mean(known_chances)) if known_chances else None
+    where = counted(n_one, "row")
+    if len(sizes) > n_one:
+        where = f"{where}, several at {len(sizes) - n_one:,}"
+    sentences = [f"At {percent(confidence)} the set holds one class at {where}."]
     # Sets with all classes never miss, so that misses crowd into those with one class.
-    if n_one and right is not None:
-        said.append(f"Where it holds one, about {rough_percent(right)} are right (estimated).")
+    if n_one and right_if_one is not None:
+        right = rough_percent(right_if_one)
+        sentences.append(f"Where it holds one, about {right} are right (estimated).")
     elif n_one:
-        said.append(f"That does not mean that {percent(confidence)} of those are right.")
-    counts: dict[str, Any] = {"n_one": n_one, "n_several": n_several, "right_if_one": right}
-    return FilledValues(said, little, counts | {"by_class": by_class})
+        sentences.append(f"That does not mean that {percent(confidence)} of those are right.")
+    return FilledValues(sentences, little, answers)
+
+
+def _tally_classes(rows: Sequence[RowRecord], sizes: Sequence[int]) -> list[ClassTally]:
+    """Return how often each class was answered, the most frequent first."""
+    tallies: dict[str, ClassTally] = {}
+    for row, size in zip(rows, sizes, strict=True):
+        name = "(no answer)"
+        if row["value"] is not None:
+            name = json_name(row["value"])
+        tally = tallies.setdefault(name, {"name": name, "one": 0, "several": 0})
+        if size == 1:
+            tally["one"] += 1
+        else:
+            tally["several"] += 1
+    return sorted(
+        tallies.values(), key=lambda tally: (-tally["one"] - tally["several"], tally["name"])
+    )
+
+
+def _probability_if_one(rows: Sequence[RowRecord], sizes: Sequence[int]) -> float | None:
+    """Return the mean probability of classes that are the only possible one; None if unknown."""
+    pairs = zip(rows, sizes, strict=True)
+    probabilities = [row.get("probability") for row, size in pairs if size == 1]
+    known = [probability for probability in probabilities if probability is not None]
+    if not known:
+        return None
+    return float(np.mean(known))

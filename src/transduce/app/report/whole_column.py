@@ -18,7 +18,7 @@ from transduce.app.estimating.words import (
     sentences_about,
 )
 from transduce.app.report.filled_column import FilledColumn
-from transduce.app.report.plain import clean, name_of, plain
+from transduce.app.report.jsonable import escape_text, json_name, to_json
 from transduce.core.types import ColumnName
 from transduce.core.words import in_a_sentence
 
@@ -45,21 +45,21 @@ def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[
     if column is None:
         if not filled.why_unasked:
             return None
-        return {"why": clean(filled.why_unasked), "tables": [], "next": ""}
+        return {"why": escape_text(filled.why_unasked), "tables": [], "next": ""}
     try:
         tables = _ask_tables(column, by)
     except ValueError as error:
-        return {"why": clean(in_a_sentence(error)), "tables": [], "next": ""}
+        return {"why": escape_text(in_a_sentence(error)), "tables": [], "next": ""}
     answered = [answer for table in tables for answer in table["answered"]]
     return {
         "why": "",
         "level": LEVEL,
         "tables": [_plain_table(column, table) for table in tables],
-        "first": clean(first_sentence(column, answered)),
-        "sentences": plain(
+        "first": escape_text(first_sentence(column, answered)),
+        "sentences": to_json(
             sentences_about(column, answered, level=LEVEL, joint=False, can_ask=False)
         ),
-        "next": clean(plan_sentence(column, answered)),
+        "next": escape_text(plan_sentence(column, answered)),
     }
 
 
@@ -123,9 +123,9 @@ def _plain_table(column: PredictedColumn, table: dict[str, Any]) -> dict[str, An
                 group = str(answer.question.of)
             lines.append(
                 {
-                    "group": name_of(group) if group else "",
-                    "name": name_of(name),
-                    **{key: plain(numbers[key]) for key in NUMBERS},
+                    "group": json_name(group) if group else "",
+                    "name": json_name(name),
+                    **{key: to_json(numbers[key]) for key in NUMBERS},
                     "text": shown.estimate,
                     "interval": shown.interval,
                     "worth_text": shown.worth,
@@ -137,8 +137,8 @@ def _plain_table(column: PredictedColumn, table: dict[str, Any]) -> dict[str, An
     if table["by"] is not None:
         title = f"{title}, by {table['by']}"
     return {
-        "title": clean(f"{title[0].upper()}{title[1:]}"),
-        "by": None if table["by"] is None else name_of(table["by"]),
+        "title": escape_text(f"{title[0].upper()}{title[1:]}"),
+        "by": None if table["by"] is None else json_name(table["by"]),
         "is_share": first.what == "share",
         "lines": lines,
     }

@@ -15,7 +15,7 @@ const STAGES = {
 const STATUSES = { answered: "answered", below: "below a limit", above: "above a limit", unusual: "unusual", tied: "undecided", rejected: "too unsure", unreached: "no answer" };
 const SHARES = [0.05, 0.1, 0.2];
 const COLUMNS = {
-  regression: { filled: "the known value, or the answer", lower: "where the range begins", upper: "where it ends", narrower: "how much the other columns helped: 0 if the range is as wide as without them, 0.8 if it is 80 % narrower", status: "“given” where the value was known" },
+  regression: { filled: "the known value, or the answer", lower: "where the range begins", upper: "where it ends", width_reduction: "how much the other columns helped: 0 if the range is as wide as without them, 0.8 if it is 80 % narrower", status: "“given” where the value was known" },
   classification: { filled: "the known class, or the answer", set: "all classes that are possible", probability: "how likely the answer is right", confidence: "up to which level no other class is possible", status: "“given” where the class was known" },
 };
 const A_PAGE = 25;
