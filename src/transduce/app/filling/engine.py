@@ -56,7 +56,6 @@ from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
-from transduce.methods.confidence_machine.far_labels import draw_in_known
 from transduce.model_selection.fit_and_predict import (
     Problem,
     Reply,
@@ -447,6 +446,8 @@ def _read_machine(
     machine: Any, plan: Plan, features: Features, target: Target, options: Options
 ) -> _Fitted:
     """Return intervals or sets of the confidence machine, with values of the method asked for."""
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+
     all_rows = np.arange(len(target.labels))
     if plan.values is None:
         answer = holding_values(machine.answer_)
