@@ -14,31 +14,16 @@ import cliffs
 DRAWS = 4
 # So few labels do not tell a line from noise: what is good for one is bad for the other.
 FEWEST_LABELS = 5
-TASKS = {
-    "numbers, lines": ["linear", "quiet linear", "exact linear", "sparse", "scales", "offset"],
-    "numbers, others": ["smooth", "steps", "collinear", "skewed", "discrete", "noise"],
-    "classes": [
-        "two classes",
-        "three classes",
-        "ten classes",
-        "rare class",
-        "moons",
-        "exclusive or",
-    ],
-}
 SWITCHES = [switch for switch in cliffs.SWITCHES if not switch.is_large]
 
 
-def errors_of(families, switch):
-    lines = cliffs.measure_all(families, [switch], ["fill auto"], draws=DRAWS)
-    return cliffs.by_size(lines)
-
-
 @pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.name)
-@pytest.mark.parametrize("families", TASKS.values(), ids=TASKS)
-def test_fill_falls_off_nowhere(families, switch):
+@pytest.mark.parametrize("family", cliffs.FAMILIES)
+def test_fill_falls_off_nowhere(family, switch):
     """In the mean over some draws: not far behind the best of three baselines, and no step at the switch."""
-    errors = errors_of(families, switch)
+    lines = cliffs.measure_all([family], [switch], ["fill auto"], draws=DRAWS)
+    errors = cliffs.by_size(lines)
+    print(errors.round(3).to_string())
     steps = cliffs.costly_steps(errors)
     assert steps.empty, steps.to_string()
     if switch.beyond.labels <= FEWEST_LABELS:

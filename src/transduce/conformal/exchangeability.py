@@ -1,4 +1,4 @@
-"""Whether labelled and unlabelled rows differ, by a classifier two-sample test, and errors drift."""
+"""Whether labelled and unlabelled rows differ, and whether errors drift."""
 
 from __future__ import annotations
 
@@ -296,7 +296,10 @@ def _by_feature(names: list[str], residuals: Array, distances: Array) -> pd.Data
 
 
 def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | None:
-    """Return the smallest shift of one feature, in standard deviations, that is found in most cases."""
+    """Return the smallest shift of one feature that is found in most cases.
+
+    It is in standard deviations.
+    """
     allowed = int(np.floor(SIGNIFICANCE * (permuted.shape[1] + 1) + 1e-9))
     if allowed < 1:
         return None
@@ -378,7 +381,7 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
 
 
 def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:
-    """Return what kernel ridge regression on labels (n, b) predicts for each fold from the others."""
+    """Return what kernel ridge regression predicts for each fold from the others."""
     # The residuals of a fold that is left out are G_kk^-1 G_k y, with G = (K + ridge I)^-1.
     half = linalg.lapack.dpotri(linalg.cholesky(K + ridge * np.eye(len(K))))[0]
     G = half + np.triu(half, 1).T
@@ -580,7 +583,10 @@ def _word_indicators(texts: list[str]) -> tuple[Array, list[str]]:
 
 
 def _varying(matrix: Array, names: list[str]) -> tuple[Array, list[str]]:
-    """Return the columns of a matrix (n, k), which is changed, that vary; all numbers are finite."""
+    """Return the columns of a matrix (n, k) that vary, all numbers finite.
+
+    The matrix is changed.
+    """
     # Infinities keep their place in the order; most columns are used only through their order.
     largest = np.finfo(float).max / 4
     np.clip(np.nan_to_num(matrix, copy=False, nan=0.0), -largest, largest, out=matrix)

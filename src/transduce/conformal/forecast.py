@@ -96,7 +96,7 @@ def in_order(contingencies: Collection[Contingency]) -> tuple[Contingency, ...]:
     return tuple(sorted(contingencies, key=lambda one: EVENTS.index(one.event)))
 
 
-# ------------------------------------------------------------------------------------------------ labels held out
+# ---------------------------------------------------------------------------------- labels held out
 
 
 def forecast_calibrated(
@@ -108,7 +108,10 @@ def forecast_calibrated(
     by_class: bool,
     random_state: int,
 ) -> GuaranteeForecast:
-    """Return what `ConformalTransducer` will guarantee; it will hold out the very labels that are counted here."""
+    """Return what `ConformalTransducer` will guarantee.
+
+    It will hold out the very labels that are counted here.
+    """
     random = check_random_state(random_state)
     held_out = design.hold_out(problem, "auto", confidence, by_class, random)
     weights = design.weigh_before_fit(problem, held_out)
@@ -129,7 +132,10 @@ def forecast_calibrated(
 def table_before_fit(
     problem: Problem, held_out: Mask, weights: Weights, *, by_class: bool
 ) -> CalibratedTable:
-    """Return calibration and unlabelled rows as if a fit had answered all of them; their numbers count, not values."""
+    """Return calibration and unlabelled rows as if a fit had answered all of them.
+
+    Their numbers count, not values.
+    """
     labels = problem.numbers[held_out]
     n_unlabelled = len(problem.sample.unlabelled)
     n_classes = len(problem.class_sizes)
@@ -154,19 +160,22 @@ def answered(n_rows: int, kind: np.dtype) -> Reply:
 
 
 def _scoring(reply: Reply, shown: AnyArray, n_classes: int) -> Scoring:
-    """Return a scoring that tells classes without a visible label from the others, and nothing else."""
+    """Return a scoring that tells classes without a visible label from the others."""
     return Scoring.of(reply, shown, n_classes, "zero_one" if n_classes else "absolute")
 
 
 def without_fit(guarantee: Guarantee) -> Guarantee:
-    """Return a guarantee without what rests on the predictions: bounds on wrong ones, and tests that come later."""
+    """Return a guarantee without bounds on wrong predictions, and tests that come later."""
     reasons = guarantee.reasons if guarantee.kind == "none" else ()
     bare = replace(guarantee, wrong=None, wrong_by_class=(), tolerance=None, reasons=reasons)
     return replace(bare, verdict=None, drift=None, details=())
 
 
 def _along(guarantee: Guarantee, order: Array, labelled: Mask) -> Guarantee:
-    """Return a guarantee with what has to be true along an order; whether errors drift is not known yet."""
+    """Return a guarantee with what has to be true along an order.
+
+    Whether errors drift is not known yet.
+    """
     places = drift_along(order, labelled, np.empty(0), [])
     return replace(guarantee.along(places), drift=None)
 
@@ -202,7 +211,7 @@ def if_uneven(guarantee: Guarantee) -> Guarantee:
     )
 
 
-# ------------------------------------------------------------------------------------- rows that no fit will see
+# ------------------------------------------------------------------------ rows that no fit will see
 
 
 def table_outside_before_fit(

@@ -1,4 +1,4 @@
-"""How many unlabelled rows are outside, or marked, and means and shares of them, by labels held out to calibrate."""
+"""How many unlabelled rows are outside, and their mean, by calibration labels."""
 
 from __future__ import annotations
 
@@ -98,7 +98,10 @@ class Miscoverage:
         return betabinom.pmf(np.arange(m + 1), m, above, self.rank)
 
     def cdf(self, count: Any) -> Any:
-        """Return the probability that at most so many rows are outside; `count` is a number or an array."""
+        """Return the probability that at most so many rows are outside.
+
+        `count` is a number or an array.
+        """
         if np.ndim(count) == 0:
             check_number("count", count)
         counts = np.floor(np.asarray(count, dtype=float))
@@ -177,7 +180,7 @@ class ClassMiscoverage:
             self.of_class(number, 0)
 
     def of_class(self, number: int, n_unlabelled: int) -> Miscoverage:
-        """Return the distribution for a class, by its position, if `n_unlabelled` of the unlabelled rows are of it."""
+        """Return the distribution for a class, if `n_unlabelled` of the rows are of it."""
         return Miscoverage(n_unlabelled, self.n_calibration[number], self.ranks[number])
 
     @property
@@ -191,13 +194,13 @@ class ClassMiscoverage:
         return max(self.of_class(y, self.n_unlabelled).mean for y in range(len(self.ranks)))
 
     def most_of_class(self, number: int, certainty: float) -> int:
-        """Return a bound on how many unlabelled rows belong to the class at a position, with a certainty."""
+        """Return a bound on how many unlabelled rows are of a class, with a certainty."""
         return urn_bound(
             self.n_labelled[number], sum(self.n_labelled), self.n_unlabelled, certainty
         )
 
     def quantile(self, certainty: float = 0.95) -> int:
-        """Return a bound on the number outside that holds with this certainty, whatever the classes."""
+        """Return a bound on the number outside with this certainty, whatever the classes."""
         doubt = 1.0 - check_share("certainty", certainty)
         if not self.n_labelled:
             return self._whatever_the_classes(doubt)
@@ -225,7 +228,10 @@ class ClassMiscoverage:
 def confidence_for(
     share: float, certainty: float, *, n_unlabelled: int, n_calibration: int
 ) -> float:
-    """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty."""
+    """Return the smallest level at which a share of the unlabelled rows is inside.
+
+    That holds with a certainty.
+    """
     certainty = check_share("certainty", certainty)
     if share != 1:
         check_share("share (or 1)", share)
@@ -248,7 +254,7 @@ def confidence_for(
 
 
 def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
-    """Return the fewest calibration labels with which at most `most` rows exceed the largest calibration score."""
+    """Return the fewest labels of which at most `most` rows exceed the largest score."""
 
     def enough(n_calibration: int) -> bool:
         law = Miscoverage(n_unlabelled, n_calibration, rank=n_calibration)
@@ -331,7 +337,7 @@ class CategoryMiscoverage:
         return min(step * steps, self.n_unlabelled)
 
     def _in_steps(self, step: int) -> Array:
-        """Return the probabilities of 0, 1, ... steps, each part's number being rounded up to whole ones."""
+        """Return the probabilities of 0, 1, ... steps, to which each part is rounded up."""
         from scipy.signal import fftconvolve
 
         total = np.ones(1)
@@ -351,7 +357,7 @@ Law = Miscoverage | ClassMiscoverage | CategoryMiscoverage
 def draw_urn(
     n_unlabelled: int, n_calibration: int, n_draws: int, random: np.random.RandomState
 ) -> AnyArray:
-    """Draw numbers of unlabelled scores above each calibration score, shape (n_draws, n_calibration)."""
+    """Draw numbers of unlabelled scores above each score: (n_draws, n_calibration)."""
     # Polya's urn: calibration scores cut the line into c + 1 gaps, and an unlabelled score falls
     # into one with a probability proportional to one plus those already there: shares of the gaps
     # are uniform, counts multinomial.
@@ -369,7 +375,7 @@ def simultaneous_bounds(
     n_draws: int = 2000,
     random_state: Any = 0,
 ) -> AnyArray:
-    """Return bounds on the number outside that hold at all levels at once, shape (n_calibration,)."""
+    """Return bounds on the number outside at all levels at once, (n_calibration,)."""
     # Every rank gets the largest t with P(at least t outside) >= d, the same d for all. The
     # smallest of these probabilities over the ranks says how unusual a draw is; d is the r-th
     # smallest of the draws. The truth is one more draw, so it is more unusual than d with
@@ -403,13 +409,13 @@ def simultaneous_bounds(
     return bounds[np.searchsorted(ranks, np.arange(1, n_calibration + 1), side="right") - 1]
 
 
-# ------------------------------------------------------------------------------- marked rows, means and shares
+# -------------------------------------------------------------------- marked rows, means and shares
 
 
 def powered_mean(
     unlabelled: Array, calibration: Array, labels: Array, weights: Array, columns: Any = None
 ) -> pd.DataFrame:
-    """Return the mean of the missing labels (m, q) by prediction-powered inference, with its standard error."""
+    """Return the mean of the missing labels (m, q) by prediction-powered inference."""
     # Angelopoulos et al. (2023), Science 382: the mean of the predictions, plus what they were off
     # by where labels are known. There is no interval: heavy tails can hide in the rows that were
     # not drawn. With log-normal labels one at 90 % held the mean in 74 % of trials with 9

@@ -30,7 +30,7 @@ BLOCK = 4608
 
 @dataclass(frozen=True, eq=False)
 class OutsideCalibration:
-    """A fitted estimator, and calibration rows from which any row that it has not seen is answered."""
+    """A fitted estimator, and calibration rows that it has not seen."""
 
     fitted: FittedEstimator  # sees neither the calibration rows nor the rows to be answered
     table: CalibratedTable  # the calibration rows, beside no row to be answered
@@ -79,7 +79,7 @@ class OutsideCalibration:
 
 
 def beside_rows(table: CalibratedTable, n_answered: int) -> CalibratedTable:
-    """Return calibration rows beside so many others with a prediction, which take no memory each."""
+    """Return calibration rows beside so many others, which take no memory each."""
     values = np.broadcast_to(np.zeros(1, dtype=table.labels.dtype), n_answered)
     status = np.broadcast_to(np.array(["answered"]), n_answered)
     return replace(table, unlabelled=Reply(values, status))

@@ -117,7 +117,7 @@ class QuantileProgram:
         return self._settle(threshold, size)
 
     def _settle(self, threshold: float, size: float) -> float:
-        """Return a scaled threshold in units of the scores: the score that it is, or a hair more."""
+        """Return a scaled threshold in units of the scores: a score, or a hair more."""
         nearest = self.scores[np.abs(self.scores / size - threshold).argmin()]
         if abs(nearest / size - threshold) <= CLOSE:
             return float(nearest)

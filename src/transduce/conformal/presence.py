@@ -1,4 +1,4 @@
-"""How likely the cells of a column lie at labelled rows as often as they do, if rows were labelled at random."""
+"""How likely cells of a column lie at labelled rows, if these are random."""
 
 from __future__ import annotations
 

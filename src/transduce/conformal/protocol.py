@@ -41,7 +41,7 @@ class Calibrated(Protocol):
         """Return the distribution of the number of rows outside; None if there is none."""
 
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much labelled rows (k,) stand for the unlabelled ones where quality is measured."""
+        """Return how much labelled rows (k,) stand for unlabelled ones in measures of quality."""
 
     def sensitivity_at(self, confidence: float) -> pd.DataFrame | None:
         """Return how wide intervals get if the odds of a label depend on the label, by factors."""

@@ -47,7 +47,7 @@ class Scoring:
         return cls(name, spread, unit, ())
 
     def measure(self, reply: Reply) -> Array:
-        """Return what distances are divided by (m,), or the scores of all classes (m, n_classes)."""
+        """Return what distances are divided by (m,), or scores of classes (m, n_classes)."""
         if not len(reply.values):
             shape = (0, len(self.seen)) if self.seen else (0,)
             return np.ones(shape)
@@ -191,7 +191,7 @@ class WeightedRanks:
     n_empty: int = 0  # calibration rows that have no label: each counts as larger than any score
 
     def _sums(self, among: Mask | slice = EVERYONE) -> tuple[Array, Array, Array]:
-        """Return sums over the smallest k scores and over all others (c + 1,), and a row's own part."""
+        """Return sums over the smallest k scores and all others (c + 1,), and rows' own parts."""
         ordered = self.weights[among][self._order(among)]
         below = np.append(0.0, np.cumsum(ordered / self.factor))
         above = np.append(np.cumsum((ordered * self.factor)[::-1])[::-1], 0.0)
@@ -201,7 +201,7 @@ class WeightedRanks:
         return np.lexsort([self.calibration_ties[among], self.scores[among]])
 
     def thresholds(self, confidence: float) -> tuple[Array, Mask]:
-        """Return each unlabelled row's largest score that is inside, and whether an equal one is."""
+        """Return each row's largest score that is inside, and whether an equal one is."""
         order = self._order()
         below, above, own = self._sums()
         share = 1.0 - confidence + SLACK
@@ -229,7 +229,7 @@ class WeightedRanks:
         return np.asarray(u / (below[k] + u))
 
     def unbounded(self, confidence: float) -> Mask:
-        """Return at which unlabelled rows every score is inside: too few labels for their weight."""
+        """Return at which rows every score is inside: too few labels for their weight."""
         below, above, own = self._sums()
         u = above[-1] + own
         return np.asarray(u > (1.0 - confidence + SLACK) * (below[-1] + u))
@@ -263,7 +263,7 @@ def interval_ends(limits: Array, closed: Mask, values: Array, scales: Array, uni
 def class_p_values(
     ranks: WeightedRanks, scores: Array, codes: AnyArray | None, shares: Array | None
 ) -> Array:
-    """Return p-values of classes (m, n_classes), each among its own calibration rows by codes (c,)."""
+    """Return p-values of classes (m, n_classes), by codes (c,) each among its own rows."""
     # With shares q it is sum_k q_k (1 + #{i of class k : S_i >= S}) / (c_k + 1). Take one row at
     # random of each class besides its c_k labels: the unlabelled row is one of the c_k + 1 with
     # probability q_k / (c_k + 1) each, whichever k, so the weights of all that score at least as

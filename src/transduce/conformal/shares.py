@@ -77,7 +77,7 @@ class ClassShares:
     unit: float | None = None
 
     def reweigh(self, probabilities: Array) -> Array:
-        """Return probabilities (m, n_classes) as they are at these shares: ``P(c | x) shares / labels``, scaled."""
+        """Return probabilities (m, n_classes) at these shares: ``P(c | x) shares / labels``."""
         probabilities = checks.as_floats("probabilities", probabilities)
         if not np.isfinite(probabilities).all():
             raise ValueError("probabilities must be finite: leave out rows that have none.")
@@ -99,7 +99,10 @@ class ClassShares:
         )
 
     def at(self, classes: AnyArray) -> ClassShares:
-        """Return the same of fewer or more classes; one that no label in the fit has is never answered."""
+        """Return the same of fewer or more classes.
+
+        One that no label in the fit has is never answered.
+        """
         at = class_codes(classes, self.classes)
         parts: dict[str, Any] = {}
         for name in ("labels", "shares", "lower", "upper"):
@@ -108,7 +111,7 @@ class ClassShares:
         return replace(self, classes=classes, **parts)
 
     def weights(self, labels: AnyArray) -> Array:
-        """Return how many unlabelled rows each label stands for, up to a factor: its class's share over the labels'."""
+        """Return how many unlabelled rows each label stands for, up to a factor."""
         own = self.at(np.asarray(labels))
         return np.divide(own.shares, own.labels, out=np.zeros(len(labels)), where=own.labels > 0.0)
 
@@ -128,13 +131,13 @@ class ClassShares:
         return f"Shares of the classes among the unlabelled rows, {how}: {', '.join(said)}{more}."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one line for each class: its share of the labels, of the unlabelled rows, and the interval."""
+        """Return one line for each class: shares of labels and unlabelled rows, interval."""
         lower, upper = (self.shares if end is None else end for end in (self.lower, self.upper))
         columns = {"labels": self.labels, "share": self.shares, "lower": lower, "upper": upper}
         return pd.DataFrame(columns, index=pd.Index(self.classes, name="class"))
 
 
-# ---------------------------------------------------------------------------------------------------- estimates
+# ---------------------------------------------------------------------------------------- estimates
 
 
 def shares_of_classes(
@@ -145,7 +148,7 @@ def shares_of_classes(
     given: Array | None,
     random: Any,
 ) -> ClassShares:
-    """Return the shares of the classes among the unlabelled rows: given, or estimated from the answers there."""
+    """Return the shares of the classes among the unlabelled rows, given or estimated."""
     assert problem.classes is not None
     k, n_held = len(problem.classes), int(held_out.sum())
     counts = np.bincount(
@@ -177,7 +180,7 @@ def shares_of_classes(
 
 
 def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: float) -> Hidden:
-    """Return probabilities of the classes at labels while these were hidden, and the numbers of their classes."""
+    """Return probabilities at labels while these were hidden, and their classes."""
     own = getattr(last_step(fitted.estimator), "out_of_fold_", None)
     if own is not None:  # a blend has done so
         told = own["blend"].dropna()
@@ -202,7 +205,7 @@ def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: f
 def estimate_shares(
     probabilities: Array, label_counts: Any, *, hidden: Hidden | None = None
 ) -> ClassShares:
-    """Estimate the shares of the classes among unlabelled rows (m, n_classes) by maximum likelihood."""
+    """Estimate the shares of the classes among unlabelled rows by maximum likelihood."""
     # The likelihood of shares q is prod_j sum_c P(c | x_j) q_c / p_c, P learned from labels with
     # the shares p (Saerens et al. 2002) and calibrated (Alexandari et al. 2020) at labels while
     # they were hidden. Probabilities learned from l labels tell no more of q than l rows would, so
@@ -245,7 +248,7 @@ def share_intervals(
 
 
 def mixture(mean: Array, of_class: Array) -> Array:
-    """Return shares whose mixture of the rows of `of_class` (k, d) comes nearest to `mean` (d,); shape (k,)."""
+    """Return shares (k,) whose mixture of the rows of `of_class` (k, d) is nearest `mean`."""
     heavy = 1e3  # they sum to 1
     found = nnls(np.vstack([of_class.T, np.full(len(of_class), heavy)]), np.append(mean, heavy))[0]
     return np.asarray(found / found.sum())
@@ -378,7 +381,10 @@ def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Arr
 
 
 def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
-    """Return the shares with the largest likelihood; `prior` (n_classes,) counts rows of known class."""
+    """Return the shares with the largest likelihood.
+
+    The `prior` (n_classes,) counts rows of known class.
+    """
     # sum_j log sum_c q_c P_jc / p_c + sum_c prior_c log q_c is concave, and its second part keeps q
     # from the edge. A few steps of EM come near the maximum and Newton's reach it: EM alone takes
     # thousands where classes overlap.
@@ -407,7 +413,7 @@ def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
 
 
 def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Array:
-    """Return the shares after a step, halved until they are shares and the objective grows enough."""
+    """Return the shares after a step, halved until the objective grows enough."""
 
     def objective(shares: Array) -> float:
         return float(np.sum(np.log(ratio @ shares)) + own @ np.log(shares))
@@ -421,7 +427,7 @@ def _uphill(ratio: Array, own: Array, q: Array, step: Array, gain: float) -> Arr
 
 
 def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
-    """Return probabilities where labels have the shares p (n_classes,): the estimator's own, or made of its scores."""
+    """Return probabilities where labels have the shares p, made of scores if need be."""
     if reply.probabilities is not None:
         return reply.probabilities
     # Scores and answers alone are taken for odds at equal shares: they say nothing of how frequent
@@ -431,6 +437,6 @@ def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
 
 
 def score_unit(reply: Reply, n_classes: int) -> float:
-    """Return by how much the best score of a row exceeds their mean, on average; 1 if it never does."""
+    """Return by how much the best score of a row exceeds their mean; 1 if it never does."""
     scores = reply.class_scores(n_classes)
     return float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) or 1.0 if len(scores) else 1.0

@@ -166,7 +166,7 @@ class ConformalTransducer(Transducer):
     # ---- fit
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Hold labels of `y` out, fit the estimator, and predict where `y` is missing; `X` (n, d)."""
+        """Hold labels of `y` out, fit the estimator to `X` (n, d), and predict missing labels."""
         confidence, task = self._check_settings()
         check_given(self, y)
         known: Sequence[Any] = ()
@@ -337,7 +337,7 @@ class ConformalTransducer(Transducer):
 
     @property
     def calibrated(self) -> CalibratedFit:
-        """What was fitted and calibrated: all that answers and guarantees at any level are read from."""
+        """What was fitted and calibrated: all that answers and guarantees come from."""
         check_is_fitted(self)
         fit: CalibratedFit = self._fit
         return fit
@@ -389,7 +389,9 @@ class ConformalTransducer(Transducer):
         return bound.at_most
 
     def confidence_for(self, share: float, certainty: float = 0.95) -> float:
-        """Return the smallest level at which at least a share of the unlabelled rows is inside, with a certainty.
+        """Return the smallest level at which a share of the unlabelled rows is inside.
+
+        That holds with a certainty.
 
         If no level is enough, a ValueError says how many calibration labels would be.
         """
@@ -540,7 +542,7 @@ class ConformalTransducer(Transducer):
 
 
 def check_wrapped(estimator: Any) -> bool:
-    """Return whether the estimator is a classifier; raise a TypeError if it is no regressor either."""
+    """Return whether the estimator is a classifier, or raise a TypeError if it is neither."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise TypeError(f"estimator is the class {name}: pass an instance, {name}(...).")

@@ -1,4 +1,4 @@
-"""What every room uses, and names of a package that are imported when first used, so that its door opens at once."""
+"""What every room uses, and names that are imported when first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 def lazy_names(
     package: str, homes: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names live in the modules that `homes` names."""
+    """Return `__getattr__` and `__dir__` of a package whose names live in modules."""
     # A name must not be that of a module of the package: importing the module would take its place.
 
     def get(name: str) -> Any:

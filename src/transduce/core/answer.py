@@ -1,4 +1,4 @@
-"""What every method returns at the unlabelled rows: `Answer`, and `Regions` for unions of intervals."""
+"""What every method returns: `Answer`, and `Regions` for unions of intervals."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from transduce.core import arrays, checks
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
+from transduce.core.words import counted
 
 STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
 UNSEEN = "or a class that no label shows"  # what a set says where such a class is possible
@@ -43,12 +44,14 @@ class Regions:
     def __init__(self, pieces: Any, offsets: Any = None) -> None:
         if not arrays.is_foreign(pieces):
             pieces = checks.as_floats("pieces", pieces).reshape(-1, 2)
-        n, ends = pieces.shape[0], arrays.to_numpy(pieces)
+        ends = arrays.to_numpy(pieces)
         if not (ends[:, 0] <= ends[:, 1]).all():
             raise ValueError("Each piece needs a lower end that is not above its upper end.")
         self.pieces = pieces
-        self.offsets = np.arange(n + 1) if offsets is None else np.array(offsets, dtype=np.intp)
-        if offsets is not None:
+        if offsets is None:
+            self.offsets = np.arange(pieces.shape[0] + 1)
+        else:
+            self.offsets = np.array(offsets, dtype=np.intp)
             self._check_offsets(ends)
 
     def _check_offsets(self, ends: Array) -> None:
@@ -59,15 +62,18 @@ class Regions:
         if counts.min(initial=0) < 0:
             raise ValueError("offsets must not decrease.")
         if counts.max(initial=0) > 1:  # as a rule every row has one piece
-            row = self._by_piece()[0]
-            if np.any((row[1:] == row[:-1]) & (ends[1:, 0] <= ends[:-1, 1])):
+            row, _ = self._by_piece()
+            same_row = row[1:] == row[:-1]
+            touching = ends[1:, 0] <= ends[:-1, 1]
+            if np.any(same_row & touching):
                 raise ValueError("The pieces of a row must be disjoint and in ascending order.")
 
     @classmethod
     def from_pieces(cls, rows: Iterable[Any]) -> Regions:
         """Build from one sequence of (lower, upper) pairs for each row; a row may have none."""
-        arrays = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
-        return cls(np.concatenate([*arrays, np.empty((0, 2))]), np.cumsum([0, *map(len, arrays)]))
+        pieces = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
+        offsets = np.cumsum([0, *map(len, pieces)])
+        return cls(np.concatenate([*pieces, np.empty((0, 2))]), offsets)
 
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:
@@ -86,7 +92,10 @@ class Regions:
         return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
 
     def to_arrays(self) -> tuple[Array, AnyArray]:
-        """Return copies of ``(pieces, offsets)``; ``Regions(*regions.to_arrays())`` is the way back."""
+        """Return copies of ``(pieces, offsets)``.
+
+        ``Regions(*regions.to_arrays())`` is the way back.
+        """
         return arrays.copy(self.pieces), self.offsets.copy()
 
     def _by_piece(self) -> tuple[AnyArray, Array]:
@@ -126,34 +135,49 @@ class Regions:
     __hash__ = None  # type: ignore[assignment]
 
     def contains(self, y: Any) -> Mask:
-        """Return whether each row's region holds a label, or its own label (n,); a missing one (NaN) is in none."""
+        """Return whether each row's region holds a label, or its own label (n,).
+
+        A missing one (NaN) is in none.
+        """
         labels = checks.as_floats("labels", arrays.to_numpy(y))
         if labels.ndim and labels.shape != (len(self),):
-            said = f"Give one label, or one for each of the {len(self)} rows"
-            raise ValueError(f"{said}; got shape {labels.shape}.")
+            raise ValueError(
+                f"Give one label, or one for each of the {len(self)} rows; got shape "
+                f"{labels.shape}."
+            )
         row, ends = self._by_piece()
-        own = np.broadcast_to(labels, len(self))[row]
-        inside = row[(ends[:, 0] <= own) & (own <= ends[:, 1])]
+        label_of_piece = np.broadcast_to(labels, len(self))[row]
+        holds = (ends[:, 0] <= label_of_piece) & (label_of_piece <= ends[:, 1])
+        inside = row[holds]
         return arrays.beside(np.bincount(inside, minlength=len(self)) > 0, self.pieces)
 
     def holding(self, values: Any) -> Regions:
-        """Return the regions, each extended to its row's value (n,) if there is one, from the nearest piece."""
+        """Return the regions, each extended to its row's value (n,) if there is one.
+
+        The nearest piece is extended.
+        """
         values = np.asarray(arrays.to_numpy(values), dtype=float)
         lost = ~arrays.to_numpy(self.contains(values)) & ~np.isnan(values)
         if not lost.any():
             return self
-        pieces, empty = arrays.to_numpy(self.pieces).copy(), lost & (self.n_pieces == 0)
+        pieces = arrays.to_numpy(self.pieces).copy()
+        empty = lost & (self.n_pieces == 0)
         for row in np.flatnonzero(lost & ~empty):
-            own, value = pieces[self.offsets[row] : self.offsets[row + 1]], values[row]
-            near = int(np.maximum(own[:, 0] - value, value - own[:, 1]).argmin())
-            own[near] = min(own[near, 0], value), max(own[near, 1], value)
+            of_row = pieces[self.offsets[row] : self.offsets[row + 1]]
+            value = values[row]
+            distances = np.maximum(of_row[:, 0] - value, value - of_row[:, 1])
+            nearest = int(distances.argmin())
+            of_row[nearest, 0] = min(of_row[nearest, 0], value)
+            of_row[nearest, 1] = max(of_row[nearest, 1], value)
         pieces = np.insert(pieces, self.offsets[:-1][empty], values[empty][:, None], axis=0)
-        return Regions(
-            arrays.beside(pieces, self.pieces), np.append(0, np.cumsum(self.n_pieces + empty))
-        )
+        offsets = np.append(0, np.cumsum(self.n_pieces + empty))
+        return Regions(arrays.beside(pieces, self.pieces), offsets)
 
     def within(self, lower: float, upper: float) -> Regions:
-        """Return the parts of every region between two numbers; the nearer one where nothing is left."""
+        """Return the parts of every region between two numbers.
+
+        Where nothing is left the region is the nearer one of them.
+        """
         lower = float(checks.as_floats("lower", lower))
         upper = float(checks.as_floats("upper", upper))
         row, ends = self._by_piece()
@@ -164,27 +188,29 @@ class Regions:
         return Regions(np.clip(ends[kept], lower, upper), np.append(0, np.cumsum(counts)))
 
     def opened(self, below: float, above: float) -> Regions:
-        """Return the regions, with all that is less where one reaches `below`, and all that is more from `above` on."""
+        """Return the regions, open where one reaches `below` or `above`."""
         row, ends = self._by_piece()
         ends = ends.copy()
-        ends[ends[:, 0] <= below, 0], ends[ends[:, 1] >= above, 1] = -np.inf, np.inf
+        ends[ends[:, 0] <= below, 0] = -np.inf
+        ends[ends[:, 1] >= above, 1] = np.inf
         # Ends still ascend within a row: a piece that does not begin above the one before it
         # belongs to it.
         apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
-        first, last = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
+        first = np.append(True, apart)[: len(row)]
+        last = np.append(apart, True)[: len(row)]
         counts = np.bincount(row[first], minlength=len(self))
-        return Regions(
-            np.column_stack([ends[first, 0], ends[last, 1]]), np.append(0, np.cumsum(counts))
-        )
+        pieces = np.column_stack([ends[first, 0], ends[last, 1]])
+        return Regions(pieces, np.append(0, np.cumsum(counts)))
 
     def hull(self) -> Array:
-        """Return the smallest interval around each row's region, shape (n, 2); NaN where it is empty."""
-        some, ends = self.n_pieces > 0, arrays.to_numpy(self.pieces)
+        """Return the smallest interval around each row's region (n, 2); NaN if it is empty."""
+        ends = arrays.to_numpy(self.pieces)
+        not_empty = self.n_pieces > 0
+        first_piece = self.offsets[:-1][not_empty]
+        last_piece = self.offsets[1:][not_empty] - 1
         hull = np.full((len(self), 2), np.nan)
-        hull[some, 0], hull[some, 1] = (
-            ends[self.offsets[:-1][some], 0],
-            ends[self.offsets[1:][some] - 1, 1],
-        )
+        hull[not_empty, 0] = ends[first_piece, 0]
+        hull[not_empty, 1] = ends[last_piece, 1]
         return arrays.beside(hull, self.pieces)
 
     def measure(self) -> Array:
@@ -196,20 +222,23 @@ class Regions:
         return arrays.beside(lengths, self.pieces)
 
     def __repr__(self) -> str:
-        shown, lines = min(len(self), 6), []
-        for row in range(shown):
+        n_shown = min(len(self), 6)
+        lines = []
+        for row in range(n_shown):
             union = " ∪ ".join(_mathematics(*ends) for ends in arrays.to_numpy(self[row]))
             lines.append(f"  {row}: {union or '∅'}")
-        if shown < len(self):
-            lines.append(f"  … and {len(self) - shown} more")
-        return "\n".join([f"Regions of {len(self)} row{'s' * (len(self) != 1)}:", *lines])
+        if n_shown < len(self):
+            lines.append(f"  … and {len(self) - n_shown} more")
+        return "\n".join([f"Regions of {counted(len(self), 'row')}:", *lines])
 
 
 def _mathematics(lower: float, upper: float) -> str:
     """Return a closed interval in the usual notation."""
+    if lower == upper:
+        return f"{{{lower:.4g}}}"
     left = "(-∞" if lower == -np.inf else f"[{lower:.4g}"
     right = "∞)" if upper == np.inf else f"{upper:.4g}]"
-    return f"{{{lower:.4g}}}" if lower == upper else f"{left}, {right}"
+    return f"{left}, {right}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +329,9 @@ class Answer:
         return replace(self, **picked)
 
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
-        """Return the answer with the status ``"rejected"`` at rows that are too unsure; their values stay.
+        """Return the answer with the status ``"rejected"`` at rows that are too unsure.
+
+        Their values stay.
 
         Give `below`, a confidence that is not enough, or the largest `share` of rows to reject,
         equal ones together.
@@ -338,28 +369,37 @@ class Answer:
         return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
 
     def contains(self, labels: Any) -> Mask:
-        """Return whether each row's region, or set, holds its label (m,); a class without labels, if it says so."""
+        """Return whether each row's region, or set, holds its label (m,).
+
+        A set may say that it holds classes without labels.
+        """
         if self.regions is not None:
             return arrays.to_numpy(self.regions.contains(labels))
         if self.label_sets is None or self.classes is None:
             raise ValueError("This answer has neither regions nor sets.")
         codes = class_codes(np.asarray(labels, dtype=object), self.classes)
-        own = arrays.to_numpy(self.label_sets)[np.arange(len(codes)), np.maximum(codes, 0)]
-        return np.where(
-            codes >= 0, own, False if self.unseen is None else arrays.to_numpy(self.unseen)
-        )
+        sets = arrays.to_numpy(self.label_sets)
+        holds_class = sets[np.arange(len(codes)), np.maximum(codes, 0)]
+        holds_unseen = np.zeros(len(codes), dtype=bool)
+        if self.unseen is not None:
+            holds_unseen = arrays.to_numpy(self.unseen)
+        return np.where(codes >= 0, holds_class, holds_unseen)
 
     def opened(self, below: float, above: float) -> Answer:
-        """Return the answer where labels up to `below`, or from `above` on, are limits: regions are open there."""
+        """Return the answer where labels up to `below`, or from `above` on, are limits.
+
+        Regions are open there.
+        """
         if self.regions is None or not (np.isfinite(below) or np.isfinite(above)):
             return self
-        low, high = self.values <= below, self.values >= above
-        beyond = [
-            low & ~high,
-            high & ~low,
-        ]  # a value that is both, where limits overlap, stays as it is
-        values, known = np.select(beyond, [below, above], self.values), self.status == "answered"
-        status = np.select([known & one for one in beyond], ["below", "above"], self.status)
+        is_low = self.values <= below
+        is_high = self.values >= above
+        # A value that is both, where limits overlap, stays as it is.
+        only_low = is_low & ~is_high
+        only_high = is_high & ~is_low
+        values = np.select([only_low, only_high], [below, above], self.values)
+        known = self.status == "answered"
+        status = np.select([known & only_low, known & only_high], ["below", "above"], self.status)
         regions = self.regions.opened(below, above).holding(values)
         return replace(self, values=values, status=status, regions=regions)
 

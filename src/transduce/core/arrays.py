@@ -122,7 +122,7 @@ def as_double(array: DeviceArray) -> DeviceArray:
 
 
 def cast(values: Any, like: DeviceArray) -> DeviceArray:
-    """Return values of numpy in the library, on the device and in the precision of another array."""
+    """Return values of numpy in the library, device and precision of another array."""
     if not is_foreign(like):
         return values.astype(like.dtype, copy=False)
     return namespace(like).astype(beside(values, like), like.dtype)
@@ -232,7 +232,10 @@ def largest(array: DeviceArray) -> float:
 
 
 def farthest(array: DeviceArray) -> float:
-    """Return the largest distance from 0 of some numbers, without a copy of them; 0 if there are none."""
+    """Return the largest distance from 0 of some numbers; 0 if there are none.
+
+    No copy of them is made.
+    """
     if 0 in array.shape:
         return 0.0
     xp = namespace(array)

@@ -13,7 +13,7 @@ from transduce.core.words import quoted
 
 
 class WrongTypeError(TypeError, ValueError):
-    """What was given is of a type that cannot be used: a TypeError to Python, and a ValueError like every refusal."""
+    """What was given is of a type that cannot be used: a TypeError and a ValueError."""
 
 
 def check_type(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
@@ -85,7 +85,7 @@ def is_one_of(setting: object, *words: str) -> bool:
 
 
 def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
-    """Return a setting as a float, or raise a ValueError unless it is a positive finite number within bounds."""
+    """Return a setting as a float; raise a ValueError unless it is a positive finite number."""
     if not is_number(value) or not 0.0 < as_float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
     if not least <= as_float(value) <= most:
@@ -102,14 +102,14 @@ def check_factor(name: str, value: Any) -> None:
 
 
 def check_not_negative(name: str, value: Any, allowed: str) -> float:
-    """Return a setting as a float, or raise a ValueError unless it is a number from 0 to infinity."""
+    """Return a setting as a float; raise a ValueError unless it is a number from 0 on."""
     if not is_number(value) or not as_float(value) >= 0.0:
         raise ValueError(f"{name} must be {allowed}; got {quoted(value)}.")
     return as_float(value)
 
 
 def check_whole(name: str, value: Any, *, least: int, most: int = LARGEST_WHOLE) -> None:
-    """Raise a ValueError unless a setting is a whole number within bounds, that an array can hold."""
+    """Raise a ValueError unless a setting is a whole number within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number from {least} on; got {quoted(value)}.")
     if int(value) > most:

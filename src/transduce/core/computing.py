@@ -47,7 +47,10 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str) -> Iterator[Callable[[float], None]]:
-    """Open a stage of work, which is logged; gives a function to call with the share done, from 0 to 1."""
+    """Open a stage of work, which is logged.
+
+    The block gets a function to call with the share done, from 0 to 1.
+    """
     report = partial(_tell, _listener.get(), name)
     began = time.perf_counter()
     _log.info("%s ...", name)
@@ -135,7 +138,10 @@ def reusing() -> AbstractContextManager[None]:
 
 
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
-    """Return what `compute` returns; in a block of `reusing`, once for the same rows (n, d) and settings."""
+    """Return what `compute` returns.
+
+    In a block of `reusing` it is called once for the same rows (n, d) and settings.
+    """
     kept = _found.get()
     if kept is None:
         return compute()
@@ -184,7 +190,10 @@ def few_threads(n: int, most: int = SMALL) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads to use: as many as matrix products do if `n_jobs` is None, else as joblib says."""
+    """Return how many threads to use.
+
+    These are as many as matrix products use if `n_jobs` is None, else as joblib says.
+    """
     if n_jobs is None:
         return threads_here()["blas"]
     from joblib import effective_n_jobs  # not for the help of the command line
@@ -216,7 +225,10 @@ def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args
 def call_each(
     calls: Sequence[tuple[Any, ...]], threads: dict[str, int], n_jobs: int | None
 ) -> Iterator[Any]:
-    """Yield ``function(*args)`` for every call, with so many threads; in processes once these are seen to pay."""
+    """Yield ``function(*args)`` for every call, with so many threads.
+
+    Processes do the work once they are seen to pay.
+    """
     from joblib import effective_n_jobs  # not for the help of the command line
     from sklearn.utils.parallel import Parallel, delayed
 

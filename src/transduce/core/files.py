@@ -41,7 +41,7 @@ class DiskFullError(OSError):
 
 
 def check_free(path: AnyPath, *, force: bool = False) -> None:
-    """Raise a FileExistsError if the file exists already, a FileNotFoundError if its folder is missing."""
+    """Raise an error if a file exists already, or its folder is missing."""
     if str(path) == "-":
         return
     path = Path(path)
@@ -67,7 +67,7 @@ def _exists(path: Path) -> FileExistsError:
     )
 
 
-# --------------------------------------------------------------------------------------- one file, in one piece
+# --------------------------------------------------------------------------- one file, in one piece
 
 
 @dataclass(eq=False)
@@ -316,11 +316,14 @@ def synchronise_folder(folder: Path) -> None:
             os.close(handle)
 
 
-# ------------------------------------------------------------------------- temporary files of killed processes
+# -------------------------------------------------------------- temporary files of killed processes
 
 
 def temporary_name(name: str) -> str:
-    """Return a name for a file on its way to its own one, which proves by itself that it is made here."""
+    """Return a name for a file on its way to its own one.
+
+    The name proves by itself that it is made here.
+    """
     number = secrets.token_hex(4)
     return f".{_stem(name)}.{number}{_proof(_stem(name), number)}.part"
 
@@ -346,7 +349,10 @@ def is_temporary(name: str) -> bool:
 
 
 def remove_torn(folder: Path, stem: str | None = None) -> None:
-    """Remove what killed processes left of files in a folder; what another process is writing is held by it."""
+    """Remove what killed processes left of files in a folder.
+
+    What another process is writing is held by it.
+    """
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         torn = [
             Path(entry.path)
@@ -367,13 +373,16 @@ def _remove_torn_of(target: Path) -> None:
     remove_torn(target.parent, _stem(target.name))
 
 
-# ------------------------------------------------------------------------------------------------------- rights
+# ------------------------------------------------------------------------------------------- rights
 
 
 def _rights(
     target: Path, like: Iterable[AnyPath], made: os.stat_result, *, is_new: bool = False
 ) -> int:
-    """Return the rights of a new file: those of the file that it replaces, without what `like` do not give."""
+    """Return the rights of a new file.
+
+    They are those of the file that it replaces, without what `like` do not give.
+    """
     rights = 0o666 & ~_umask()
     if not is_new and target.exists():
         rights = target.stat().st_mode & 0o777
@@ -381,7 +390,9 @@ def _rights(
 
 
 def _rights_given(sources: Iterable[AnyPath], folder: Path, group: int) -> int:
-    """Return the rights that all sources give: the owner has all, of others nobody gets more than before.
+    """Return the rights that all sources give.
+
+    The owner has all, of others nobody gets more than before.
 
     `folder` is where the new file is, and `group` the group that it has.
     """
@@ -394,7 +405,10 @@ def _rights_given(sources: Iterable[AnyPath], folder: Path, group: int) -> int:
 
 
 def _rights_to(source: Path, folder: Path, group: int) -> int:
-    """Return who can do what with a file, by the folders above it too unless the new file is below these as well."""
+    """Return who can do what with a file.
+
+    The folders above it count too, unless the new file is below these as well.
+    """
     about = source.stat()
     of_group = about.st_mode >> 3 if about.st_gid == group else about.st_mode
     of_others = about.st_mode
@@ -424,7 +438,10 @@ def _umask() -> int:
 
 
 def open_to_append(path: Path, like: Iterable[AnyPath] = ()) -> tuple[IO[bytes], bool]:
-    """Open a file to read and append to, without a buffer; return whether it is new, and then as private as `like`."""
+    """Open a file to read and append to, without a buffer, and return whether it is new.
+
+    A new file is as private as `like`.
+    """
     try:
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
     except FileExistsError:
@@ -477,11 +494,14 @@ def remove_folders(folders: Iterable[Path]) -> None:
             return
 
 
-# -------------------------------------------------------------------------------------------------------- locks
+# -------------------------------------------------------------------------------------------- locks
 
 
 def take(file: IO[bytes], message: str) -> None:
-    """Take a file for this process, or raise a BlockingIOError; the system gives it back when the process ends."""
+    """Take a file for this process, or raise a BlockingIOError.
+
+    The system gives it back when the process ends.
+    """
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -498,7 +518,10 @@ def take(file: IO[bytes], message: str) -> None:
 
 @contextmanager
 def locked(path: Path, message: str) -> Iterator[None]:
-    """Hold a file that stands for something else while the block runs, and remove it then if it is a lock of ours."""
+    """Hold a file that stands for something else while the block runs.
+
+    It is removed then if it is a lock of ours.
+    """
     file = _take_lock(path, message)
     with file:
         try:

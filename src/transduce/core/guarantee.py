@@ -1,4 +1,7 @@
-"""`Guarantee`: what is guaranteed of the answers, as data; sentences are made of it last, here for text output."""
+"""`Guarantee`: what is guaranteed of the answers, as data.
+
+Sentences are made of it last, here for text output.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from transduce.core.words import counted, option, percent
 
 
 class Assumption(str):
-    """What has to be true of the labels, as a clause, with what "exact" and later rows make of it."""
+    """What has to be true of the labels, as a clause, with its condition."""
 
     condition: str  # that an exact guarantee is said to have; "" if it has none
     later: Assumption | None  # what has to be true of rows that come later instead; None: the same
@@ -113,6 +116,12 @@ _HOLDS = {
     "region": ("region", "true value", "the whole line"),
     "set": ("set of classes", "true class", "all classes"),
 }
+_WITHIN = {
+    "": "",
+    "class": ", within every class that has a label",
+    "category": ", within every category",
+    "categories": ", within every category of each column",
+}
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,10 @@ class Verdict:
 
     @property
     def way_out(self) -> str:
-        """What to do if a column in which rows differ should play no part, in a sentence; "" if there is none."""
+        """What to do if a column in which rows differ should play no part, in a sentence.
+
+        It is empty if there is no such column.
+        """
         if not self.shifted or self.other == "later":
             return ""
         if self.running:
@@ -186,7 +198,7 @@ class Verdict:
 
     @property
     def power(self) -> str:
-        """What difference would have been found, in a sentence for statisticians; "" after an alarm."""
+        """What difference would have been found, in a sentence; empty after an alarm."""
         if self.p_value is None or self.shifted:
             return ""
         if self.detectable is None:
@@ -199,7 +211,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Limits:
-    """Labels that are limits, such as "<0.5", and the outermost of them: beyond those nothing can be told apart."""
+    """Labels that are limits, such as "<0.5", and the outermost of them.
+
+    Beyond those nothing can be told apart.
+    """
 
     number: int = 0  # labels that are limits
     below: float = (
@@ -244,7 +259,7 @@ class CountBound:
 
     @property
     def tells(self) -> bool:
-        """Whether it says more than that all rows may be, and more than one answer for all rows would."""
+        """Whether it says more than one answer for all rows would."""
         most = self.of if self.simplest is None else min(self.of, self.simplest)
         return self.at_most < most
 
@@ -363,7 +378,7 @@ class Guarantee:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What has to be true, as the assumptions say it, with the factor by which odds may be off."""
+        """What has to be true, with the factor by which odds may be off."""
         if self.factor <= 1.0:
             return self.assumptions
         off = (
@@ -381,7 +396,7 @@ class Guarantee:
 
     @property
     def uneven(self) -> bool:
-        """Whether groups differ so much in size that far more of the rows than of the groups may be outside."""
+        """Whether groups differ so much in size that far more rows than groups may be outside."""
         return (self.of_rows or 0.0) > UNEVEN * (1.0 - (self.confidence or 0.0))
 
     @property
@@ -425,19 +440,22 @@ class Guarantee:
 
     @property
     def caution(self) -> str:
-        """What may not be chosen by looking at the predictions, in a sentence; "" if nothing holds."""
+        """What may not be chosen by looking at the predictions; empty if nothing holds."""
         if self.kind == "none":
             return ""
         return caution_on_choice(by_seed=self.n_calibration > 0 or self.about == "selection")
 
     def doubted(self, verdict: Verdict | None) -> Guarantee:
-        """Return the guarantee with the verdict of a test; an exact one becomes approximate if rows differ."""
+        """Return the guarantee with the verdict of a test.
+
+        An exact one becomes approximate if rows differ.
+        """
         shifted = verdict is not None and verdict.shifted and self.kind == "exact"
         return replace(self, verdict=verdict, kind="approximate" if shifted else self.kind)
 
     @property
     def in_doubt(self) -> bool:
-        """Whether it rests on rows being alike except by chance, and a test has found that they are not."""
+        """Whether it rests on rows being alike, and a test has found that they are not."""
         shifted = self.verdict is not None and self.verdict.shifted
         alike = any(one in self.assumptions for one in (CHANCE, LATER, LATER_DRAWN))
         return self.kind == "approximate" and alike and shifted
@@ -451,7 +469,10 @@ class Guarantee:
         return replace(self, assumptions=tuple(later))
 
     def decided_by(self, label: float | None) -> Guarantee:
-        """Return the guarantee where one label, if any, decided how the column is read; an exact one is approximate."""
+        """Return the guarantee where one label, if any, decided how the column is read.
+
+        An exact one is approximate.
+        """
         if label is None:
             return self
         return replace(
@@ -459,7 +480,10 @@ class Guarantee:
         )
 
     def along(self, drift: Drift | None) -> Guarantee:
-        """Return the guarantee with what was found along an order; an exact one becomes approximate if errors drift."""
+        """Return the guarantee with what was found along an order.
+
+        An exact one becomes approximate if errors drift.
+        """
         if drift is None or self.kind == "none":
             return self
         instead = STILL if drift.apart else CHANCE
@@ -468,7 +492,10 @@ class Guarantee:
         return replace(self, drift=drift, kind=kind, assumptions=assumptions)
 
     def limited(self, limits: Limits) -> Guarantee:
-        """Return the guarantee of answers that are open at limits; it assumes that no row has one beyond them."""
+        """Return the guarantee of answers that are open at limits.
+
+        It assumes that no row has one beyond them.
+        """
         if not limits.any:
             return self
         more = () if limits.named or self.kind == "none" else (LIMITED,)
@@ -476,7 +503,7 @@ class Guarantee:
 
     @property
     def opening(self) -> str:
-        """The headline or, where a test speaks against it, that it is in doubt, and on what condition."""
+        """The headline or, where a test speaks against it, that it is in doubt."""
         if not self.in_doubt:
             return self.headline
         if self.verdict is not None and self.verdict.other == "later":
@@ -495,7 +522,10 @@ class Guarantee:
 
 
 def caution_on_choice(*, by_seed: bool) -> str:
-    """Return what may not be chosen by looking at the predictions; `by_seed`, a seed has part in them."""
+    """Return what may not be chosen by looking at the predictions.
+
+    `by_seed`, a seed has part in them.
+    """
     # The narrowest of ten seeds held the truth in 83 % of the rows at 90 %. Intervals of the
     # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
@@ -530,62 +560,104 @@ def too_few_labels(guarantee: Guarantee, n_labels: int, least: int) -> Guarantee
 
 def _statement(guarantee: Guarantee) -> list[str]:
     """Return what is guaranteed, sentence by sentence."""
+    return [*_what_holds(guarantee), *_how_many(guarantee), *_where_not(guarantee)]
+
+
+def _what_holds(guarantee: Guarantee) -> list[str]:
+    """Return what holds of a row, or of a selection, sentence by sentence."""
     if guarantee.kind == "none":
-        at = "" if guarantee.confidence is None else f" at {percent(guarantee.confidence)}"
-        return [f"Nothing is guaranteed{at}."]
+        level = ""
+        if guarantee.confidence is not None:
+            level = f" at {percent(guarantee.confidence)}"
+        return [f"Nothing is guaranteed{level}."]
     if guarantee.about == "selection":
         bound = percent(guarantee.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average over many such "
-            "tables, where a table in which none is picked counts as 0. Where rows are rarely picked, most of one pick "
-            "may be mistakes."
+            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average "
+            "over many such tables, where a table in which none is picked counts as 0. Where rows are "
+            "rarely picked, most of one pick may be mistakes."
         ]
     if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
-    region, truth, everything = _HOLDS[guarantee.about]
-    within = {
-        "class": ", within every class that has a label",
-        "category": ", within every category",
-        "categories": ", within every category of each column",
-    }
-    where = within.get(guarantee.within, "")
+    region, truth, _ = _HOLDS[guarantee.about]
+    row = "a row picked at random"
+    if guarantee.n_groups:
+        row = "a row drawn at random from a new group"
     least = "at least" if guarantee.kind == "exact" else "about"
-    holds = f"{truth} with probability {least} {percent(guarantee.confidence)}{where}"
-    of_whom = (
-        "a row drawn at random from a new group" if guarantee.n_groups else "a row picked at random"
-    )
-    said = [f"The {region} of {of_whom} holds its {holds}."]
+    level = percent(guarantee.confidence)
+    where = _WITHIN[guarantee.within]
+    sentences = [
+        f"The {region} of {row} holds its {truth} with probability {least} {level}{where}."
+    ]
     if guarantee.n_other:
         rows = counted(guarantee.n_other, "other row is", "other rows are")
-        said.append(f"The {rows} of groups that have labels, and not covered by this.")
+        sentences.append(f"The {rows} of groups that have labels, and not covered by this.")
     if guarantee.of_rows is not None and guarantee.uneven:
-        often = f"up to {math.ceil(100 * guarantee.of_rows - 1e-9):.0f} % on average if the largest groups are hard"
-        said.append(
-            f"Groups differ in size and each counts once: of all rows more may be outside, {often}."
+        share = math.ceil(100 * guarantee.of_rows - 1e-9)
+        sentences.append(
+            "Groups differ in size and each counts once: of all rows more may be outside, up to "
+            f"{share:.0f} % on average if the largest groups are hard."
         )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
-        has, is_ = ("has", "is") if guarantee.n_empty == 1 else ("have", "are")
-        said.append(f"The {rows} drawn at random and {has} no label {is_} not covered by this.")
+        has = "has" if guarantee.n_empty == 1 else "have"
+        verb = "is" if guarantee.n_empty == 1 else "are"
+        sentences.append(
+            f"The {rows} drawn at random and {has} no label {verb} not covered by this."
+        )
+    return sentences
+
+
+def _how_many(guarantee: Guarantee) -> list[str]:
+    """Return for how many rows it holds, sentence by sentence."""
+    if not _is_about_rows(guarantee):
+        return []
+    sentences = []
+    _, truth, _ = _HOLDS[guarantee.about]
     if guarantee.outside is not None:
-        said.append(_outside_sentence(guarantee, truth, guarantee.outside))
-    if guarantee.wrong is not None:
-        what = "filled classes are wrong"
-        if guarantee.about != "set":
-            what = f"filled values are off by more than {guarantee.tolerance:g}"
-            what += ", where a limit stands for all values beyond it" if guarantee.limits else ""
-        tells = guarantee.wrong.tells
-        unbounded = f"These labels do not bound how many of the {guarantee.wrong.of:,} {what}"
-        if guarantee.wrong.at_most < guarantee.wrong.of:
-            unbounded += " any better than if all rows were given the same one"
-        certainly = f"{_certainly(guarantee.wrong, guarantee.hedged)} {what}"
-        said.append(f"{certainly}." if tells else f"{unbounded}.")
-        if guarantee.outside is not None and tells:
-            both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
-            each = "That is the certainty of each bound by itself"
-            said.append(f"{each}; that of both together is at least {percent(both)}.")
-    said += [str(guarantee.limits)] if guarantee.limits else []
-    return [*said, *_exceptions(guarantee, region, everything)]
+        sentences.append(_outside_sentence(guarantee, truth, guarantee.outside))
+    if guarantee.wrong is None:
+        return sentences
+    sentences.append(_wrong_sentence(guarantee, guarantee.wrong))
+    if guarantee.outside is not None and guarantee.wrong.tells:
+        both = max(0.0, guarantee.outside.certainty + guarantee.wrong.certainty - 1.0)
+        sentences.append(
+            "That is the certainty of each bound by itself; that of both together is at least "
+            f"{percent(both)}."
+        )
+    return sentences
+
+
+def _wrong_sentence(guarantee: Guarantee, bound: CountBound) -> str:
+    """Return a bound on the wrong predictions, or that there is none, in a sentence."""
+    what = "filled classes are wrong"
+    if guarantee.about != "set":
+        what = f"filled values are off by more than {guarantee.tolerance:g}"
+        if guarantee.limits:
+            what += ", where a limit stands for all values beyond it"
+    if bound.tells:
+        return f"{_certainly(bound, guarantee.hedged)} {what}."
+    better = ""
+    if bound.at_most < bound.of:
+        better = " any better than if all rows were given the same one"
+    return f"These labels do not bound how many of the {bound.of:,} {what}{better}."
+
+
+def _where_not(guarantee: Guarantee) -> list[str]:
+    """Return where it is open or nothing is ruled out, sentence by sentence."""
+    if not _is_about_rows(guarantee):
+        return []
+    region, _, everything = _HOLDS[guarantee.about]
+    exceptions = _exceptions(guarantee, region, everything)
+    if guarantee.limits:
+        return [str(guarantee.limits), *exceptions]
+    return exceptions
+
+
+def _is_about_rows(guarantee: Guarantee) -> bool:
+    """Return whether something holds of the intervals, regions or sets of rows."""
+    has_level = guarantee.confidence is not None
+    return guarantee.kind != "none" and guarantee.about in _HOLDS and has_level
 
 
 def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]:
@@ -639,6 +711,15 @@ def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> st
     return f"{said}; at most {expected} are expected."
 
 
+def _condition_sentence(guarantee: Guarantee) -> list[str]:
+    """Return on what condition it holds, as no sentence or one."""
+    if guarantee.kind == "none" or not guarantee.assumptions:
+        return []
+    nearly = " approximately," if guarantee.kind == "approximate" else ""
+    conditions = " and if ".join(guarantee.conditions)
+    return [f"It holds{nearly} for any distribution, if {conditions}."]
+
+
 def _grounds(guarantee: Guarantee) -> list[str]:
     """Return why, sentence by sentence."""
     said = [*guarantee.details, *guarantee.reasons]
@@ -661,10 +742,7 @@ def _grounds(guarantee: Guarantee) -> list[str]:
                 "They are weighted by the odds that such a row has no label, and are worth as much as "
                 f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
-        if guarantee.assumptions:
-            nearly = " approximately," if guarantee.kind == "approximate" else ""
-            conditions = " and if ".join(guarantee.conditions)
-            said.append(f"It holds{nearly} for any distribution, if {conditions}.")
+        said += _condition_sentence(guarantee)
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
             same = "All labels have the same limits"
             seen = "Limits differ from label to label" if guarantee.limits.differ else same
@@ -694,7 +772,7 @@ def _grounds(guarantee: Guarantee) -> list[str]:
 
 
 def _about_empty(guarantee: Guarantee) -> str:
-    """Return how many of the rows drawn have no label, what they cost, and that their labels are wanted."""
+    """Return how many of the rows drawn have no label, and what they cost."""
     n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
     said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
     cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
@@ -765,4 +843,7 @@ class ShiftWarning(UserWarning):
 
 
 class TooFewLabelsWarning(UserWarning):
-    """There are too few labels for this confidence: every interval is the whole line, every set holds all classes."""
+    """There are too few labels for this confidence.
+
+    Every interval is the whole line, every set holds all classes.
+    """

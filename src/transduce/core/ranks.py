@@ -1,4 +1,4 @@
-"""Ranks: which of n scores is the threshold at a level, folds whatever the order of the rows, trees on ranks."""
+"""Ranks: which score is the threshold at a level, folds by rank, trees on ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transduce.core.types import AnyArray, Array
 
 
 def nonconformity_rank(confidence: float, n: int) -> int:
-    """Return how many of `n` rows must be at least as nonconforming as the unlabelled row for a label to be kept."""
+    """Return how many of `n` rows must be at least as nonconforming for a label to be kept."""
     # It is kept when its p-value (1 + count) / (n + 1) exceeds 1 - confidence; 0 keeps all labels.
     # 1 - 0.9 is a hair below 0.1 in floating point: without the 1e-12, p = 0.1 would exceed it.
     return int(np.floor((1.0 - confidence + 1e-12) * (n + 1)))
@@ -22,12 +22,15 @@ def p_values(above: Any, tied: Any, n: Any, tau: Any = 1.0) -> Any:
 
 
 def calibration_rank(confidence: float, n_calibration: int) -> int:
-    """Return which of the calibration scores, in ascending order, is the threshold: ``ceil((c + 1) confidence)``."""
+    """Return which calibration score is the threshold: ``ceil((c + 1) confidence)``."""
     return n_calibration + 1 - nonconformity_rank(confidence, n_calibration)
 
 
 def fewest_calibration(confidence: float, factor: float = 1.0) -> int:
-    """Return the fewest calibration labels, ``c / (c + 1) >= confidence``, that support odds off by a factor too."""
+    """Return the fewest calibration labels that a level takes: ``c / (c + 1) >= confidence``.
+
+    They support odds that are off by a factor, too.
+    """
     if factor > 1.0:
         return int(np.ceil(factor**2 * confidence / (1.0 - confidence) - 1e-9))
     n_calibration = max(int(np.floor(confidence / (1.0 - confidence))) - 1, 1)
@@ -37,7 +40,10 @@ def fewest_calibration(confidence: float, factor: float = 1.0) -> int:
 
 
 def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
-    """Return a fold for each labelled row (l,), such that every fold spans the labels (l, c). Shapes: ties (l, t)."""
+    """Return a fold for each labelled row (l,), such that every fold spans the labels.
+
+    Shapes: y_l (l, c), ties (l, t).
+    """
     from transduce.core import arrays  # brings scikit-learn, for which help does not wait
 
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
@@ -47,12 +53,15 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
 
 
 def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
-    """Return a fold for each labelled row (l,) at random, every class spread over the folds as evenly as it can be."""
+    """Return a fold for each labelled row (l,) at random, classes spread evenly."""
     return np.argsort(np.lexsort([random.permutation(len(codes)), codes])) % n_folds
 
 
 def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:
-    """Return trees that split rows (n, d) at random: scikit-learn's RandomTreesEmbedding, in half its time."""
+    """Return trees that split rows (n, d) at random.
+
+    They are those of scikit-learn's RandomTreesEmbedding, in half its time.
+    """
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
 

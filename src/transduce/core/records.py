@@ -7,7 +7,10 @@ from typing import Any
 
 
 def default_fields(record: Any) -> dict[str, Any]:
-    """Return the default of each field of a record or of its class; that of one without any is an empty list."""
+    """Return the default of each field of a record or of its class.
+
+    That of a field without any is an empty list.
+    """
     defaults: dict[str, Any] = {}
     for field in fields(record):
         defaults[field.name] = [] if field.default is MISSING else field.default

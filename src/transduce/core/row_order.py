@@ -75,7 +75,10 @@ def number_rows(X: Any) -> AnyArray:
 
 
 def number_rows_of_kernel(kernel: Any) -> AnyArray:
-    """Return a number for each row (n,) of kernel values (n, n), whose columns move with the rows."""
+    """Return a number for each row (n,) of kernel values (n, n).
+
+    Their columns move with the rows.
+    """
     values = np.asarray(arrays.to_numpy(kernel), dtype=float)
     if values.shape != (len(values), len(values)):
         return number_rows(values)  # which the estimator refuses
@@ -136,7 +139,7 @@ def _without_gaps(numbers: AnyArray) -> Array:
 
 
 def _number_sparse_rows(X: Any) -> AnyArray:
-    """Return the numbers of dense rows, a block of columns after the other until all rows differ."""
+    """Return the numbers of dense rows, by blocks of columns until all rows differ."""
     columns = sparse.csc_array(X)
     n_rows, n_columns = columns.shape
     numbers = np.zeros(n_rows, dtype=np.int64)

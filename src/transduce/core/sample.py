@@ -1,4 +1,4 @@
-"""A partly labelled sample: which rows carry a label, what kind of label, and how to hand the labels back."""
+"""A partly labelled sample: which rows carry a label, and of what kind."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PartlyLabelled:
         return np.flatnonzero(~self.labelled)
 
     def complete(self, values: Any, known: Any = slice(None)) -> Any:
-        """Return the user's labels, in their kind and order, with `values` at the unlabelled rows that are `known`."""
+        """Return the user's labels with `values` at the unlabelled rows that are `known`."""
         labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
         if arrays.is_foreign(values):
             labels = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
@@ -107,7 +107,7 @@ class PartlyLabelled:
 
 
 def label_array(y: Any, *, columns: bool = False) -> AnyArray:
-    """Return labels as an array: numbers as they are, anything else as objects. Returns shape (n,)."""
+    """Return labels as an array (n,): numbers as they are, anything else as objects."""
     y = arrays.to_numpy(y)  # labels are few, and names of classes live nowhere else
     if isinstance(y, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(y)
@@ -145,7 +145,10 @@ def _is_not_float(y: Any) -> bool:
 
 
 def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
-    """Return where labels (n,) or (n, c) are missing: NaN, None, NA, NaT, or equal to `missing_label`."""
+    """Return where labels (n,) or (n, c) are missing.
+
+    These are NaN, None, NA, NaT, or equal to `missing_label`.
+    """
     missing = np.asarray(pd.isna(values), dtype=bool)
     if missing_label is not None:
         # 1 == True in Python, but a label 1 is not the label True.
@@ -158,7 +161,10 @@ def missing_mask(values: AnyArray, missing_label: object = None) -> Mask:
 
 
 def _like(source: Any, filled: AnyArray) -> Any:
-    """Return labels in the container of `source`: a series keeps its name, index and, if it can, its type."""
+    """Return labels in the container of `source`.
+
+    A series keeps its name, index and, if it can, its type.
+    """
     if arrays.is_foreign(source) and filled.dtype.kind in "biuf":
         return arrays.beside(filled, source)
     if isinstance(source, pd.DataFrame) and filled.ndim == 1:
@@ -180,7 +186,7 @@ YES_OR_NO = ((0.0, 1.0), (-1.0, 1.0))  # numbers that spell two classes
 
 
 def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
-    """Return "regression" or "classification": what the estimators are for, or else what the labels are."""
+    """Return "regression" or "classification", by the estimators or else the labels."""
     # Nothing is counted: a reading that depends on how many different labels there happen to be
     # would void guarantees.
     for estimator in estimators:
@@ -206,7 +212,7 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
 
 
 def decisive_label(numbers: Array) -> float | None:
-    """Return the one label without which numbers would be read as classes; None if there is none."""
+    """Return the one label without which numbers would be read as classes, if any."""
     # With none or several such labels the reading is that of the sample completed with a further
     # row, unless that is the only other one: one row of l + 1, and 1 / (l + 1) is no more than what
     # a guarantee leaves out.

@@ -36,7 +36,10 @@ FARTHEST = 1e100  # scaled features end here, so that their squares are finite
 
 
 def label_moments(y_l: Array) -> tuple[Any, Any]:
-    """Return mean and spread of labels (l,) or of every column of labels (l, c); of equal ones, that label and 1."""
+    """Return mean and spread of labels (l,), or of every column of labels (l, c).
+
+    Of equal labels these are that label and 1.
+    """
     size = np.ptp(y_l, axis=0)
     equal = size == 0.0
     mean = np.where(equal, y_l[0], y_l.mean(axis=0))
@@ -171,7 +174,7 @@ def _plain_moments(rows: Any) -> tuple[Any, Any]:
 
 
 def fit_temperature(scores: Array, codes: AnyArray) -> float:
-    """Return the factor that makes the softmax of scores (l, n_classes) fit known classes (l,) best."""
+    """Return the factor by which the softmax of scores fits known classes (l,) best."""
     n, n_classes = scores.shape
     target = np.full((n, n_classes), 1.0 / (n + n_classes))
     target[np.arange(n), codes] += n / (n + n_classes)
@@ -179,7 +182,10 @@ def fit_temperature(scores: Array, codes: AnyArray) -> float:
 
 
 def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> float:
-    """Return the power of shares (l, n_classes) that fits known classes best; 1 with fewer than 20 labels."""
+    """Return the power of shares (l, n_classes) that fits known classes best.
+
+    It is 1 with fewer than 20 labels.
+    """
     n, n_classes = shares.shape
     if n < FEWEST_FOR_POWER:
         return 1.0
@@ -192,7 +198,10 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
 
 
 def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:
-    """Return the factor by which the softmax of scores has the smallest log-loss; 1 costs nothing, by the prior."""
+    """Return the factor by which the softmax of scores has the smallest log-loss.
+
+    By the prior a factor of 1 costs nothing.
+    """
 
     def loss(log_factor: float) -> float:
         fit = -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))

@@ -79,7 +79,10 @@ if importlib.util.find_spec("triton") is not None:
 
 
 def halves(X: DeviceArray, offsets: DeviceArray, *, fine: bool, as_rows: bool) -> DeviceArray:
-    """Return rows (n, d), no longer than 1, as padded halves with products ``x_i' x_j - offset_j``."""
+    """Return rows (n, d), no longer than 1, as padded halves.
+
+    Their products are ``x_i' x_j - offset_j``.
+    """
     # With `fine` what halves lose is kept in further columns, so that products are good to about
     # six digits.
     high = X.to(torch.float16)
@@ -114,7 +117,10 @@ def candidates(
     lists: DeviceArray = None,
     lengths: DeviceArray = None,
 ) -> DeviceArray:
-    """Return the rows of X with the largest products for each query, at least `n_wanted` of them."""
+    """Return the rows of X with the largest products for each query.
+
+    There are at least `n_wanted` of them.
+    """
     places = max(16, 1 << (n_wanted - 1).bit_length())
     ids = torch.empty((n_queries, places), dtype=torch.int32, device=Q.device)
     scores = torch.empty((n_queries, places), dtype=torch.float32, device=Q.device)
@@ -265,7 +271,7 @@ def _in_slots(
 def _visits_needed(
     cell: DeviceArray, near: DeviceArray, rows: DeviceArray, true: DeviceArray
 ) -> int:
-    """Return how many of the nearest cells hold the target share of rows' true neighbours (s, k)."""
+    """Return how many of the nearest cells hold the target share of true neighbours (s, k)."""
     needed = near.argsort(dim=1)[cell[rows][:, None], cell[true]].ravel()
     shares = torch.cumsum(torch.bincount(needed, minlength=near.shape[1]), 0) / needed.numel()
     return int(torch.searchsorted(shares, TARGET)) + 1

@@ -484,7 +484,7 @@ class FilterPlan:
     def begin(
         cls, product: Callable[[DeviceArray], DeviceArray], vector: DeviceArray, width: int
     ) -> FilterPlan:
-        """Plan the first filter of `width` columns, from products with a random unit vector (n,)."""
+        """Plan the first filter of `width` columns, by products with a random unit vector."""
         lower, eigenvalue_below = eigenvalue_counts(product, vector)
         cut = eigenvalue_below(SHARE_ABOVE * width)
         degree = growth_degree(FIRST_GROWTH, lower, cut)
@@ -505,7 +505,7 @@ class FilterPlan:
 
 
 def grams(block: DeviceArray, image: DeviceArray) -> tuple[Array, Array]:
-    """Return ``block' image`` and ``block' block`` of tall blocks in double precision, on the host."""
+    """Return ``block' image`` and ``block' block`` in double precision, on the host."""
     xp = arrays.namespace(block)
     width = block.shape[1]
     mixed = arrays.zeros((width, width), block)
@@ -520,7 +520,7 @@ def grams(block: DeviceArray, image: DeviceArray) -> tuple[Array, Array]:
 
 
 def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
-    """Return the eigenpairs of S in the span of a block: values descending, vectors, residual norms."""
+    """Return eigenvalues of S in the span of a block, descending, vectors and residuals."""
     xp = arrays.namespace(block)
     block = block / xp.sqrt(xp.sum(block * block, axis=0))
     image = matrix @ block
@@ -545,7 +545,7 @@ class NotConvergedError(ArithmeticError):
 
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
-    """Return the degree at which the last wanted vector gains `factor` on the first unwanted one."""
+    """Return the degree at which the last wanted vector gains `factor` on others."""
     gain = np.arccosh(1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower))
     needed = np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3))
     degree = np.clip(needed, 8, MOST_DEGREE)

@@ -46,7 +46,7 @@ class Kernel:
     coef0: float = 1.0
 
     def matrix(self, X: Array, Z: Array, near: Near | None = None) -> Array:
-        """Return the kernel values (n, k) of rows (n, d) and rows (k, d), by known distances if any."""
+        """Return the kernel values (n, k) of rows (n, d) and (k, d), by known distances if any."""
         xp = arrays.namespace(X)
         if xp is not np:
             self._check_device(X, Z)
@@ -71,7 +71,7 @@ class Kernel:
         return products
 
     def near(self, X: Array) -> Near | None:
-        """Return the distances of rows (n, d) to each other, if they serve the kernel at any width."""
+        """Return the distances of rows (n, d) to each other, if they serve any width."""
         if self.name != "rbf":
             return None
         return near_distances(X, X)
@@ -88,7 +88,7 @@ class Kernel:
         check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)
 
     def _by_sklearn(self, X: Array, Z: Array) -> Array:
-        """Return kernels of numpy arrays that scikit-learn has alone, and those of the user's function."""
+        """Return kernels that scikit-learn alone has, and those of the user's function."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
         smallest = min(X.min(initial=0.0), Z.min(initial=0.0))
@@ -151,7 +151,10 @@ class Kernel:
 
 
 def squared_distances(X: Array, Z: Array, width: float, near: Near | None = None) -> Array:
-    """Return squared distances (n, k) of rows (n, d), (k, d), good to a billionth of ``width ** 2``."""
+    """Return squared distances (n, k) of rows (n, d) and (k, d).
+
+    They are good to a billionth of ``width ** 2``.
+    """
     distances, largest = near or near_distances(X, Z)
     if largest < 1e6 * width**2:
         return distances

@@ -1,4 +1,4 @@
-"""Covariances of a Gaussian process on a device: whole matrices, with the functions of numpy's triangles."""
+"""Covariances of a Gaussian process on a device: whole matrices instead of triangles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cross_kernel(X: DeviceArray, Z: DeviceArray, relevance: Array) -> DeviceArra
 def kernel_times(
     X: DeviceArray, points: DeviceArray, relevance: Array, coefficients: DeviceArray
 ) -> DeviceArray:
-    """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,), shape (m,)."""
+    """Return the kernel of rows (m, d) and points (p, d), times coefficients (p,); (m,)."""
     return cross_kernel(X, points, relevance) @ coefficients
 
 
@@ -73,7 +73,10 @@ def log_diagonal(L: DeviceArray) -> float:
 
 
 def term(L: DeviceArray, z: DeviceArray, root: DeviceArray) -> tuple[float, DeviceArray]:
-    """Return ``log|C|/2 + tr(C^-1 S)/2``, and twice its derivative, ``C^-1 - C^-1 S C^-1``, as `triangles` does."""
+    """Return ``log|C|/2 + tr(C^-1 S)/2``, and twice its derivative.
+
+    The derivative is ``C^-1 - C^-1 S C^-1``, as in `triangles`.
+    """
     xp = arrays.namespace(L)
     value = log_diagonal(L)
     inverse = linalg.cholesky_inverse(L)
@@ -88,12 +91,18 @@ def term(L: DeviceArray, z: DeviceArray, root: DeviceArray) -> tuple[float, Devi
 
 
 def over_pairs(M: DeviceArray, A: DeviceArray) -> float:
-    """Return the sum of ``M * A`` over pairs of rows, for a matrix A (n, n) with zeros along its diagonal."""
+    """Return the sum of ``M * A`` over pairs of rows.
+
+    The matrix A (n, n) has zeros along its diagonal.
+    """
     return 0.5 * float(arrays.namespace(M).sum(M * A))
 
 
 def slopes(M: DeviceArray, K: DeviceArray, columns: DeviceArray) -> Array:
-    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature, ``W = M * K`` by entry, ``w = W 1``; M is used up."""
+    """Return ``w'x_j^2 - x_j'W x_j`` (d,) for every feature.
+
+    ``W = M * K`` by entry and ``w = W 1``. M is used up.
+    """
     M *= K
     products = M @ columns
     X = columns[:, :-1]

@@ -209,7 +209,7 @@ def _count(xp: Namespace, hit: DeviceArray) -> DeviceArray:
 
 
 def kth_largest(values: DeviceArray, k: int) -> DeviceArray:
-    """Return the `k`-th largest (m,) of each line (m, n), by selection where the library has one."""
+    """Return the `k`-th largest of each line (m, n), shape (m,)."""
     place = values.shape[1] - k
     if arrays.library_of(values) == "torch":
         return values.kthvalue(place + 1, dim=1).values

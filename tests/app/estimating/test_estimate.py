@@ -293,3 +293,38 @@ class TestLimits:
         assert line["lower"] < pd.Series(days).mean() < line["upper"]
         share = result.estimate("share above 2020-04-10").iloc[0]
         assert 0.0 < share["estimate"] < 1.0
+
+
+class TestDraws:
+    def test_labels_stay_and_draws_vary_as_much_as_the_truth(self):
+        result, price, frame = prices()
+        draws = result.draws(30)
+        known = frame["price"].notna().to_numpy()
+        assert (draws[known].nunique(axis=1) == 1).all()
+        assert np.allclose(draws.loc[known, 0], frame["price"][known])
+        filled_spread = result.frame["price_filled"][~known].std()
+        assert draws[~known].std().mean() > filled_spread
+        assert draws.mean().mean() == pytest.approx(price.mean(), abs=2.0)
+
+    def test_classes(self):
+        draws = sales()[0].draws(5)
+        assert set(draws.to_numpy().ravel()) == {"yes", "no"}
+        with pytest.raises(ValueError, match="whole number"):
+            sales()[0].draws(0)
+
+
+class TestSelection:
+    def test_rows_are_those_of_the_table(self):
+        frame, price, _ = make_table(400, 200)
+        result = fill(
+            frame[["size", "region", "price"]], "price", method="ridge", guarantee="column"
+        )
+        picked = result.select(above=90.0, false_discovery=0.2)
+        assert frame["price"].isna().to_numpy()[picked.rows].all()
+        assert (price[picked.rows] > 90.0).mean() > 0.7
+        assert np.corrcoef(picked.values, price[picked.rows])[0, 1] > 0.8
+        assert np.all(np.diff(picked.rows) > 0)
+
+    def test_labels_must_be_held_out(self):
+        with pytest.raises(ValueError, match="guarantee='column'"):
+            prices()[0].select(above=1.0)

@@ -833,3 +833,19 @@ def test_several_targets_of_frames_of_other_libraries(library):
     ).frame.compute()
     assert list(frame.columns) == list(both.frame.columns)
     assert frame[["price_filled", "kind_filled"]].notna().all(axis=None)
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_intervals_at_several_levels(guarantee):
+    """Nested, and those of the level of the fit are its own."""
+    frame = line_table()
+    result = fill(frame, "price", method="ridge", guarantee=guarantee, confidence=0.8)
+    found = result.intervals_at([0.9, 0.8])
+    shown = result.frame.loc[found.index]
+    np.testing.assert_array_equal(found["price_filled"], shown["price_filled"])
+    np.testing.assert_allclose(found["price_lower_80"], shown["price_lower"])
+    np.testing.assert_allclose(found["price_upper_80"], shown["price_upper"])
+    assert np.all(found["price_lower_90"] <= found["price_lower_80"])
+    assert np.all(found["price_upper_90"] >= found["price_upper_80"])
+    with pytest.raises(ValueError, match="a list such as"):
+        result.intervals_at(0.9)

@@ -965,3 +965,48 @@ def test_a_fill_tells_its_forecast_to_the_page(tmp_path):
     stages = [line["stage"] for line in lines if "stage" in line]
     assert "answers" in stages
     assert not [name for name in stages if "forecast" in name]
+
+
+def test_a_column_that_the_table_does_not_have_is_labelled_and_filled(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=60), "empty": [None] * 60})
+    frame["given"] = ["a", "b", None] * 20
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    space = Workspace(tmp_path, "rows.csv")
+    with Served(space) as served:
+        client = Client(served)
+
+        def begin(**body):
+            about = {"table": "rows.csv", "revision": space.saved.revision}
+            return client.post("/open/begin", {**about, **body})
+
+        refusals = {
+            "Give the column a name.": {"target": "  ", "classes": []},
+            "has labels already": {"target": "given", "classes": []},
+            "has a column 'size' already": {"target": "size", "classes": [], "added": True},
+            "Name at least two classes": {"target": "new", "classes": ["yes", " "]},
+            "classes is a list of names": {"target": "new", "classes": "yes"},
+            "at most 200 classes": {"target": "new", "classes": [str(i) for i in range(201)]},
+        }
+        for words, body in refusals.items():
+            reply = begin(**body)
+            assert reply.status == 400
+            assert words in reply.json()["error"]
+        assert space.saved.choices.target is None
+        assert begin(target="wide", classes=["ja", "nein"], added=True).status == 200
+        for row in range(30):
+            code = int(frame["size"][row] < 0)
+            body = {"row": row, "class": code}
+            assert client.post("/api/answer", body).status == 200
+        assert client.post("/open/back").status == 200
+        preview = client.get("/open/preview").json()
+        assert preview["targets"] == ["wide", "given"]
+        assert preview["without_label"] == ["empty"]
+    job = {"path": str(space.path), "choices": asdict(space.saved.choices)}
+    (space.computed / "job.json").write_text(json.dumps(job))
+    work(space.computed, lambda name, share: None)
+    filled = pd.read_csv(space.computed / "result" / "rows-filled.csv")
+    assert list(filled.columns[:4]) == ["size", "empty", "given", "wide_filled"]
+    assert set(filled["wide_filled"]) == {"ja", "nein"}
+    again = json.loads((space.computed / "result" / "numbers.json").read_text())["again"]
+    assert "--ignore" not in again

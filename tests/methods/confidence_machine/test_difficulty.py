@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests import brute, brute_machine
 from tests.methods.confidence_machine.test_tuned import SETTINGS, kernels, make_rows
-from transduce import RidgeConfidenceMachine
+from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
+from transduce.core.guarantee import TooFewLabelsWarning
 from transduce.methods.confidence_machine.far_labels import draw_in, label_pieces
 from transduce.methods.confidence_machine.label_scales import SCALES, ScaledMachine
 from transduce.methods.confidence_machine.local_spread import PRIOR, Neighborhood
@@ -227,6 +228,16 @@ def test_constant_labels_and_duplicates():
     assert np.all(np.isfinite(tied.regions.hull()))
 
 
+def test_too_few_labels_rule_nothing_out():
+    """At 90 % with five labels the label of a row may be anything, negative too; regions start at 0, not near it."""
+    X, y = make_rows(9, n_labelled=12, n_unlabelled=3)
+    with pytest.warns(TooFewLabelsWarning):
+        few = fit(np.vstack([X[:5], X[12:]]), np.exp(y[:5]), scale="auto")
+    assert few.answer_.regions.hull().tolist() == [[-np.inf, np.inf]] * 3
+    ends = fit(X, np.exp(y), scale="auto").answer_.regions.hull()
+    assert np.all((ends[:, 0] == 0.0) | (ends[:, 0] > 1e-12))
+
+
 def test_one_label_that_is_not_positive_counts_as_nonconforming():
     X, y = make_rows(9, n_labelled=30, n_unlabelled=3)
     y = np.abs(y) + 0.1
@@ -323,3 +334,29 @@ def test_p_values_are_ranks_with_a_far_label():
     assert np.all(np.sort(p) >= np.arange(1, 15) / 14 - 1e-12)
     assert p[5] == pytest.approx(1 / 14)
     np.testing.assert_allclose(np.sort(p)[-1], 1.0)
+
+
+# ---------------------------------------------------------------------------------- several levels
+
+
+def test_several_levels_are_nested():
+    X, y = make_rows(2, n_labelled=40, n_unlabelled=5)
+    machine = fit(X, y)
+    levels = [0.8, 0.9, 0.95]
+    regions = machine.predict_region(X[40:], confidence=levels)
+    intervals = machine.predict_interval(X[40:], confidence=levels)
+    assert intervals.shape == (5, 3, 2)
+    for place, level in enumerate(levels):
+        expected = machine.predict_region(X[40:], confidence=level)
+        np.testing.assert_array_equal(regions[place].pieces, expected.pieces)
+        np.testing.assert_array_equal(intervals[:, place], expected.hull())
+    assert np.all(np.diff(intervals[:, :, 0], axis=1) <= 0)
+    assert np.all(np.diff(intervals[:, :, 1], axis=1) >= 0)
+    classifier = RidgeConfidenceClassifier().fit(X, ["a" if v < 0 else "b" for v in y] + [None] * 5)
+    sets = classifier.predict_set(X[40:], confidence=levels)
+    assert sets.shape == (5, 3, 2)
+    np.testing.assert_array_equal(sets[:, 1], classifier.predict_set(X[40:], confidence=0.9))
+    assert np.all(sets[:, 0] <= sets[:, 1])
+    for wrong, message in (([], "empty list"), ([0.9, 2.0], "strictly between"), ("0.9", "conf")):
+        with pytest.raises(ValueError, match=message):
+            machine.predict_region(X[40:], confidence=wrong)

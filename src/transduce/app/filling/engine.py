@@ -452,10 +452,13 @@ def _read_machine(
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
+
     labels_of_values = target.labels
     if target.task == "regression":
         # As in the machine: an interval is extended to its value, so one slip of the pen among the
         # labels must not move the values either.
+        from transduce.methods.confidence_machine.far_labels import draw_in_known
+
         labels_of_values = draw_in_known(target.labels)
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
@@ -12,12 +12,13 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from transduce.app.estimating import PredictedColumn, estimate_of
+from transduce.app.estimating import PredictedColumn, draw_columns, estimate_of
 from transduce.app.filling import reported
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import Diagnosis
 from transduce.app.filling.later_rows import FittedFill
+from transduce.app.filling.levels import intervals_of_fit, read_levels
 from transduce.app.filling.next_labels import NextLabels
 from transduce.app.filling.options import FIT, OPTIONS, QUESTIONS, Options, Questions, described
 from transduce.app.filling.seen_rows import SeenRows
@@ -26,13 +27,14 @@ from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target, check_names
-from transduce.conformal import ClassShares, Exchangeability
+from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
-from transduce.core.answer import Answer
+from transduce.core.answer import Answer, Regions
 from transduce.core.checks import check_type
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, ColumnName
+from transduce.core.words import option
 
 PREVIEWED = 10  # rows that a notebook shows
 # What `dir(result)`, and an editor that completes names, shows.
@@ -45,6 +47,7 @@ MAIN_NAMES = (
     "frame",
     "guarantee",
     "guarantee_at",
+    "intervals_at",
     "json",
     "members",
     "model",
@@ -149,6 +152,53 @@ class FillResult:
         if tolerance is None:
             tolerance = self.options.tolerance
         return self.with_options(certainty=certainty, tolerance=tolerance).guarantee
+
+    def intervals_at(self, levels: Sequence[float]) -> pd.DataFrame:
+        """Return the intervals of numbers at several levels, from the same fit.
+
+        Each interval lies within those of higher levels, and each level is guaranteed by itself.
+
+        Parameters
+        ----------
+        levels : list of float
+            Probabilities with which intervals hold the truth, such as ``[0.9, 0.95, 0.99]``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line for each unlabelled row: the filled value, and the ends at each level, in columns
+            such as ``<target>_lower_95`` and ``<target>_upper_95``.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge")
+        >>> list(result.intervals_at([0.9, 0.95]).columns[1:])
+        ['price_lower_90', 'price_upper_90', 'price_lower_95', 'price_upper_95']
+        """
+        ordered = read_levels(levels)
+        if self.labels.task != "regression":
+            raise ValueError(
+                f"{self.target!r} has classes: the column with the confidence of each says from which "
+                "level on its set has a second class."
+            )
+        if len(self.raw_answer) != len(self.fit.answer):
+            raise ValueError(
+                "Not all rows were in the fit: fill again with each level as confidence."
+            )
+        ends = intervals_of_fit(self.fit, ordered)[self.places_in_fit]
+        columns: dict[str, AnyArray] = {f"{self.target}_filled": self.answer.values}
+        for place, level in enumerate(ordered):
+            regions = Regions.from_intervals(ends[:, place])
+            answer = replace(self.raw_answer, regions=regions)
+            clipped = self.options.clip(answer, self.labels.limits).regions
+            assert clipped is not None
+            hull = clipped.hull()
+            name = f"{100.0 * level:.12g}"
+            columns[f"{self.target}_lower_{name}"] = hull[:, 0]
+            columns[f"{self.target}_upper_{name}"] = hull[:, 1]
+        return pd.DataFrame(columns, index=self.frame.index[self.answer.rows])
 
     def keep_labels(self, frame: pd.DataFrame, note: str) -> FillResult:
         """Return the result with labels that rows have got since the fit: they have no answer.
@@ -473,6 +523,77 @@ class FillResult:
         ('approximate', True)
         """
         return estimate_of(self.predicted_column, what, **question)
+
+    def draws(self, n: int = 20) -> pd.DataFrame:
+        """Draw completed columns, for analyses that `estimate` does not know.
+
+        Labels stay, and every gap gets a value that may be the true one. Analyse each column, and pool
+        the results by Rubin's rules: what comes out is approximate, and rests on errors at unlabelled
+        rows being like those at labelled ones, whatever the other columns are. Where `estimate` answers
+        a question, its answer is the better one.
+
+        Parameters
+        ----------
+        n : int, default=20
+            How many columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column a draw, one line a row of the table.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> fill(load_houses()[0], "price", method="ridge").draws(3).shape
+        (400, 3)
+        """
+        return draw_columns(self.predicted_column, n, self.options.random_state)
+
+    def select(self, *, false_discovery: float = 0.1, **wanted: Any) -> Selection:
+        """Pick filled rows that may be used as they are, with a bounded share of mistakes among them.
+
+        Parameters
+        ----------
+        false_discovery : float, default=0.1
+            Bound on the expected share of mistakes among the rows picked.
+        above, below : float, optional
+            Numbers: the value is to be larger or smaller than this; both give a range.
+        tolerance : float, optional
+            Numbers: the prediction is to be off by no more than this.
+        label : object, optional
+            Classes: the class it is to be.
+        correct : bool, optional
+            Classes: the prediction is to be right, whichever class it is.
+
+        Returns
+        -------
+        Selection
+            Positions of the rows in the table, and what is guaranteed of them.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
+        >>> result.select(tolerance=200_000.0).guarantee.kind
+        'exact'
+        """
+        if self.seen.is_sample:
+            raise ValueError(
+                "Rows are picked where the fit saw all rows, and it saw a sample of them."
+            )
+        if self.fit.model.held_out_fit is None:
+            raise ValueError(
+                "Rows are picked by labels that were held out, and none was: fill with "
+                f"{option('guarantee', 'column')}."
+            )
+        picked: Selection = self.model.select(false_discovery=false_discovery, **wanted)
+        rows = self.seen.places_of(picked.rows)
+        order = np.argsort(rows)
+        index = None if picked.index is None else picked.index[order]
+        return replace(picked, rows=rows[order], values=picked.values[order], index=index)
 
     # ------------------------------------------------------------------------------ the report
 

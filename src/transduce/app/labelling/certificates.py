@@ -408,6 +408,46 @@ class Intervals:
         return self.complete or self.earlier > 0
 
 
+@dataclass(frozen=True)
+class ShareInterval:
+    """Between which numbers of all rows are of the wanted class: it holds at every look.
+
+    Parameters
+    ----------
+    fewest, most, n_rows : int
+        Rows of the class, at least and at most, and all rows.
+    certainty : float
+        That both hold, at this look and at all others.
+
+    Examples
+    --------
+    >>> ShareInterval(20, 50, 1000, 0.95).ends
+    (0.02, 0.05)
+    """
+
+    fewest: int
+    most: int
+    n_rows: int
+    certainty: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval, as shares of all rows."""
+        return self.fewest / self.n_rows, self.most / self.n_rows
+
+
+def certify_share(wanted: Audit, others: Audit, *, certainty: float) -> ShareInterval:
+    """Return between which numbers of all rows are wanted, from random draws of any stretch.
+
+    `others` is the audit of the same rows with those as hits that are not wanted. Each end has half of
+    the doubt.
+    """
+    level = (1.0 - certainty) / 2.0
+    n_rows = wanted.found + others.found + wanted.doubtful + wanted.pool
+    fewest = n_rows - total_at_most(others, level)
+    return ShareInterval(max(fewest, wanted.found), total_at_most(wanted, level), n_rows, certainty)
+
+
 @dataclass(frozen=True, eq=False)
 class Certificates:
     """All that is certain at one moment."""
@@ -417,19 +457,22 @@ class Certificates:
     intervals: Intervals  # about the calibration of intervals
     recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
     answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
+    share: ShareInterval | None = None  # of the wanted class; None if none is wanted, or drawn
 
 
 def certify(state: State, wrong_share: float) -> Certificates:
     """Return all certificates of a state; each freeze of answers has its own part of the level."""
     recall = None
     recall_curve: list[tuple[int, float]] = []
+    share = None
     if state.wanted is not None:
         recall, recall_curve = _certify_wanted(state)
+        share = _certify_share(state)
     answers = None
     answers_curve: list[tuple[int, int]] = []
     if state.freezes:
         answers, answers_curve = _certify_frozen(state, wrong_share)
-    return Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
+    return Certificates(recall, answers, intervals(state), recall_curve, answers_curve, share)
 
 
 def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, float]]]:
@@ -447,6 +490,15 @@ def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, fl
         curve.append((draw, share))
     curve.append((last_draw, recall.recall_at_least))
     return recall, curve
+
+
+def _certify_share(state: State) -> ShareInterval | None:
+    """Return between which shares the wanted class lies; None before the first random draw."""
+    wanted = state.audit(state.is_wanted)
+    if not len(wanted.draws):
+        return None
+    others = state.audit(lambda row, label: not state.is_wanted(row, label))
+    return certify_share(wanted, others, certainty=state.header.certainty)
 
 
 def _certify_frozen(

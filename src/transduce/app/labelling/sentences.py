@@ -9,13 +9,14 @@ import math
 from typing import TYPE_CHECKING
 
 from transduce.app.labelling.journal import Label
-from transduce.core.words import counted
+from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
     from transduce.app.labelling.certificates import (
         Certificates,
         Intervals,
         RecallCertificate,
+        ShareInterval,
         WrongCertificate,
     )
     from transduce.app.labelling.state import State
@@ -97,6 +98,17 @@ def about_left(state: State) -> tuple[str, str]:
         rows = f"about {two_digits:,.0f} more"
     estimate = f"An estimate, not a certificate: {rows} of class “{state.wanted}” may be left."
     return estimate, hint
+
+
+def about_share(share: ShareInterval | None, wanted: Label | None) -> str:
+    """Return between which shares of all rows the wanted class lies, in a sentence; "" if unknown."""
+    if share is None:
+        return ""
+    low, high = share.ends
+    return (
+        f"Of all {share.n_rows:,} rows {100 * low:.3g} to {100 * high:.3g} % are “{wanted}”, with "
+        f"{percent(share.certainty)} certainty at every look, however rows were searched for."
+    )
 
 
 def about_answers(certificate: WrongCertificate) -> tuple[str, str]:

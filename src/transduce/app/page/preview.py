@@ -24,12 +24,13 @@ from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.forecast import forecast_guarantee
 from transduce.app.filling.left_out import LeftOut, columns_left_out
 from transduce.app.filling.sources import FrameSource
+from transduce.app.labelling.session import journal_path
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
-from transduce.app.page.run import KNOWN, GivenLabels
+from transduce.app.page.run import KNOWN, GivenLabels, with_added_column
 from transduce.app.page.workspace import Choices
 from transduce.app.report.jsonable import escape_text, finite_or_none
 from transduce.app.tables import files
-from transduce.app.tables.columns import Target
+from transduce.app.tables.columns import Target, UnreadCellsError
 from transduce.app.tables.features import (
     DateReading,
     Features,
@@ -54,6 +55,7 @@ MOST_ROWS = (
 FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
+MOST_ASKED = 12  # different cells that a question lists
 N_NEIGHBOURS = 6
 NOTHING = "Nothing can be guaranteed like this"
 # characters of a cell, and of one that may say that it is empty
@@ -67,7 +69,7 @@ class Preview:
     def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
         self.path = path
         self._given = given
-        table = files.read(path, sheet=choices.sheet)
+        table = with_added_column(files.read(path, sheet=choices.sheet), choices)
         if given is None:
             self.table = table
         else:
@@ -185,7 +187,8 @@ class Preview:
         try:
             labels = self.target(choices)
         except ValueError as error:
-            return {"notes": [escape_text(str(error), 800)], "empty": n_blank, "marks": []}
+            shown = {"notes": [escape_text(str(error), 800)], "empty": n_blank, "marks": []}
+            return shown | {"ask": _question_of(error)}
         of_table = [escape_text(note, 400) for note in self.table.notes]
         notes = [escape_text(note, 400) for note in labels.notes]
         kinds = {"classes": "category", "dates": "date"}
@@ -225,7 +228,9 @@ class Preview:
                 column["notes"] = [notes[column["name"]], *column["notes"]]
         with_holes = [column for column in columns if column["target"]]
         with_holes.sort(key=lambda column: -column["empty"])
-        rows = range(min(FIRST_ROWS, len(self.frame)))
+        n_rows = len(self.frame)
+        without_label = [column["name"] for column in columns if column["n_blank"] == n_rows]
+        rows = range(min(FIRST_ROWS, n_rows))
         sheets = self.table.original.sheets
         return {
             "rows": len(self.frame),
@@ -233,10 +238,17 @@ class Preview:
             "n_columns": self.frame.shape[1],
             "columns": columns,
             "targets": [column["name"] for column in with_holes],
+            "without_label": without_label,
+            "begun": [name for name in without_label if self._is_begun(name)],
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
         }
+
+    def _is_begun(self, name: str) -> bool:
+        """Return whether a column was labelled before: there is a journal of it."""
+        journal = journal_path(replace(self.shown, target=name))
+        return journal is not None and journal.exists()
 
     # ---------------------------------------------------------------------------- labelled and not
 
@@ -318,6 +330,21 @@ class Preview:
         matrix, _ = self.features(np.append(labelled, row), choices)
         distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
         return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+
+
+def _question_of(error: Exception) -> dict[str, Any] | None:
+    """Return what to ask the user before a table can be filled; None if that helps nothing."""
+    if not isinstance(error, UnreadCellsError):
+        return None
+    cells = sorted(error.cells.items(), key=lambda cell: -cell[1])
+    return {
+        "column": error.column,
+        "words": [word for word, _ in cells],
+        "listed": [[escape_text(word, 40), count] for word, count in cells[:MOST_ASKED]],
+        "cells": sum(error.cells.values()),
+        "labels": error.n_labels,
+        "what": error.what,
+    }
 
 
 def _said_of_all(choices: Choices) -> tuple[Any, ...]:

@@ -264,11 +264,11 @@ def work(
         given = None
         again = ""
         with stage("reading"):
-            table = files.read(path, sheet=choices.sheet)
+            original = files.read(path, sheet=choices.sheet)
+            table = with_added_column(original, choices)
             if choices.labels:
                 given = GivenLabels.read(folder)
-                original = table
-                table, choices = given.put_into(original, choices)
+                table, choices = given.put_into(table, choices)
                 again = _again_with_labels(folder, original, table, choices)
         options = choices.options().changed()
         # Limits are asked for afterwards: they change no fit.
@@ -278,6 +278,13 @@ def work(
             result = given.keep_since(result, table)
         about = {"choices": job["choices"], "read_at": path.stat().st_mtime_ns}
         _write_result(result, table, folder, about, again)
+
+
+def with_added_column(table: Table, choices: Choices) -> Table:
+    """Return the table with the column that was added on the page, if one was."""
+    if choices.added is None:
+        return table
+    return table.with_column(choices.added)
 
 
 def _write_result(
@@ -355,7 +362,9 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     names = dict.fromkeys(map(str, own.frame.columns))
     target, marks = (unused_name(f"{choices.target}_{word}", names) for word in ("label", "random"))
     new = {target: table.frame[choices.target]}
-    options = replace(choices.options(), ignore=[*choices.ignore, str(choices.target)])
+    options = choices.options()
+    if choices.target in names:
+        options = replace(options, ignore=[*choices.ignore, str(choices.target)])
     if choices.column is not None:
         new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
         options = replace(options, labels=Drawn(marks))

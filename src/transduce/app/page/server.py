@@ -65,6 +65,7 @@ REPORT_POLICY = (  # the report has a policy of its own besides, which names its
 )
 LONGEST_BODY = 64_000
 LONGEST_TEXT = 200
+MOST_CLASSES = 200  # that are typed at once
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
 KINDS = {
     ".html": "text/html",
@@ -309,6 +310,7 @@ class OpenServer:
             "change": self._change,
             "fill": self._fill,
             "label": self._label,
+            "begin": self._begin,
         }
         acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
         picture = Route(
@@ -356,7 +358,7 @@ class OpenServer:
                 own = (choices.target, choices.labels)
             else:
                 own = None
-            key = (path, path.stat().st_mtime_ns, choices.sheet, own)
+            key = (path, path.stat().st_mtime_ns, choices.sheet, choices.added, own)
             if key not in self._previews:
                 self._previews = {key: Preview(path, choices, self._given())}
             return self._previews[key]
@@ -441,11 +443,39 @@ class OpenServer:
         saved = self.workspace.change(*_version(body), {"step": "answers"})
         self._run.start(self.workspace.path, saved.choices)
 
+    def _begin(self, body: Body) -> None:
+        """Open the labelling page with a column that has no label yet, or that is added now.
+
+        The person says what its labels are.
+        """
+        name = _read(body, "target", "a short text").strip()
+        if not name:
+            raise ValueError("Give the column a name.")
+        classes, task = _named_classes(body)
+        frame = self.preview.frame
+        columns = list(map(str, frame.columns))
+        changes: dict[str, Any] = {"target": name, "task": task}
+        if name not in columns:
+            changes["added"] = name
+        elif body.get("added") and name != self.workspace.saved.choices.added:
+            raise ValueError(f"The table has a column {name!r} already: choose another name.")
+        elif frame[frame.columns[columns.index(name)]].notna().any():
+            raise ValueError(f"{name!r} has labels already: choose it as the column to fill.")
+        self.workspace.change(*_version(body), changes)
+        self._open_labelling(classes=classes, mode=None)
+
     def _label(self, body: Body) -> None:
         """Open the labelling page with the same table, target and level.
 
         Random draws are asked for at once.
         """
+        mode = "learn"
+        if body.get("draw"):
+            mode = "audit"
+        self._open_labelling(classes=[], mode=mode)
+
+    def _open_labelling(self, classes: list[str], mode: str | None) -> None:
+        """Open a session of the chosen column; without a mode it is the session's own."""
         choices = self.workspace.saved.choices
         path = self.workspace.path
         if choices.target is None:
@@ -453,6 +483,7 @@ class OpenServer:
         with self.label.lock:
             self._end_labelling()
             gone = {*choices.ignore, choices.id, choices.target, f"{choices.target}_random"}
+            gone.add(choices.added)
             show = [name for name in self.preview.shown.show if name not in gone][:MOST_SHOWN]
             table = read_label_table(path, choices.target, show, choices.sheet)
             table = replace(
@@ -462,12 +493,10 @@ class OpenServer:
                 case_sensitive=choices.case_sensitive,
             )
             settings = self._session_settings(choices, table.n_rows)
-            session = Session(table, choices.target, settings=settings)
+            session = Session(table, choices.target, classes=classes, settings=settings)
             self.label.session = session
-            if body.get("draw"):
-                session.propose("audit")
-            else:
-                session.propose("learn")
+            if mode is not None:
+                session.propose(mode)
 
     def _session_settings(self, choices: Choices, n_rows: int) -> SessionSettings:
         """Return the settings of a labelling session that say what was chosen here."""
@@ -563,6 +592,27 @@ class OpenServer:
 def _version(body: Body) -> tuple[str, int]:
     """Return the table, and the version of what was said about it, that a request is about."""
     return _read(body, "table", "a short text"), _read(body, "revision", "a whole number")
+
+
+def _named_classes(body: Body) -> tuple[list[str], str]:
+    """Return the classes that a request names, and the task: none are numbers.
+
+    A session that goes on has its own.
+    """
+    classes = body.get("classes")
+    if classes is None:
+        return [], "auto"
+    if not isinstance(classes, list):
+        raise ValueError("classes is a list of names.")
+    names = list(dict.fromkeys(str(label).strip() for label in classes))
+    names = [label for label in names if label]
+    if not classes:
+        return [], "regression"
+    if len(names) < 2:
+        raise ValueError("Name at least two classes, each in a line of its own.")
+    if len(names) > MOST_CLASSES or any(len(label) > LONGEST_TEXT for label in names):
+        raise ValueError(f"Name at most {MOST_CLASSES} classes, each in a few words.")
+    return names, "classification"
 
 
 def _reply(answer: Callable[[], Any], lock: Lock | None = None) -> Response:

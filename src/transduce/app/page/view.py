@@ -281,7 +281,8 @@ def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
             "ahead": recall.draws_needed or None,
         }
         estimate, hint = sentences.about_left(session.state)
-        shown |= {"estimate": estimate, "hint": hint}
+        share = sentences.about_share(certified.share, session.state.wanted)
+        shown |= {"estimate": estimate, "hint": hint, "share": share}
     answers = certified.answers
     if answers is not None:
         headline, text = sentences.about_answers(answers)

@@ -90,11 +90,12 @@ class Choices:
     guarantee: str = "auto"
     task: str = "auto"
     labels: int = 0  # which version of those of the labelling page takes part; 0 if none does
+    added: str | None = None  # a column to label that the table does not have
     step: str = "table"
 
     def __post_init__(self) -> None:
         lists = [*self.ignore, *self.text, *self.number, *self.missing, *self.keep]
-        texts = [self.target, self.id, self.sheet, self.column, *lists]
+        texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)

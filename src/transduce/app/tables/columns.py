@@ -428,9 +428,9 @@ def _labels(
     if not parsed.unread:
         return labels, parsed, _notes_on_texts(name, texts, known[0], parsed)
     if parsed.nearly_all:
-        raise ValueError(_not_read(name, "holds numbers", texts, parsed.unread))
+        raise _not_read(name, "holds", "numbers", texts, parsed.unread)
     if task == "regression":
-        raise ValueError(_not_read(name, "should hold numbers", texts, parsed.unread))
+        raise _not_read(name, "should hold", "numbers", texts, parsed.unread)
     return labels, None, []
 
 
@@ -445,22 +445,46 @@ def _notes_on_texts(
     return [note, *numbers.cell_notes(name, texts, parsed, np.arange(len(texts)), LEARNT)]
 
 
-def _not_read(name: ColumnName, what: str, texts: AnyArray, unread: list[int]) -> str:
+class UnreadCellsError(ValueError):
+    """Cells of the column to be filled that are not what the others are.
+
+    The sentence says so, and which options settle it; the rest is for who asks the user.
+    """
+
+    def __init__(
+        self, message: str, column: str, cells: Mapping[str, int], n_labels: int, what: str
+    ) -> None:
+        super().__init__(message)
+        self.column = column
+        self.cells = dict(cells)  # what stands in them, and in how many
+        self.n_labels = n_labels
+        self.what = what  # the others are: numbers, dates
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rest = (self.column, self.cells, self.n_labels, self.what)
+        return type(self), (str(self), *rest)
+
+
+def _not_read(
+    name: ColumnName, verb: str, what: str, texts: AnyArray, unread: list[int]
+) -> UnreadCellsError:
     """Return which cells of a column are not numbers, or dates, and what can be done."""
     n_labels = sum(text is not None for text in texts)
     cells = numbers.named_cells((texts[row].strip(), row) for row in unread)
     words = list(dict.fromkeys(texts[row].strip() for row in unread))
     holes = [word for word in words if word.lower() in numbers.HOLES] or words[:3]
-    verb = "are"
+    are = "are"
     them = "them"
     if len(unread) == 1:
-        verb = "is"
+        are = "is"
         them = "it"
-    return (
-        f"Column {name!r} {what}, but {len(unread):,} of its {n_labels:,} labels {verb} not: "
+    message = (
+        f"Column {name!r} {verb} {what}, but {len(unread):,} of its {n_labels:,} labels {are} not: "
         f"{cells}. Correct {them}, take {them} as empty with {option('missing', holes)}, "
         f"or ask for classes with {option('task', 'classification')}."
     )
+    counts = Counter(texts[row].strip() for row in unread)
+    return UnreadCellsError(message, str(name), counts, n_labels, what)
 
 
 def _dated_target(column: pd.Series, moments: Moments, task: str, reading: ColumnReading) -> Target:
@@ -471,7 +495,7 @@ def _dated_target(column: pd.Series, moments: Moments, task: str, reading: Colum
     unread = np.flatnonzero(np.isnan(values) & ~missing).tolist()
     if unread:
         texts = column.astype(object).mask(missing, None).to_numpy()
-        raise ValueError(_not_read(name, f"holds {moments.what}", texts, unread))
+        raise _not_read(name, "holds", moments.what, texts, unread)
     notes = _about_markers(name, {}, reading.markers)
     if task == "auto":
         example = ""

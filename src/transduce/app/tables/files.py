@@ -20,12 +20,26 @@ from transduce.app.tables.delimited import CSV, TSV
 from transduce.app.tables.formats import Format, Table, split_ending, unpacked_size
 from transduce.app.tables.json_tables import JSON, JSON_LINES
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.read_only import (
+    ODS,
+    OLE_SIGNATURE,
+    SAS,
+    SAS_TRANSPORT,
+    SPSS,
+    STATA,
+    XLS,
+    XLSB,
+    refuse_password,
+)
 from transduce.app.tables.workbook import EXCEL
 from transduce.core.files import whole_file
 from transduce.core.words import OptionError, option
 
 # A format joins here, by one entry.
-FORMATS: tuple[Format, ...] = (CSV, TSV, PARQUET, EXCEL, JSON_LINES, JSON, FEATHER)
+WRITTEN: tuple[Format, ...] = (CSV, TSV, PARQUET, EXCEL, JSON_LINES, JSON, FEATHER)
+# Formats that are only read; archives whose entries others have too come before those.
+READ_ONLY: tuple[Format, ...] = (XLSB, ODS, XLS, STATA, SPSS, SAS, SAS_TRANSPORT)
+FORMATS: tuple[Format, ...] = (*READ_ONLY, *WRITTEN)
 # A file that says that it unpacks to more than so many bytes, and so many times its own size, is
 # not read: no table does.
 MOST_UNPACKED = 10**8
@@ -72,6 +86,8 @@ def named_after(path: str | Path, word: str, ending: str | None = None) -> Path:
         table_ending = "".join(path.suffixes[-2:])
     if not ending:
         ending = table_ending if kind else ".csv"
+        instead = _format_called(kind).written_as if kind else ""
+        ending = instead or ending
     return path.with_name(f"{path.name.removesuffix(table_ending)}-{word}{ending}")
 
 
@@ -83,9 +99,14 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
         return "database", ""
     kind, packing = kind_of(path)
     if kind is None:
+        endings = [ending for table_format in WRITTEN for ending in table_format.endings]
         raise ValueError(
-            f"{path} has an unknown format: "
-            f"let its name end in {', '.join(all_endings())} (.gz or .zip)."
+            f"{path} has an unknown format: let its name end in {', '.join(endings)} (.gz or .zip)."
+        )
+    instead = _format_called(kind).written_as
+    if instead:
+        raise ValueError(
+            f"{path}: such files are read, not written; let its name end in {instead}."
         )
     return kind, packing
 
@@ -182,7 +203,12 @@ def _file_content(path: Path, *, force: bool) -> bytes:
         raise IsADirectoryError(f"{path} is a folder: name the table in it.")
     if not force:
         check_memory(path)
-    return path.read_bytes()
+    try:
+        return path.read_bytes()
+    except PermissionError:
+        raise PermissionError(
+            f"{path} cannot be read: you have no permission to. Ask its owner, or copy it."
+        ) from None
 
 
 def _read_content(
@@ -213,6 +239,9 @@ def _end_of_sentence(error: Exception) -> str:
 
 def _recognize(content: bytes, named: Format | None) -> tuple[Format, bytes]:
     """Return the format of a table, which its name may say, and its bytes, unpacked."""
+    if content.startswith(OLE_SIGNATURE):
+        refuse_password(content)
+        return XLS, content
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
     elif content.startswith(b"PK\x03\x04") and not (named and named.archive_entry):
@@ -265,7 +294,7 @@ def write(
         write_database(address, table, new, force=force)
         return
     kind, packing = out_kind(path, table.kind)
-    if kind == "database":  # to standard output
+    if kind == "database" or _format_called(kind).written_as:  # to standard output
         kind = "csv"
     table_format = _format_called(kind)
     with whole_file(path, force=force, like=[*table.files, *like]) as file:

@@ -144,6 +144,14 @@ class Table:
         columns = self.exact_columns().reset_index(drop=True)
         return pd.concat([columns, new.reset_index(drop=True)], axis=1)
 
+    def with_column(self, column: ColumnName) -> Table:
+        """Return the table with a column, which is empty if the table did not have it."""
+        if column in self.frame.columns:
+            return self
+        frame = self.frame.copy(deep=False)
+        frame[column] = pd.Series([None] * len(frame), index=frame.index, dtype=object)
+        return replace(self, frame=frame)
+
     def with_labels(self, column: ColumnName, labels: Mapping[int, Any]) -> Table:
         """Return the table with labels in cells of a column.
 

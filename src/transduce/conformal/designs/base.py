@@ -272,7 +272,7 @@ class Design:
 
     @property
     def holds_out_in_parts(self) -> bool:
-        """Whether groups, categories or classes hold out labels of their own, whose number varies."""
+        """Whether groups, categories or classes hold out labels of their own."""
         if self.overlapping:
             return False
         return self.within is not None or self.chosen_by_class

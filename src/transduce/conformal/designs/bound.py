@@ -115,7 +115,7 @@ class BoundDesign:
         return held_out
 
     def _parts(self, problem: Problem) -> AnyArray | None:
-        """Return numbers of the parts that each hold out labels of their own, shape (l,), if any."""
+        """Return numbers of the parts that hold out labels of their own, (l,), if any."""
         if self.within is None:
             return None
         return np.asarray(self.within.codes[problem.rows])
@@ -217,11 +217,11 @@ class BoundDesign:
         return weights.resting_on(assumption=self.spec.assumption)
 
     def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
-        """Return the weights that the design itself knows. Shapes: calibration (c,), answered (c,)."""
+        """Return the weights that the design itself knows. Shapes: (c,) each."""
         return Weights.equal(len(calibration), len(problem.sample.unlabelled))
 
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much labelled rows (l,) stand for the unlabelled ones where quality is measured."""
+        """Return how much labelled rows (l,) stand for unlabelled ones in measures of quality."""
         return np.ones(len(rows))
 
     # ---- questions about the whole column

@@ -56,7 +56,9 @@ def spell_shares(shares: Mapping[Any, float]) -> str:
 
 @dataclass(frozen=True)
 class ByClass(Design):
-    """Labels were chosen by their class, say as many sick as healthy; within each class chance chose the rows.
+    """Labels were chosen by their class, say as many sick as healthy.
+
+    Within each class chance chose the rows.
 
     The guarantee holds within every class, whatever the shares. Where they are given and labels are
     held out, it holds over all rows instead, with smaller sets: of a rare class far fewer rows may
@@ -219,6 +221,6 @@ def read_shares(shares: Any) -> dict[Any, float]:
 
 
 def _class_name(value: Any) -> str:
-    """Return a class as it is written in a file or on the command line: whole numbers without ``.0``, and ``true``."""
+    """Return a class as a file writes it: whole numbers without ``.0``, and ``true``."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
     return text.lower() if text.lower() in ("true", "false") else text

@@ -74,7 +74,10 @@ class Chance(Design):
         checks.check_flag("reweight", self.reweight)
 
     def as_flags(self) -> dict[str, Any]:
-        """Return the flags of the command line that say it; those at their defaults are left out."""
+        """Return the flags of the command line that say it.
+
+        Those at their defaults are left out.
+        """
         flags = super().as_flags()
         if self.reweight:
             return flags

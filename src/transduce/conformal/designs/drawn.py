@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drawn(Design):
-    """Some rows were drawn at random from those without a label, and then labelled; other labels came about anyhow.
+    """Some rows were drawn at random from those without a label, and then labelled.
+
+    Other labels came about anyhow.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class Estimated(Design):
 
     @classmethod
     def of_flags(cls, values: Mapping[str, Any]) -> Design:
-        """Return the design that some flags of the command line say: `Chance` where nothing is to be estimated."""
+        """Return the design that flags say: `Chance` where nothing is to be estimated."""
         if values.get("shift") == "ignore":
             return Chance(reweight=False, **Chance.fields_of_flags(values))
         return super().of_flags(values)

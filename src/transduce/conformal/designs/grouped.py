@@ -83,7 +83,7 @@ class Grouped(Design):
 
     @property
     def holds_out_in_parts(self) -> bool:
-        """Whether groups, categories or classes hold out labels of their own, whose number varies."""
+        """Whether groups, categories or classes hold out labels of their own."""
         return True
 
     def bind_rows(self, rows: RowReader) -> BoundGrouped:
@@ -121,7 +121,7 @@ class BoundGrouped(BoundDesign):
         return rows, np.isin(self.groups[rows], self.groups[problem.rows])
 
     def _weigh_rows(self, problem: Problem, calibration: AnyArray, answered: Mask) -> Weights:
-        """Return weights by which each calibration group counts once, whatever its answered rows."""
+        """Return weights by which each calibration group counts once."""
         groups = self.groups[calibration]
         n_answered = np.bincount(groups[answered], minlength=1 + groups.max(initial=0))
         weights = np.where(answered, 1.0 / np.maximum(n_answered[groups], 1), 0.0)

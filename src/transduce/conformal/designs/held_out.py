@@ -16,7 +16,10 @@ from transduce.core.words import quoted
 def calibration_number(
     n_labels: int, level: float, *, by_class: bool = False, factor: float = 1.0
 ) -> int:
-    """Return how many labels to hold out: up to half of few, a smaller share of many, none if too few for the level."""
+    """Return how many labels to hold out: up to half of few, a smaller share of many.
+
+    It is 0 if they are too few for the level.
+    """
     least = fewest_calibration(level, factor)
     if n_labels - least < max(2, n_labels // 3):
         return 0
@@ -33,7 +36,7 @@ def labels_needed(confidence: float) -> int:
 
 
 def read_number(calibration: Any, n_labelled: int) -> int:
-    """Return how many labels a number, or a share of them, holds out; raise a ValueError if it is neither."""
+    """Return how many labels a number, or a share of them, holds out."""
     ok = checks.is_number(calibration)
     if ok and isinstance(calibration, numbers.Integral) and int(calibration) >= 1:
         number = int(calibration)

@@ -28,7 +28,7 @@ SURE = 1e-3  # probabilities closer than this to 0 or 1 are not believed
 
 @dataclass(frozen=True, eq=False)
 class EstimatedOdds:
-    """Odds that each row has no label, up to a common factor, as a model sees them that was not fitted to the row."""
+    """Odds that each row has no label, by a model that was not fitted to the row."""
 
     odds: Array  # (n,) capped
     model: str  # the one whose probabilities were best at rows it had not seen
@@ -36,7 +36,7 @@ class EstimatedOdds:
 
 
 def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
-    """Return the odds that rows have no label, estimated from their features. Shapes: X (n, d), labelled (n,)."""
+    """Return the odds that rows have no label, estimated from their features X (n, d)."""
     n = len(labelled)
     order = content_order(number_rows(X), labelled)
     features, names = table_features(X, order)
@@ -102,7 +102,10 @@ def _deal(labelled: Mask, random: Random) -> AnyArray:
 def _cross_fit(
     model: Any, features: Array, labelled: Mask, fold: AnyArray, random: Random
 ) -> Array:
-    """Return each row's probability of a label by a model of the other folds, where both kinds weigh the same."""
+    """Return each row's probability of a label by a model of the other folds.
+
+    Both kinds of rows weigh the same.
+    """
     said = np.empty(len(labelled))
     for k in range(N_FOLDS):
         kinds = [np.flatnonzero((fold != k) & kind) for kind in (labelled, ~labelled)]

@@ -63,7 +63,7 @@ def all_flags() -> dict[str, Flag]:
 
 
 def all_cards() -> dict[str, Card]:
-    """Return the cards of all designs, by the way that each says labels came about, in their order on the page."""
+    """Return the cards of all designs by their names, in their order on the page."""
     cards = [card for design in DESIGNS.values() for card in design.cards]
     return {card.way: card for card in sorted(cards, key=lambda card: card.place)}
 

@@ -68,7 +68,7 @@ class DrawnRows:
 
 
 def count_columns(value: RowValues) -> int:
-    """Return how many columns, named or of a table of values, a field has; 1 of a value for each row."""
+    """Return how many columns a field names, or its table of values has."""
     names = named_columns(value)
     if names:
         return len(names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -370,11 +370,28 @@ class MachineEstimator:
         values = validation.read_kernel_rows(X, kernel.n, kernel.own_value, own_value=own_value)
         return kernel.rows(values)
 
+    def _levels(self, confidence: Any) -> list[float]:
+        """Return the levels of a call that may name several, or raise a ValueError."""
+        if not are_several(confidence):
+            return [self._level(confidence)]
+        levels = [checks.check_share("confidence", level) for level in confidence]
+        if not levels:
+            raise ValueError("confidence is an empty list: give at least one level, such as 0.9.")
+        return levels
+
     def _level(self, confidence: float | None) -> float:
         """Return the confidence of a call, by default the estimator's."""
         if confidence is None:
             confidence = self.confidence
         return checks.check_share("confidence", confidence)
+
+
+Levels = float | Sequence[float] | None
+
+
+def are_several(confidence: Levels) -> bool:
+    """Return whether a call names several levels."""
+    return isinstance(confidence, Sequence | np.ndarray) and not isinstance(confidence, str)
 
 
 def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
@@ -470,8 +487,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     scale : {"identity", "sqrt", "log", "auto"}, default="identity"
         Of the labels: as they are, their root, or their logarithm; ``"auto"`` chooses for every
         candidate label, by the leave-one-out likelihood of the sample completed with it, if all its
-        labels are positive. Then no region reaches below 0; the guarantee is kept, since a row whose
-        label alone is not positive is infinitely nonconforming.
+        labels are positive. Then no region reaches below 0; the guarantee is kept, since a row
+        whose label alone is not positive is infinitely nonconforming.
     draw_in_far : bool, default=False
         Whether labels that are far from all others, such as slips of the pen, are moved closer, so
         that they do not widen all regions; their rows count as infinitely nonconforming. A
@@ -558,22 +575,43 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         rows = self._new_rows(X, own_value=False)  # says so, if there was no fit
         return self._machine.predict(rows)
 
+    @overload
     def predict_region(
         self, X: Any, *, confidence: float | None = None, side: str = "two"
-    ) -> Regions:
+    ) -> Regions: ...
+    @overload
+    def predict_region(
+        self, X: Any, *, confidence: Sequence[float], side: str = "two"
+    ) -> list[Regions]: ...
+    def predict_region(
+        self, X: Any, *, confidence: Levels = None, side: str = "two"
+    ) -> Regions | list[Regions]:
         """Return the `Regions` of rows X, as in `predict`; by default at the estimator's level.
 
-        The side "lower" gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from
-        signed residuals.
+        Of several levels, a list: a region is part of that of any higher level. The side "lower"
+        gives lower bounds ``[a, ∞)``, "upper" upper bounds ``(-∞, b]``, from signed residuals.
         """
         rows = self._new_rows(X)
         checks.check_choice("side", side, ("two", "lower", "upper"))
-        level = self._level(confidence)
-        return answer_numbers(self._machine, rows, level, side, values=False).regions
+        levels = self._levels(confidence)
+        regions = [
+            answer_numbers(self._machine, rows, level, side, values=False).regions
+            for level in levels
+        ]
+        if are_several(confidence):
+            return regions
+        return regions[0]
 
-    def predict_interval(self, X: Any, *, confidence: float | None = None) -> Array:
-        """Return the convex hulls of the regions: ends (m, 2), infinite where there is a ray."""
-        return self.predict_region(X, confidence=confidence).hull()
+    def predict_interval(self, X: Any, *, confidence: Levels = None) -> Array:
+        """Return the convex hulls of the regions: ends (m, 2), infinite where there is a ray.
+
+        Of several levels, (m, n_levels, 2).
+        """
+        regions = self.predict_region(X, confidence=confidence)
+        if isinstance(regions, Regions):
+            return regions.hull()
+        hulls = [arrays.to_numpy(of_level.hull()) for of_level in regions]
+        return np.stack(hulls, axis=1)
 
     def p_values(self, X: Any, y: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
         """Return the p-values (m,) of labels y (m,) at rows.
@@ -825,13 +863,16 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         tau = tie_weights(rows.shape[0], smooth, random_state)
         return self._judge(rows, tau).p_values
 
-    def predict_set(self, X: Any, *, confidence: float | None = None) -> Mask:
+    def predict_set(self, X: Any, *, confidence: Levels = None) -> Mask:
         """Return which classes (m, n_classes), as in ``classes_``, are possible at rows.
 
-        All are where labels are too few. A class that no label shows is possible besides if
-        ``p_unseen_`` exceeds ``1 - confidence``.
+        Of several levels, (m, n_levels, n_classes). All are where labels are too few. A class that
+        no label shows is possible besides if ``p_unseen_`` exceeds ``1 - confidence``.
         """
         rows = self._new_rows(X)
-        level = self._level(confidence)
+        levels = self._levels(confidence)
         answers = self._judge(rows, np.ones(rows.shape[0]))
-        return self._sets(answers.p_values, level)
+        sets = [self._sets(answers.p_values, level) for level in levels]
+        if are_several(confidence):
+            return np.stack([arrays.to_numpy(of_level) for of_level in sets], axis=1)
+        return sets[0]

@@ -30,7 +30,7 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
   return drawing("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe }, ...parts);
 }
 
-function recall(found, { estimate, hint }, act, mode, left) {
+function recall(found, { estimate, hint, share }, act, mode, left) {
   const plot = curve(found.curve, {
     top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
     describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${plain(found.headline)}`,
@@ -41,7 +41,7 @@ function recall(found, { estimate, hint }, act, mode, left) {
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
-    estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
+    share ? make("p", { id: "share", text: plain(share) }) : null, estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
 function part(name, title, words, open, ...children) {

@@ -62,7 +62,7 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.labels, choices.target, choices.task]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.added, choices.labels, choices.target, choices.task]);
   if (key !== seen) {
     seen = key;
     if (found?.table !== state.table) wait();
@@ -86,6 +86,8 @@ function wait() {
   $("table-lead").textContent = "Reading the table …";
   fill($("targets"));
   $("to-ways").hidden = true; // its place is known when the columns are
+  fill($("unlabelled"));
+  $("unlabelled-title").hidden = true;
   fill($("preview"));
   $("table-fine").textContent = "";
 }
@@ -94,24 +96,92 @@ function drawPreview(page) {
   const { choices } = page.state;
   const { columns, rows, targets } = found;
   const named = new Map(columns.map((column) => [column.name, column]));
-  $("table-lead").textContent = targets.length
-    ? `${count(rows)} rows, ${count(found.n_columns)} columns. ${targets.length === 1 ? "One column has" : `${count(targets.length)} columns have`} empty cells.`
-    : `${count(rows)} rows, ${count(found.n_columns)} columns, and no empty cell. If a value such as -999 stands for an empty cell, choose its column below and say so.`;
+  $("table-lead").textContent = `${count(rows)} rows, ${count(found.n_columns)} columns. ${aboutHoles()}`;
   redraw($("targets"), ...targets.map((name, place) => {
     const column = named.get(name), chosen = choices.target === name;
     const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), tabindex: chosen || (!choices.target && place === 0) ? 0 : -1, onclick: () => page.change({ target: name }) },
       make("strong", { text: name }), make("span", { class: "fine", text: `${count(column.empty)} of ${count(rows)} empty · ${kind(column)}` }), meter(column.empty / rows));
     return button;
   }));
-  $("to-ways").hidden = false;
-  $("to-labels").disabled = !choices.target;
-  $("why-not").textContent = choices.target ? "" : targets.length ? "Choose the column first." : "There is nothing to fill as long as no cell is empty.";
+  drawUnlabelled(page);
+  const asks = named.get(choices.target)?.ask;
+  redraw($("question"), ...(asks ? [question(page, asks)] : []));
+  const chosen = choices.target && !found.without_label.includes(choices.target);
+  $("to-ways").hidden = !targets.length;
+  $("to-labels").disabled = !chosen;
+  $("why-not").textContent = chosen ? "" : "Choose the column first.";
   const part = found.looked_at < rows ? ` How columns were read was told by ${count(found.looked_at)} rows.` : "";
   const more = found.n_columns > columns.length ? ` Only the first ${count(columns.length)} columns are listed.` : "";
   $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.map(words).join(" ")}`;
   $("sheet-box").hidden = !found.sheets.length;
   fill($("sheet"), ...found.sheets.map((name) => make("option", { value: name, text: name, selected: name === choices.sheet })));
   drawFirst(page);
+}
+
+// What the lead says of empty cells: some, none, or a column without any value.
+function aboutHoles() {
+  const { targets, without_label: bare } = found;
+  const partly = targets.length === 1 ? "One column has empty cells." : `${count(targets.length)} columns have empty cells.`;
+  const none = bare.length === 1 ? `“${bare[0]}” has no value yet: label some rows first.` : `${count(bare.length)} columns have no value yet: label some rows of one first.`;
+  if (targets.length) return partly;
+  if (bare.length) return none;
+  return "No cell is empty. If a value such as -999 stands for an empty cell, choose its column below and say so; or add a column to label.";
+}
+
+// Columns without any value, and one that is yet to be added: somebody has to begin.
+function drawUnlabelled(page) {
+  const cards = found.without_label.map((name) => {
+    const begun = found.begun.includes(name);
+    const start = () => (begun ? beginLabelling(page, { target: name, classes: null }) : openBegin(page, name));
+    return make("button", { type: "button", onclick: start }, make("strong", { text: name }),
+      make("span", { class: "fine", text: `${count(found.rows)} rows, no value yet` }),
+      make("span", { class: "link", text: begun ? "Go on labelling" : "Label this column" }));
+  });
+  const add = make("button", { type: "button", class: "add", onclick: () => openBegin(page, null) }, make("strong", { text: "Add a column to label" }),
+    make("span", { class: "fine", text: "Relevant or not, a grade, a measurement: you judge some rows, and the rest is filled from them." }));
+  $("unlabelled-title").hidden = false;
+  redraw($("unlabelled"), ...cards, add);
+}
+
+function openBegin(page, name) {
+  $("begin-title").textContent = name === null ? "Add a column to label" : `Label “${name}”`;
+  $("begin-name-box").hidden = name !== null;
+  $("begin-name").value = name ?? "";
+  $("begin-refused").textContent = "";
+  if (!$("begin-classes").value.trim()) $("begin-classes").value = "yes\nno";
+  $("begin-form").onsubmit = (event) => {
+    event.preventDefault();
+    const classes = $("begin-numbers-kind").checked ? [] : $("begin-classes").value.split("\n");
+    beginLabelling(page, { target: $("begin-name").value, classes, added: name === null });
+  };
+  showClassesBox();
+  $("begin-dialog").showModal();
+}
+
+function showClassesBox() {
+  $("begin-classes-box").hidden = $("begin-numbers-kind").checked;
+}
+
+async function beginLabelling(page, body) {
+  document.body.classList.add("waiting");
+  if (await page.act("begin", body)) window.location.assign("/label");
+  else $("begin-refused").textContent = page.refusal;
+  document.body.classList.remove("waiting");
+}
+
+// Cells of the column to be filled that are not what the others are: one click says what they are.
+export function question(page, { column, words: cells, listed, cells: times, labels, what }) {
+  const { choices } = page.state;
+  const named = listed.map(([word, often]) => (often > 1 ? `“${word}” (${count(often)})` : `“${word}”`));
+  const more = cells.length > listed.length ? ` and ${count(cells.length - listed.length)} others` : "";
+  const said = `${count(times)} of the ${count(labels)} values of “${column}” ${times === 1 ? "is" : "are"} not ${what}: ${named.join(", ")}${more}.`;
+  const empty = () => page.change({ missing: [...new Set([...choices.missing, ...cells])] });
+  return make("div", { class: "question", role: "group", "aria-label": "A question" },
+    make("p", {}, make("strong", { text: times === 1 ? "What is this cell?" : "What are these cells?" }), ` ${said}`),
+    make("div", { class: "row" },
+      make("button", { type: "button", class: "primary", text: times === 1 ? "Treat this cell as empty" : `Treat these ${count(times)} cells as empty`, onclick: empty }),
+      make("button", { type: "button", class: "plain", text: `All values are names, not ${what}`, onclick: () => page.change({ task: "classification" }) })),
+    make("p", { class: "fine", text: "Or correct them in the file: this page reads it again." }));
 }
 
 const kind = (column) => `${KINDS[column.kind] ?? column.kind}${column.unit ? ` in ${column.unit}` : ""}`;
@@ -229,4 +299,5 @@ export function tableBegin(page) {
   $("to-labels").addEventListener("click", () => page.go("labels"));
   $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, target: null }))) drawTable(page); });
   arrows($("targets"));
+  for (const id of ["begin-classes-kind", "begin-numbers-kind"]) $(id).addEventListener("change", showClassesBox);
 }

@@ -3,11 +3,12 @@
 import { read } from "/page/api.js";
 import { $, drawing, fill, make, refuse, refused } from "/page/dom.js";
 import { number, typed, words as plain } from "/page/locale.js";
-import { arrows, redraw } from "/page/table.js";
+import { arrows, question, redraw } from "/page/table.js";
 
 const LIMITS = ["minimum", "maximum"];
 const [ACROSS, DOWN] = [9, 4];
 const LOTS = [1, 5, 8, 12, 15, 20, 22, 27, 30, 34];
+const WAITS = "This waits for the answer to the question above.";
 let asked = null;
 let kinds = null;
 
@@ -37,7 +38,7 @@ function picture(way) {
 
 export async function drawWays(page) {
   const { table } = page.state;
-  const key = JSON.stringify([table, page.state.choices.target, page.state.choices.task]); // a target may be read in another way
+  const key = JSON.stringify([table, page.state.choices.target, page.state.choices.task, page.state.choices.missing]); // a target may be read in another way
   if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
@@ -68,6 +69,8 @@ export async function drawWays(page) {
   if ($("limits").dataset.of !== of) LIMITS.forEach((end) => refuse($(end), "")); // what was refused was of another column
   $("limits").dataset.of = of;
   for (const end of LIMITS) if (document.activeElement !== $(end) && !refused($(end))) $(end).value = choices[end] === null ? "" : number(choices[end]);
+  const asks = kinds.columns.find(({ name }) => name === choices.target)?.ask;
+  redraw($("labels-question"), ...(asks ? [question(page, asks)] : []));
   drawFill(state);
   $("to-fill").hidden = false;
   drawOutlook(page);
@@ -103,16 +106,17 @@ function put(box, ...children) {
 function drawOutlook(page) {
   const { state } = page, { choices } = state;
   const key = JSON.stringify([state.table, state.revision]);
+  const asks = kinds.columns.find(({ name }) => name === choices.target)?.ask;
   if (key === asked) return;
   asked = key;
   if (!ready(state)) {
     put($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
   } else {
     put($("outlook"), make("p", { class: "fine", text: "…" }));
-    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { put($("outlook"), make("p", { class: "bad", text: error.message })); });
+    read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { put($("outlook"), make("p", { class: "bad", text: asks ? WAITS : error.message })); });
   }
   put($("test"), make("p", { class: "fine", text: "Rows with and without a value are compared …" }));
-  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { put($("test"), make("p", { class: "fine", text: error.message })); });
+  read("/open/test").then((found) => { if (asked === key) showTest(found); }, (error) => { put($("test"), make("p", { class: "fine", text: asks ? WAITS : error.message })); });
 }
 
 function showTest({ differ, perhaps, tested, columns, compared }) {

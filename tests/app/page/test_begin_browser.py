@@ -1,0 +1,80 @@
+"""A column without any label, or one that the table does not have, is labelled from the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
+pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
+from tests.app.page.serving import Served
+from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_dead_ends_browser import back, label, to_labelling
+from tests.app.page.test_open_browser import OpenPage
+from transduce.app.page.workspace import Workspace
+
+
+@pytest.fixture
+def papers(tmp_path):
+    """Papers of which nobody has read one: the column of the verdict is empty."""
+    years = np.random.default_rng(0).integers(1990, 2020, 60)
+    frame = pd.DataFrame({"title": [f"paper {i}" for i in range(60)], "year": years})
+    frame["verdict"] = None
+    frame.to_csv(tmp_path / "papers.csv", index=False)
+    return Workspace(tmp_path, "papers.csv")
+
+
+def test_an_empty_column_is_labelled_and_another_is_added(browser, papers):
+    with Served(papers) as served:
+        page = OpenPage(browser, served.address)
+        page.read_table()
+        assert "no value yet" in page.text("#table-lead")
+        page.click_words("verdict")
+        page.wait(lambda: page.find("#begin-dialog").get_attribute("open"))
+        page.find("#begin-classes").clear()
+        page.find("#begin-classes").send_keys("relevant\nnot relevant\n")
+        to_labelling(page, "Begin to label")
+        assert page.text("#classes") == "relevant1not relevant2"
+        for key, times in (("1", 2), ("2", 2)):
+            for _ in range(times):
+                before = page.labelled()
+                page.find("body").send_keys(key)
+                page.wait(lambda before=before: page.labelled() == before + 1)
+        back(page)
+        page.wait(lambda: page.find("#targets [aria-checked=true]"))
+        assert "no value yet" not in page.text("#table-lead")
+        assert "verdict" in page.text("#targets")
+        assert page.find("#to-labels").is_enabled()
+
+        page.click_words("Add a column to label")
+        page.find("#begin-name").send_keys("grade")
+        page.click("#begin-numbers-kind")
+        to_labelling(page, "Begin to label")
+        label(page, np.arange(60) / 10, 2)
+        back(page)
+        page.wait(lambda: "grade" in page.text("#targets"))
+        assert papers.saved.choices.added == "grade"
+    assert list(pd.read_csv(papers.path).columns) == ["title", "year", "verdict"]
+    assert not page.errors()
+
+
+def test_cells_that_are_no_numbers_are_one_question_and_one_click(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.uniform(1.0, 5.0, 80)
+    known = pd.Series([f"{one:.2f}" for one in size]).where(np.arange(80) < 60)
+    known[[3, 9, 12]] = "pending"
+    known[20] = "haemolysed"
+    pd.DataFrame({"size": size, "ldl": known}).to_csv(tmp_path / "lab.csv", index=False)
+    space = Workspace(tmp_path, "lab.csv")
+    space.change("lab.csv", space.saved.revision, {"target": "ldl", "way": "chance"})
+    with Served(space) as served:
+        page = OpenPage(browser, served.address)
+        page.read_table()
+        page.wait(lambda: "“pending” (3), “haemolysed”" in page.text("#question"))
+        page.click("#to-labels")
+        page.wait(lambda: "waits for the answer" in page.text("#outlook"))
+        page.click_words("Treat these 4 cells as empty")
+        page.wait(lambda: "Guaranteed" in page.text("#outlook"))
+        assert page.text("#labels-question") == ""
+        assert sorted(space.saved.choices.missing) == ["haemolysed", "pending"]

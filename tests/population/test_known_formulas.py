@@ -1,0 +1,103 @@
+"""Estimates against formulas of the textbooks, where they agree by definition, and against all small tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+from scipy.stats import t as student_t
+
+from transduce.population import Sample, estimate_mean, estimate_share, estimate_total
+from transduce.population.urns import urn_interval
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
+def test_no_table_of_zeros_and_ones_up_to_twelve_rows_is_missed_too_often(confidence):
+    """Every number of rows, labels and ones; the number of ones among the labels is hypergeometric."""
+    for n_rows in range(2, 13):
+        for n_labels in range(1, n_rows + 1):
+            ends = [
+                np.add(urn_interval(ones, n_labels, n_rows - n_labels, confidence), ones)
+                for ones in range(n_labels + 1)
+            ]
+            for total in range(n_rows + 1):
+                held = sum(
+                    hypergeom.pmf(ones, n_rows, total, n_labels)
+                    for ones, (low, high) in enumerate(ends)
+                    if low <= total <= high
+                )
+                assert held >= confidence - 1e-9, (n_rows, n_labels, total)
+
+
+def test_an_exact_share_is_that_interval():
+    y = np.array([1.0] * 3 + [0.0] * 5 + [np.nan] * 9)
+    line = estimate_share(y, of=1.0, confidence=0.8, exact=True).iloc[0]
+    low, high = urn_interval(3, 8, 9, 0.8)
+    assert (line["lower"], line["upper"]) == ((3 + low) / 17, (3 + high) / 17)
+
+
+def test_the_mean_of_a_simple_random_sample():
+    """Cochran, Sampling Techniques, 2.4: ``s sqrt(1 / n - 1 / N)``; labels whose skewness is 0."""
+    labels = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+    y = np.append(labels, np.full(33, np.nan))
+    line = estimate_mean(y, confidence=0.9).iloc[0]
+    error = labels.std(ddof=1) * np.sqrt(1 / 7 - 1 / 40)
+    half = student_t.ppf(0.95, 6) * error
+    assert line["estimate"] == pytest.approx(4.0)
+    assert line["upper"] - line["estimate"] == pytest.approx(half)
+    total = estimate_total(y, confidence=0.9).iloc[0]
+    assert total["upper"] - total["estimate"] == pytest.approx(40 * half)
+
+
+def test_the_mean_of_a_stratified_sample():
+    """Cochran 5.3: ``sum (N_h / N)^2 (1 / n_h - 1 / N_h) s_h^2``, degrees by Satterthwaite."""
+    first, second = np.array([1.0, 3.0, 5.0]), np.array([10.0, 20.0, 30.0, 40.0])
+    y = np.concatenate([first, np.full(7, np.nan), second, np.full(16, np.nan)])
+    strata = np.repeat([0, 1], [10, 20])
+    sample = Sample(~np.isnan(y), strata=strata)
+    line = estimate_mean(y, confidence=0.9, sample=sample).iloc[0]
+    weights = np.array([1 / 3, 2 / 3])
+    variances = weights**2 * np.array(
+        [(1 / 3 - 1 / 10) * first.var(ddof=1), (1 / 4 - 1 / 20) * second.var(ddof=1)]
+    )
+    degrees = variances.sum() ** 2 / np.sum(variances**2 / np.array([2, 3]))
+    half = student_t.ppf(0.95, degrees) * np.sqrt(variances.sum())
+    assert line["estimate"] == pytest.approx(weights @ [first.mean(), second.mean()])
+    assert line["upper"] - line["estimate"] == pytest.approx(half)
+
+
+def test_prediction_powered_inference():
+    """``mean_U f + mean_L (y - f)`` for unlabelled rows, where the factor is 1: labels vary twice as much."""
+    rng = np.random.default_rng(0)
+    f = rng.normal(size=60)
+    truth = 2.0 * f + 0.1 * rng.normal(size=60)
+    labelled = rng.permutation(60) < 25
+    line = estimate_mean(np.where(labelled, truth, np.nan), f).iloc[0]
+    unlabelled_mean = f[~labelled].mean() + (truth - f)[labelled].mean()
+    expected = (truth[labelled].sum() + 35 * unlabelled_mean) / 60
+    assert line["estimate"] == pytest.approx(expected)
+
+
+def test_probabilities_of_a_label():
+    """Hajek's estimator of the unlabelled rows: weights are the odds of no label."""
+    rng = np.random.default_rng(1)
+    probability = rng.uniform(0.3, 0.9, 50)
+    labelled = rng.random(50) < probability
+    truth = rng.normal(size=50)
+    odds = (1 - probability) / probability
+    sample = Sample(labelled, odds=odds)
+    line = estimate_mean(np.where(labelled, truth, np.nan), sample=sample).iloc[0]
+    unlabelled_mean = np.average(truth[labelled], weights=odds[labelled])
+    expected = (truth[labelled].sum() + np.sum(~labelled) * unlabelled_mean) / 50
+    assert line["estimate"] == pytest.approx(expected)
+
+
+def test_a_row_drawn_without_a_label_may_be_anything():
+    y = np.array([1.0] * 4 + [0.0] * 6 + [np.nan] * 20)
+    lost = np.arange(30) >= 28
+    sample = Sample(~np.isnan(y), lost=lost)
+    share = estimate_share(y, of=1.0, sample=sample).iloc[0]
+    plain = estimate_share(y, of=1.0).iloc[0]
+    assert share["kind"] == "exact"
+    assert share["lower"] <= plain["lower"] < plain["upper"] <= share["upper"]
+    assert estimate_mean(y, sample=sample)["kind"].iloc[0] == "none"
