@@ -115,7 +115,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         source.check_column(name)
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
-    results = list(fill_targets(source, targets, options).values())
+    results = list(fill_targets(source, targets, options).results.values())
     with together():
         if given["save"] is not None:
             asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
