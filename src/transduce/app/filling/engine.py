@@ -446,11 +446,12 @@ def _read_machine(
     machine: Any, plan: Plan, features: Features, target: Target, options: Options
 ) -> _Fitted:
     """Return intervals or sets of the confidence machine, with values of the method asked for."""
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+
     all_rows = np.arange(len(target.labels))
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
-    from transduce.methods.confidence_machine.far_labels import draw_in_known
 
     labels_of_values = target.labels
     if target.task == "regression":

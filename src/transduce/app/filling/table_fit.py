@@ -52,6 +52,14 @@ class TableFit:
             guarantee = guarantee.doubted(self.compared.verdict)
         return settle(guarantee, self.target)
 
+    def sensitivity(self, certainty: float, tolerance: float | None) -> pd.DataFrame | None:
+        """Return how wide intervals get if labels depend on the value; None if that is unknown."""
+        if self.shares is not None:  # within a class the label is the same
+            return None
+        if self.guarantee(certainty, tolerance).kind == "none":
+            return None
+        return self.model.calibrated.sensitivity_at(float(self.model.estimator.confidence))
+
 
 def estimator_rows(
     encoder: Encoder, frame: pd.DataFrame, options: Options, features: Array | None = None
