@@ -1,4 +1,7 @@
-"""Questions about a whole column: what is asked, as it is written on the command line or in Python."""
+"""Questions about a whole column.
+
+What is asked, as it is written on the command line or in Python.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,10 @@ def read_question(
     by: ColumnName | None = None,
     outcome: ColumnName | None = None,
 ) -> Question:
-    """Return a question as it is written, such as ``"share above 100"``; or refuse it in a sentence."""
+    """Return a question as it is written, such as ``"share above 100"``.
+
+    Or refuse it in a sentence.
+    """
     if not isinstance(text, str) or not text.strip():
         raise OptionError(f"Ask for {HOW_TO_ASK}; got {quoted(text)}.")
     word, _, rest = text.strip().partition(" ")
@@ -126,7 +132,7 @@ def read_question(
         raise OptionError(f"Ask for {HOW_TO_ASK}; got {quoted(text)}.")
     rest = re.sub(r"^of\s+", "", rest.strip())
     if rest and what == "share":
-        limits = _read_limits(rest)
+        limits = read_limits(rest)
         if limits is not None:
             above, below = limits
         else:
@@ -141,7 +147,7 @@ def read_question(
     return _checked(question)
 
 
-def _read_limits(text: str) -> tuple[str | None, str | None] | None:
+def read_limits(text: str) -> tuple[str | None, str | None] | None:
     """Return the limits that a text gives, lower and upper; None if it gives none."""
     between = _BETWEEN.fullmatch(text)
     if between is not None:
