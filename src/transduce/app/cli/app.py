@@ -222,6 +222,10 @@ def _table(help: str, **more: Any) -> Any:
 
 OPENED = "The table, which is never written to, or a folder of tables; by default this one."
 LABELLED = "The column to label."
+BLINDLY = (
+    "Predictions made elsewhere, to be checked blindly: hidden until a row has a label, they are "
+    "then compared with it, and certificates say how many are wrong."
+)
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
 FRESH = "Draw the same rows again; by default the seed is fresh."
@@ -546,6 +550,13 @@ def label(  # noqa: PLR0913
     show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
     classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
     wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
+    predictions: Annotated[str | None, _option("--predictions", "COLUMN", BLINDLY)] = None,
+    tolerance: Annotated[
+        float | None, _option("--tolerance", "NUMBER", "How far predicted numbers may be off.")
+    ] = None,
+    person: Annotated[
+        str, _option("--person", "NAME", "Who decides, for the journal.", show_default=False)
+    ] = "",
     task: Annotated[
         Literal["auto", "classes", "numbers"],
         typer.Option(help="Whether labels are classes or numbers."),
@@ -579,11 +590,13 @@ def label(  # noqa: PLR0913
         from transduce.app.page.command import run_label
 
         numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
+        numbers |= {"tolerance": tolerance, "person": person}
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
         what: dict[str, Any] = {
             "show": _parted(show),
             "classes": _parted(classes),
             "wanted": wanted,
+            "predictions": predictions,
         }
         page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
         run_label(table, target, settings=settings, demo=demo, **what, **page)
