@@ -102,6 +102,7 @@ def numbers_of(answer):
     return np.column_stack([column.reshape(len(column), -1) for column in columns])
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_shuffled_rows_have_the_same_answers(name):
     task, estimator = ESTIMATORS[name]

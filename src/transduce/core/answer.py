@@ -187,6 +187,11 @@ class Regions:
         counts = np.bincount(row[kept], minlength=len(self))
         return Regions(np.clip(ends[kept], lower, upper), np.append(0, np.cumsum(counts)))
 
+    def shifted(self, by: Array) -> Regions:
+        """Return the regions, each moved by a number of its row, shape (n,)."""
+        row, ends = self._by_piece()
+        return Regions(ends + np.asarray(by, dtype=float)[row, None], self.offsets)
+
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, open where one reaches `below` or `above`."""
         row, ends = self._by_piece()
@@ -367,6 +372,13 @@ class Answer:
             return self
         regions = self.regions.within(lower, upper)
         return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
+
+    def shifted(self, by: Array) -> Answer:
+        """Return the answer with values and regions moved by a number of each row, shape (m,)."""
+        regions = self.regions
+        if regions is not None:
+            regions = regions.shifted(by)
+        return replace(self, values=self.values + by, regions=regions)
 
     def contains(self, labels: Any) -> Mask:
         """Return whether each row's region, or set, holds its label (m,).

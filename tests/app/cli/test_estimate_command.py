@@ -94,3 +94,24 @@ def test_bad_usage_is_one_sentence(table, words, message):
     assert done.exit_code == 2, done.output
     assert message in done.stderr
     assert "Traceback" not in done.output
+
+
+class TestSelect:
+    def test_rows_to_use_are_marked(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        frame, price, _ = make_table(400, 200)
+        frame.to_csv("table.csv", index=False)
+        done = CliRunner().invoke(app, ["fill", "table.csv", *METHOD, "--select", "above 90"])
+        assert done.exit_code == 0, done.output
+        assert "column price_selected" in done.stdout
+        filled = pd.read_csv("table-filled.csv")
+        marked = filled["price_selected"].to_numpy(dtype=bool)
+        assert marked.any()
+        assert frame["price"].isna().to_numpy()[marked].all()
+        assert (price[marked] > 90.0).mean() > 0.7
+
+    @pytest.mark.parametrize("words", ["tall", "above tall", "within"])
+    def test_bad_usage_is_one_sentence(self, table, words):
+        done = CliRunner().invoke(app, ["fill", "table.csv", *METHOD, "--select", words])
+        assert done.exit_code == 2, done.output
+        assert "--select takes" in done.stderr

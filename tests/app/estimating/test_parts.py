@@ -44,6 +44,7 @@ def everywhere(tmp_path_factory):
     return fill_everywhere(tmp_path_factory.mktemp("parts"), **SETTINGS)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("what", ["mean", "share above 1", "median", "slope of u"])
 def test_parts_answer_as_files_and_dask_do(everywhere, what):
     _, y = make_table()

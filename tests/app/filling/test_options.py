@@ -53,6 +53,7 @@ OTHER = {
     "number": ["d"],
     "views": [["e", "f"], ["g"]],
     "id": "c",
+    "predictions": "h",
     "features": "columns",
     "missing": ["-9"],
     "keep": ["999"],

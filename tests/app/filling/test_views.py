@@ -22,6 +22,7 @@ def two_views(n=60):
     return table
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["spectral-graph", "auto"])
 def test_the_graph_ties_rows_in_each_view(method, monkeypatch):
     seen = []

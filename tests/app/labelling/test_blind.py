@@ -81,12 +81,12 @@ def test_bounds_are_those_of_the_bets_on_draws(judged):
         assert found == wrong.sum()
         assert certified.predictions.wrong_at_most + found == most
         assert certified.predictions.wrong_at_most >= (predicted != truth).sum() - found
-        for share in certified.shares:
-            is_class = (truth == share.label)[drawn].astype(float)
+        for label, share in certified.shares:
+            is_class = (truth == label)[drawn].astype(float)
             low, high = BoundedDraws(is_class, N_ROWS).total_interval(0.95)
-            assert share.at_most == math.ceil(high - 1e-6) - 1
-            assert share.at_least == math.floor(low + 1e-6) + 1
-            assert share.at_least <= (truth == share.label).sum() <= share.at_most
+            assert share.most == math.ceil(high - 1e-6) - 1
+            assert share.fewest == math.floor(low + 1e-6) + 1
+            assert share.fewest <= (truth == label).sum() <= share.most
         assert [count for count, _ in certified.ahead] == [30, 100]
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests import brute, brute_machine
 from tests.methods.confidence_machine.test_tuned import SETTINGS, kernels, make_rows
 from transduce import RidgeConfidenceClassifier, RidgeConfidenceMachine
+from transduce.core.guarantee import TooFewLabelsWarning
 from transduce.methods.confidence_machine.far_labels import draw_in, label_pieces
 from transduce.methods.confidence_machine.label_scales import SCALES, ScaledMachine
 from transduce.methods.confidence_machine.local_spread import PRIOR, Neighborhood
@@ -225,6 +226,16 @@ def test_constant_labels_and_duplicates():
     assert np.all(answer.regions.contains(np.full(4, 5.0)))
     tied = fit(X, np.tile([1.0, 2.0], 10)).answer_
     assert np.all(np.isfinite(tied.regions.hull()))
+
+
+def test_too_few_labels_rule_nothing_out():
+    """At 90 % with five labels the label of a row may be anything, negative too; regions start at 0, not near it."""
+    X, y = make_rows(9, n_labelled=12, n_unlabelled=3)
+    with pytest.warns(TooFewLabelsWarning):
+        few = fit(np.vstack([X[:5], X[12:]]), np.exp(y[:5]), scale="auto")
+    assert few.answer_.regions.hull().tolist() == [[-np.inf, np.inf]] * 3
+    ends = fit(X, np.exp(y), scale="auto").answer_.regions.hull()
+    assert np.all((ends[:, 0] == 0.0) | (ends[:, 0] > 1e-12))
 
 
 def test_one_label_that_is_not_positive_counts_as_nonconforming():

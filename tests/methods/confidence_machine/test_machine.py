@@ -53,7 +53,7 @@ def sweep_one_sided(rho, beta, rank, slack):
 def plain_sweep(rho, beta, rank, slack):
     """The first without numba."""
     starts, ends, n_open = two_sided_sets.py_func(rho, beta, slack)
-    return lines_module._walk.py_func(starts, ends, rank - n_open)
+    return lines_module.sweep_sets.py_func(starts, ends, rank - n_open)
 
 
 def build(problem, **settings):
@@ -537,7 +537,7 @@ def test_every_shape_of_a_single_set(rho, beta, expected, sweep):
 def test_touching_sets_join():
     """[0, 1] and [1, 2] cover [0, 2] without a gap, and share one point."""
     starts, ends = np.array([0.0, 1.0]), np.array([1.0, 2.0])
-    for walk in (lines_module._walk, lines_module._walk.py_func):
+    for walk in (lines_module.sweep_sets, lines_module.sweep_sets.py_func):
         np.testing.assert_array_equal(walk(starts.copy(), ends.copy(), 1), [[0.0, 2.0]])
         np.testing.assert_array_equal(walk(starts.copy(), ends.copy(), 2), [[1.0, 1.0]])
         np.testing.assert_array_equal(walk(starts[:1].copy(), ends[:0].copy(), 1), [[0.0, np.inf]])

@@ -117,6 +117,13 @@ COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Pytho
     "save": Option(
         "Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE
     ),
+    "select": Option(
+        "Mark filled rows that may be used as they are, at most a tenth of them by mistake on average: "
+        "'above 100', 'below 5', 'between 2 and 5', 'within 10' (off by no more), 'of yes' or 'correct'. "
+        "Some labels are held out for it.",
+        ANSWER,
+        Kind(str, "WORDS"),
+    ),
     "plot": Option(
         "Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)
     ),
@@ -392,7 +399,7 @@ ESTIMATED = tuple(
     if name
     not in (
         *("labels", "out", "report", "save", "confidence", "certainty", "tolerance", "guarantee"),
-        *("label_conditional", "probabilities", "reject", "label_next"),
+        *("label_conditional", "probabilities", "reject", "label_next", "select"),
     )
 )
 WHAT = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ import typer
 
 from transduce.app.auditing.drawing import RowsToCheck
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
+from transduce.app.cli.selection import (
+    about_selection,
+    mark_rows,
+    read_selection,
+    select_rows,
+)
 from transduce.app.cli.terminal import (
     called,
     guarantee_lines,
@@ -46,6 +53,7 @@ from transduce.app.tables.formats import Table
 from transduce.app.tables.layout import LayoutRequest
 from transduce.app.tables.numbers import without
 from transduce.app.tables.parts import STREAMED, is_many
+from transduce.conformal import Selection
 from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.computing import stage
 from transduce.core.files import (
@@ -94,6 +102,11 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         raise typer.BadParameter(f"--target {twice[0]} is given twice.")
     if len(targets) > 1 and given["save"] is not None:
         raise typer.BadParameter("--save is for one target: save each by itself.")
+    wanted = None
+    if given["select"] is not None:
+        wanted = read_selection(given["select"])
+        if options.guarantee == "auto":
+            options = replace(options, guarantee="column")  # rows are picked by labels held out
     if is_in_parts(table, given):
         return _fill_parts(table, targets, options, given)
     if given["out"] is None:
@@ -115,7 +128,10 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         source.check_column(name)
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
-    results = list(fill_targets(source, targets, options).values())
+    results = list(fill_targets(source, targets, options).results.values())
+    selections = []
+    if wanted is not None:
+        selections = [select_rows(result, wanted) for result in results]
     with together():
         if given["save"] is not None:
             asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
@@ -123,7 +139,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
                 name: one for name, one in options.as_dict().items() if name not in asked_later
             }
             save(given["save"], source, targets[0], force=force, **about)
-        written = _write(source, results, out, reports, force)
+        written = _write(source, results, out, reports, force, selections)
     if given["save"] is not None:
         written.append(str(given["save"]))
     if not quiet:
@@ -135,6 +151,8 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         for result in earlier:
             show_result(result, [], err=out == "-", quiet=quiet)
         show_result(last, written, err=out == "-", quiet=quiet)
+        for result, selection in zip(results, selections, strict=False):
+            tell(about_selection(result, selection), err=out == "-")
 
     return show
 
@@ -160,7 +178,7 @@ def is_in_parts(table: str, given: dict[str, Any]) -> bool:
 def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
     """Fill a table part by part into a folder."""
     asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
-    only_in_memory = ("sheet", "header", "skip", "rows", "save")
+    only_in_memory = ("select", "sheet", "header", "skip", "rows", "save")
     asked |= {f"--{name}": given[name] is not None for name in only_in_memory}
     if odd := [name for name, wanted in asked.items() if wanted]:
         raise typer.BadParameter(
@@ -349,11 +367,14 @@ def _write(
     out: str,
     reports: list[list[Path | None]],
     force: bool,
+    selections: Sequence[Selection] = (),
 ) -> list[str]:
     """Write what was asked for, the reports first: they are what can fail; return where."""
     pairs = zip(results, reports, strict=True)
     written = [path for result, paths in pairs for path in _write_reports(result, paths, force)]
     new = pd.concat([result.columns_for_file for result in results], axis=1)
+    for result, selection in zip(results, selections, strict=False):
+        new = pd.concat([new, mark_rows(result, selection)], axis=1)
     with stage("writing"):
         write(out, source, new, force=force)
     if out == "-":

@@ -174,9 +174,10 @@ def show_result(
 
     Notes, what else there is to say of the guarantee, and advice follow, unless all is to be quiet.
     """
+    from transduce.app.filling.reported import collect_notes
     from transduce.app.report.sentences import NO_DATA
 
-    counts = result.counts
+    counts = result.seen.count_rows(result.answer)
     lines = [_about_filled(result), *guarantee_lines(result.guarantee)]
     for line in lines:
         tell(line, err=err)
@@ -187,10 +188,10 @@ def show_result(
     tell_if_any(how_good(result), err=err)
     if not quiet:
         if counts.unlabelled:
-            tell(NO_DATA[result.task], err=err)
+            tell(NO_DATA[result.labels.task], err=err)
         if advice is not None:
             tell(f"To label next: {advice}", err=err)
-        tell_list("Notes", result.notes, err=err)
+        tell_list("Notes", collect_notes(result), err=err)
         tell_list("More on the guarantee", more_on_guarantee(result.guarantee), err=err)
     if written:
         tell(f"Written: {', '.join(written)}", err=err)
@@ -198,12 +199,14 @@ def show_result(
 
 def _about_filled(result: FillResult) -> str:
     """Return how many cells were filled, and how."""
-    counts = result.counts
+    counts = result.seen.count_rows(result.answer)
     source = ""
-    if result.source.name:
-        source = f"{result.source.name}: "
-    target = shortened(str(result.target))
-    names = result.members["name"][result.members["weight"] > 0].str.replace("_", " ")
+    name = result.seen.source.name
+    if name:
+        source = f"{name}: "
+    target = shortened(str(result.labels.name))
+    members = result.diagnosis.members
+    names = members["name"][members["weight"] > 0].str.replace("_", " ")
     how = f"a blend of {', '.join(names)}"
     if len(names) == 1:
         how = names.iloc[0]
@@ -255,16 +258,17 @@ def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
     from transduce.app.report.quality import measure_quality, why_not_known
 
-    quality = measure_quality(result.task, result.out_of_fold, result.labels.spelling.unit)
+    folds = result.seen.place_labels(result.diagnosis.out_of_fold)
+    quality = measure_quality(result.labels.task, folds, result.labels.spelling.unit)
     if quality is None:
         return ""
-    plain = result.task == "regression" and not result.labels.spelling.unit
+    plain = result.labels.task == "regression" and not result.labels.spelling.unit
     if plain:
-        unit = f", in the unit of '{result.target}'"
+        unit = f", in the unit of '{result.labels.name}'"
     else:
         unit = ""
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
-    unknown = why_not_known(result.diagnosis.drawn, result.exchangeability, result.guarantee)
+    unknown = why_not_known(result.diagnosis.drawn, result.fit.compared, result.guarantee)
     if unknown:
         found = f"How good the predictions are cannot be known. {unknown}"
         return " ".join(filter(None, [found, quality.slips]))
@@ -282,17 +286,19 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
     rows = result.answer.rows[:n_rows]
     # Confidence, the level of the set at which no other class is left, reads like a probability
     # beside one.
-    columns = [name for name in result.new.columns[:5] if name != f"{result.target}_confidence"]
+    columns = [
+        name for name in result.new.columns[:5] if name != f"{result.labels.name}_confidence"
+    ]
     lines = result.columns_for_file.iloc[rows][columns]
-    lines.columns = [str(name).removeprefix(f"{result.target}_") for name in columns]
+    lines.columns = [str(name).removeprefix(f"{result.labels.name}_") for name in columns]
     id = result.options.id
     if id is None:
         names = rows + 1
     else:
-        names = result.shown[id].to_numpy()[rows]
+        names = result.seen.frame[id].to_numpy()[rows]
     lines.insert(0, "row" if id is None else str(id), names)
     show_table(lines, err=err)
-    tell(COLUMNS[result.task], err=err)
+    tell(COLUMNS[result.labels.task], err=err)
 
 
 def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:

@@ -26,6 +26,7 @@ from transduce.app.tables.amounts import with_plain_signs
 from transduce.core.checks import check_share, is_number
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, quoted
+from transduce.population.audit import share_of_class
 
 ALL = "all"
 REST = "the others"
@@ -201,6 +202,8 @@ def _estimate(
     if question.what == "share":
         values, predictions, asked = _share_of(column, question)
         frame = population.estimate_share(values, predictions, by=groups, **asked, **how)
+        if column.has_exact_shares:
+            frame = _exact_shares(column, question, groups, level, frame)
     elif question.what == "quantile":
         q = float(question.of)
         frame = population.estimate_quantile(
@@ -225,6 +228,29 @@ def _share_of(
     above = read_limit(column, question.above)
     below = read_limit(column, question.below)
     return column.numbers, column.predictions, {"above": above, "below": below}
+
+
+def _exact_shares(
+    column: PredictedColumn,
+    question: Question,
+    groups: AnyArray | None,
+    level: float,
+    frame: pd.DataFrame,
+) -> pd.DataFrame:
+    """Return shares with the exact intervals that classes predicted elsewhere allow."""
+    label = find_class(column, question.of)
+    checked = column.checked_rows(label)
+    frame = frame.copy()
+    for name in frame.index:
+        rows = rows_of_line(name, question, groups, len(column.target.missing))
+        line = share_of_class(checked.at(rows), 1, level)
+        for word in ("estimate", "lower", "upper", "kind"):
+            frame.loc[name, word] = line[word]
+        width = frame.loc[name, "upper"] - frame.loc[name, "lower"]
+        alone = frame.loc[name, "labels_alone_upper"] - frame.loc[name, "labels_alone_lower"]
+        if 0.0 < width < alone:
+            frame.loc[name, "worth"] = frame.loc[name, "n_labels"] * (alone / width) ** 2
+    return frame
 
 
 def find_class(column: PredictedColumn, label: Any) -> Any:

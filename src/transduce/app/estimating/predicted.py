@@ -13,6 +13,7 @@ from transduce.conformal.shares import ClassShares
 from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.validation import class_codes
 from transduce.population import Sample
+from transduce.population.checks import CheckedRows
 
 # Estimated odds make labels worth fewer of equal weight; below so many nothing is promised at 95 %
 # (METHODS: 2 / (1 - level)).
@@ -56,6 +57,8 @@ class PredictedColumn:
         What rows are called in messages.
     limits : tuple of two floats
         The least and the greatest value that is possible.
+    given : array of shape (n,) or None
+        Classes that were predicted elsewhere, without any label; None where one is missing.
     beyond : int
         Unlabelled rows that are unlike every labelled one, where odds were estimated.
     """
@@ -69,6 +72,7 @@ class PredictedColumn:
     names: pd.Index
     shares: ClassShares | None = None
     limits: tuple[float, float] = (-np.inf, np.inf)
+    given: AnyArray | None = None
     beyond: int = 0
 
     @property
@@ -104,6 +108,26 @@ class PredictedColumn:
         if code < 0:
             return np.zeros(len(self.predictions))
         return np.clip(self.predictions[:, code], 0.0, 1.0)
+
+    @property
+    def has_exact_shares(self) -> bool:
+        """Whether classes predicted elsewhere give exact shares: of simple samples, or of strata."""
+        sample = self.sample
+        if self.given is None or sample is None:
+            return False
+        return sample.groups is None and sample.odds is None and sample.sensitivity == 1.0
+
+    def checked_rows(self, label: Any) -> CheckedRows:
+        """Return the rows with a class predicted elsewhere, or not, some of which were checked."""
+        assert self.given is not None
+        assert self.sample is not None
+        predicted = np.array([given == label for given in self.given.tolist()], dtype=np.int64)
+        indicator = self.indicator(label)
+        drawn = self.sample.rows
+        if self.sample.lost is not None:
+            drawn = drawn | self.sample.lost
+        true = np.where(np.isnan(indicator), -1, np.nan_to_num(indicator)).astype(np.int64)
+        return CheckedRows(predicted, true, drawn, self.sample.stratum_codes)
 
     @property
     def effective_labels(self) -> float:

@@ -126,7 +126,7 @@ def read_question(
         raise OptionError(f"Ask for {HOW_TO_ASK}; got {quoted(text)}.")
     rest = re.sub(r"^of\s+", "", rest.strip())
     if rest and what == "share":
-        limits = _read_limits(rest)
+        limits = read_limits(rest)
         if limits is not None:
             above, below = limits
         else:
@@ -141,7 +141,7 @@ def read_question(
     return _checked(question)
 
 
-def _read_limits(text: str) -> tuple[str | None, str | None] | None:
+def read_limits(text: str) -> tuple[str | None, str | None] | None:
     """Return the limits that a text gives, lower and upper; None if it gives none."""
     between = _BETWEEN.fullmatch(text)
     if between is not None:

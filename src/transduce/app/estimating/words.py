@@ -24,6 +24,10 @@ HOW_TO_READ = {
     "approximate": "“approximate” intervals hold nearly at their level, however wrong the predictions are",
     "none": "where it says “none”, nothing is promised",
 }
+EXACT_WITH_PREDICTIONS = (
+    "“exact” intervals hold at their level for any number of labels, "
+    "however wrong the predictions are"
+)
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,10 @@ def sentences_about(
     said = [_level_sentence(level, joint, n_lines, can_ask)]
     if kinds - {"none"}:
         said.append(f"They rest on this: {column.assumption}.")
-    words = "; ".join(HOW_TO_READ[kind] for kind in HOW_TO_READ if kind in kinds)
+    how_to_read = HOW_TO_READ
+    if column.has_exact_shares:
+        how_to_read = HOW_TO_READ | {"exact": EXACT_WITH_PREDICTIONS}
+    words = "; ".join(how_to_read[kind] for kind in how_to_read if kind in kinds)
     said.append(f"{words[0].upper()}{words[1:]}.")
     gains = [
         line["worth"] / line["n_labels"]

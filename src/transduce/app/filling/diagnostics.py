@@ -195,7 +195,7 @@ class Diagnosis:
     def _predict_half(self) -> HeldOutPredictions | None:
         """Return what one quick fit says of half of the labels, hidden from it, and of other rows."""
         fit = self.fit
-        problem = read_problem(fit.X, fit.target.labels, task=fit.target.task)
+        problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
         method = quick_method(fit.values_model, fit.target, fit.seconds)
         if method is None or problem.classes is None:
             return None

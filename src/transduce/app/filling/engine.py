@@ -16,6 +16,12 @@ import pandas as pd
 
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.diagnostics import SMALL, Diagnosis
+from transduce.app.filling.found_draws import use_draw
+from transduce.app.filling.given_predictions import (
+    member_for_classes,
+    notes_on_predictions,
+    read_offset,
+)
 from transduce.app.filling.interval_models import HeldOutModel, IntervalModel, MachineModel
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.left_out import columns_left_out, notes_on, running_columns
@@ -53,7 +59,7 @@ from transduce.core.checks import WrongTypeError
 from transduce.core.computing import announce_forecast, few_threads, stage
 from transduce.core.guarantee import Guarantee, Limits, ShiftWarning, TooFewLabelsWarning
 from transduce.core.row_order import rows_in_order
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.words import option, quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.model_selection.fit_and_predict import (
@@ -163,6 +169,7 @@ def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
         check_columns(pd.DataFrame(columns=list(table.columns)), options.columns(target))
         return fill_parts(DaskSource(table, parts=table.to_delayed()), target, options)
     source = FrameSource.read(table, target, options)
+    source, options = use_draw(source, options)
     settled = options.for_labels(source.labels)
     if is_sampled(source, settled):
         return _fill_sampled_rows(source, target, options)
@@ -287,11 +294,12 @@ def _fit_features(
     classes: tuple[Any, ...] = (),
 ) -> TableFit:
     """Fit to all rows, whose features are known, what suits them."""
+    offset = read_offset(rows.frame, rows.labels, options)
     with few_threads(len(rows.frame), SMALL):
         plan, compared = _plan_fit(rows, features, options, n_outside, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = _fit_plan(rows, features, plan, options, compared)
+            fit = _fit_plan(rows, features, plan, options, compared, offset)
     for message in _messages(caught, MemberFailedWarning):
         warnings.warn(message, MemberFailedWarning, stacklevel=2)
     # The guarantee itself says that labels are few, and that rows differ.
@@ -300,7 +308,8 @@ def _fit_features(
         for warning in caught
         if not issubclass(warning.category, TooFewLabelsWarning | ShiftWarning)
     ]
-    notes = [*rows.labels.notes, *features.notes, *_about_features(features), *plan.notes]
+    notes = [*rows.labels.notes, *notes_on_predictions(rows.frame, rows.labels, options)]
+    notes += [*features.notes, *_about_features(features), *plan.notes]
     return replace(fit, notes=[*notes, *_messages(told, Warning)])
 
 
@@ -350,7 +359,13 @@ def _plan_fit(
         views=_places_of_views(options.views, features.origins),
     )
     design = bind_design(options.design, target.missing, rows.frame)
-    plan = make_plan(case, options, design, n_outside=n_outside, classes=classes)
+    more_members = member_for_classes(rows.frame, target, features, options)
+    how: dict[str, Any] = {
+        "n_outside": n_outside,
+        "classes": classes,
+        "more_members": more_members,
+    }
+    plan = make_plan(case, options, design, **how)
     if plan.holds_out or not options.design.testable:
         return plan, None
     with stage("exchangeability"):
@@ -360,7 +375,7 @@ def _plan_fit(
     reweighed = design_if_shifted(case.n_labels, options)
     if compared.shifted and reweighed is not None:
         bound = reweighed.bind(target.missing)
-        plan = make_plan(case, options, bound, n_outside=n_outside, classes=classes)
+        plan = make_plan(case, options, bound, **how)
         plan = replace(plan, notes=[NOTE_WEIGHTS, *plan.notes])
     return plan, compared
 
@@ -383,14 +398,18 @@ def _fit_plan(
     plan: Plan,
     options: Options,
     compared: Exchangeability | None,
+    offset: Array | None,
 ) -> TableFit:
-    """Fit what intervals come from and what values come from."""
+    """Fit what intervals come from and what values come from; an offset is what the fit corrects."""
     frame = rows.frame
     target = rows.labels
+    fitted_target = target
+    if offset is not None:
+        fitted_target = replace(target, labels=target.labels - offset)
     index = frame.index
     if options.id is not None:
         index = pd.Index(frame[options.id])
-    y = pd.Series(target.labels, index=index, name=target.name)
+    y = pd.Series(fitted_target.labels, index=index, name=target.name)
     X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
     announce_forecast(max(plan.seconds, 1.0))
@@ -399,8 +418,11 @@ def _fit_plan(
     if plan.holds_out:
         fitted = _read_held_out(estimator, options)
     else:
-        fitted = _read_machine(estimator, plan, features, target, options)
+        fitted = _read_machine(estimator, plan, features, fitted_target, options)
         fitted = replace(fitted, compared=compared)
+    answer = fitted.answer
+    if offset is not None:
+        answer = answer.shifted(offset[answer.rows])
     return TableFit(
         frame=frame,
         target=target,
@@ -409,12 +431,13 @@ def _fit_plan(
         model=fitted.model,
         values_model=fitted.values_model,
         order=fitted.order,
-        answer=fitted.answer,
+        answer=answer,
         compared=_name_columns(fitted.compared, rows, features),
         seconds=time.perf_counter() - began,
         left_out=plan.left_out,
         notes=[],
         shares=fitted.shares,
+        offset=offset,
     )
 
 
@@ -446,11 +469,12 @@ def _read_machine(
     machine: Any, plan: Plan, features: Features, target: Target, options: Options
 ) -> _Fitted:
     """Return intervals or sets of the confidence machine, with values of the method asked for."""
+    from transduce.methods.confidence_machine.far_labels import draw_in_known
+
     all_rows = np.arange(len(target.labels))
     if plan.values is None:
         answer = holding_values(machine.answer_)
         return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
-    from transduce.methods.confidence_machine.far_labels import draw_in_known
 
     labels_of_values = target.labels
     if target.task == "regression":

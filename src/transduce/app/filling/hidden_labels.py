@@ -69,6 +69,7 @@ def look_at_labels(fit: TableFit, options: Options) -> HiddenLabels:
         if fit.shares is not None:
             answered[name] = _likeliest(_at_shares(stated[name], fit))
     rows = stated[name].index.to_numpy()
+    answered = {member: fit.add_offset(values, rows) for member, values in answered.items()}
     columns = {"true": fit.target.labels[rows], "answered": answered[name]}
     folds = pd.DataFrame(columns, index=rows)
     power = 1.0
@@ -140,8 +141,8 @@ def weigh_folds(fit: TableFit, folds: pd.DataFrame) -> pd.DataFrame:
 
 
 def hide_labels(method: Any, fit: TableFit, folds: int, seed: int) -> tuple[AnyArray, Answer]:
-    """Return labels that were hidden in turn, and the answers at them."""
-    labels = fit.target.labels
+    """Return labels that were hidden in turn, as the methods see them, and the answers at them."""
+    labels = fit.fitted_labels
     with warnings.catch_warnings(action="ignore"):
         hidden = cross_val_transduce(
             method, fit.X, labels, cv=folds, groups=fit.model.calibrated.groups, random_state=seed

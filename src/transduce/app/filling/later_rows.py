@@ -10,7 +10,9 @@ import pandas as pd
 
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
+from transduce.app.filling.given_predictions import read_offset
 from transduce.app.filling.options import Options
+from transduce.app.filling.predicted import numbers_of_reply
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_once
@@ -51,6 +53,7 @@ class FittedFill:
     options: Options  # what was asked for
     held: Array  # (c, d) features of some calibration rows, with which later rows are compared
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
+    kept_offset: Array | None = None  # (k,) predictions made elsewhere, at calibration labels
 
     @classmethod
     def calibrate(
@@ -59,7 +62,9 @@ class FittedFill:
         """Calibrate a fit to a sample by labelled rows that were kept from it."""
         encoder = fit.features.encoder
         kept_rows = estimator_rows(encoder, held.frame, options)
-        outside = _calibrate_outside(fit, held, kept_rows, options)
+        labelled = np.flatnonzero(~held.labels.missing)
+        kept_offset = read_offset(held.frame.iloc[labelled], fit.target, options)
+        outside = _calibrate_outside(fit, held, kept_rows, kept_offset, options)
         verdict = None
         if fit.compared is not None:
             verdict = fit.compared.verdict
@@ -73,6 +78,7 @@ class FittedFill:
             options=options.for_other_rows(),
             held=kept_rows[compared],
             verdict=verdict,
+            kept_offset=kept_offset,
         )
 
     def with_options(self, options: Options) -> FittedFill:
@@ -86,7 +92,26 @@ class FittedFill:
     def raw_answer(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows of a table, at these places of it, as the fit gives them."""
         X = estimator_rows(self.encoder, frame, self.options)
-        return self.outside.answer(X, float(self.options.confidence), rows)
+        answer = self.outside.answer(X, float(self.options.confidence), rows)
+        offset = read_offset(frame, self.reading, self.options)
+        if offset is None:
+            return answer
+        return answer.shifted(offset)
+
+    @property
+    def kept_labels(self) -> AnyArray:
+        """The labels of rows that were kept from the fit and calibrate it."""
+        if self.kept_offset is None:
+            return self.outside.table.labels
+        return self.outside.table.labels + self.kept_offset
+
+    def predict_kept(self) -> Array:
+        """Return predictions at rows whose labels were kept from the fit."""
+        table = self.outside.table
+        predictions = numbers_of_reply(table.calibration, table.classes)
+        if self.kept_offset is None:
+            return predictions
+        return predictions + self.kept_offset
 
     def answer_at(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows, labelled or not, at these places of their table."""
@@ -111,7 +136,7 @@ class FittedFill:
 
     def columns_for_file(self, new: pd.DataFrame) -> pd.DataFrame:
         """Return new columns as a file of text has them: with the digits of all labels."""
-        all_labels = np.concatenate([self.labels, self.outside.table.labels])
+        all_labels = np.concatenate([self.labels, self.kept_labels])
         return columns_for_file(new, self.reading, all_labels)
 
     def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
@@ -179,11 +204,17 @@ class FittedFill:
 
 
 def _calibrate_outside(
-    fit: TableFit, held: FrameSource, kept_rows: AnyArray, options: Options
+    fit: TableFit,
+    held: FrameSource,
+    kept_rows: AnyArray,
+    kept_offset: Array | None,
+    options: Options,
 ) -> OutsideCalibration:
     """Return what answers rows that the fit did not see, calibrated by rows kept from it."""
-    seen_labels = fit.target.known
+    seen_labels = fit.fitted_labels[~fit.target.missing]
     kept_labels = held.labels.known
+    if kept_offset is not None:
+        kept_labels = kept_labels - kept_offset
     classes = None
     shares = None
     if fit.target.task == "classification":

@@ -88,6 +88,8 @@ HELP = {
         "as the words of a page and those of the links to it: the neighbour graph ties rows that are alike in any of "
         "them. For the method spectral-graph, and for blends that hold it.",
         "id": "The column that names the rows.",
+        "predictions": "A column of predictions made elsewhere without the labels, such as by a language "
+        "model. Numbers are corrected; classes are one more method of the blend. It stays a feature.",
         "features": "Input for your own estimators: encoded features, or the raw columns.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
         "keep": "Numbers such as 999 that are real values. Without this, such numbers are treated as "
@@ -278,6 +280,7 @@ class Options:
     number: list[Any] = _option([], SOME_COLUMNS)
     views: list[Any] = _option([], VIEWS)
     id: Any = _option(None, COLUMN)
+    predictions: Any = _option(None, COLUMN)
     features: str = _option("encoded", _one_of(("encoded", "columns")))
     missing: list[Any] = _option([], VALUES)
     keep: list[Any] = _option([], VALUES)
@@ -362,7 +365,7 @@ class Options:
     def columns(self, target: Any) -> list[Any]:
         """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
         design = self.design
-        named = [] if self.id is None else [self.id]
+        named = [name for name in (self.id, self.predictions) if name is not None]
         in_views = [column for view in self.views for column in view]
         names = [*self.ignore, *self.text, *self.number, *in_views, *named, *design.columns]
         if target in names:
@@ -487,8 +490,9 @@ class Options:
 
     def no_features(self, target: Any) -> list[Any]:
         """Return the columns that are no features of a target, besides it and the one that names the rows."""
-        seed = f"{target}_random_seed"  # of `transduce draw`
-        return [*self.ignore, *self.design.not_features, seed]
+        # What `transduce draw` writes beside the marks of a draw.
+        of_draw = [f"{target}_random_{word}" for word in ("seed", "stratum", "probability")]
+        return [*self.ignore, *self.design.not_features, *of_draw]
 
     def for_other_rows(self) -> Options:
         """Return the options for rows that are answered one by one, of which there is neither a share nor an order."""
@@ -613,6 +617,7 @@ class FillOptions(TypedDict, total=False):
     number: Sequence[ColumnName]
     views: Sequence[Sequence[Any]]
     id: ColumnName
+    predictions: ColumnName
     features: FeatureInput
     missing: Any
     keep: Any

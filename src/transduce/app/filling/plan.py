@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -73,8 +75,11 @@ def make_plan(
     *,
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
+    more_members: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Choose what to fit, for `n_outside` more rows and `classes`, by task and size alone.
+
+    A blend gets `more_members` besides its own, by their names.
 
     Labels have no say in it: that would spoil guarantees.
     """
@@ -86,7 +91,7 @@ def make_plan(
     fits = 1
     if n_calibration:
         fits = 2
-    values = _plan_values(case, options, n_outside, fits)
+    values = _plan_values(case, options, n_outside, fits, more_members)
     what = "sets"
     if case.task == "regression":
         what = "intervals"
@@ -132,10 +137,12 @@ def is_blended(options: Options) -> bool:
     return len(options.parts) > 1 or options.parts[0] in BLENDS
 
 
-def _plan_values(case: Case, options: Options, n_outside: int, fits: int) -> _PlannedValues:
+def _plan_values(
+    case: Case, options: Options, n_outside: int, fits: int, more_members: Mapping[str, Any]
+) -> _PlannedValues:
     """Return what the values will come from: a blend that is fitted so often, or one method."""
     if is_blended(options):
-        return _plan_blend(case, options, n_outside, fits)
+        return _plan_blend(case, options, n_outside, fits, more_members)
     estimator, seconds = _one_method(options.parts[0], case, options)
     return _PlannedValues(estimator, {}, seconds * (2 + FOLDS), [])
 
@@ -308,7 +315,9 @@ def _one_method(part: Any, case: Case, options: Options) -> tuple[Any, float]:
     return OwnModel.of(part, case, columns=options.features == "columns"), 0.0
 
 
-def _plan_blend(case: Case, options: Options, n_outside: int, fits: int) -> _PlannedValues:
+def _plan_blend(
+    case: Case, options: Options, n_outside: int, fits: int, more_members: Mapping[str, Any]
+) -> _PlannedValues:
     """Return a blend whose members are likely to end in time."""
     budget = float(options.budget_seconds)
     members: dict[str, Any] = {}
@@ -321,7 +330,7 @@ def _plan_blend(case: Case, options: Options, n_outside: int, fits: int) -> _Pla
         answering = replace(case, n_labels=POINTS)
     answer_seconds = {name: n_outside * MEMBERS[name].answer_seconds(answering) for name in members}
     slow_answers = _slow_answers(answer_seconds, n_outside, budget)
-    named_members = _named_members(case, options)
+    named_members = _named_members(case, options) | dict(more_members)
     costs = planned_costs([name for name in members if name not in slow_answers], case, fits=fits)
     costs = {name: seconds + answer_seconds[name] for name, seconds in costs.items()}
     too_slow = leave_out_slow(costs, budget, others=len(named_members))

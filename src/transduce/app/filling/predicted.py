@@ -20,6 +20,8 @@ from sklearn.base import clone
 
 from transduce.app.estimating import PredictedColumn
 from transduce.app.filling.design_columns import bind_design
+from transduce.app.filling.found_draws import sample_of_strata
+from transduce.app.filling.given_predictions import read_predictions
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import FOLDS
 from transduce.conformal.calibrated_fit import CalibratedFit
@@ -81,6 +83,7 @@ def predict_frame(
     if result.class_shares is None:
         beyond = None if odds is None else odds.odds
         sample = design.describe_sample(target.missing, beyond)
+        sample = sample_of_strata(result.shown, target.name, result.options, sample)
         predictions, sample = drop_unpredicted(predictions, sample, target.missing)
     return make_column(result, predictions, classes, sample, odds)
 
@@ -98,6 +101,9 @@ def make_column(
     names = pd.Index([f"row {number:,}" for number in range(1, len(frame) + 1)])
     if options.id is not None:
         names = pd.Index(frame[options.id].astype(str))
+    given = None
+    if options.predictions is not None and classes is not None:
+        given = read_predictions(frame, result.labels, options).labels
     return PredictedColumn(
         target=result.labels,
         predictions=predictions,
@@ -108,6 +114,7 @@ def make_column(
         names=names,
         shares=result.class_shares,
         limits=possible_range(options),
+        given=given,
         beyond=0 if odds is None else int(np.sum(odds.beyond & result.labels.missing)),
     )
 
@@ -137,6 +144,14 @@ def drop_unpredicted(
 
 def predict_fit(fit: TableFit, seed: int) -> RowPredictions | None:
     """Return predictions at the rows of a fit; None if labels are too few."""
+    predictions = _predict_corrections(fit, seed)
+    if predictions is None or fit.offset is None:
+        return predictions
+    return replace(predictions, values=predictions.values + fit.offset)
+
+
+def _predict_corrections(fit: TableFit, seed: int) -> RowPredictions | None:
+    """Return what the methods of a fit predict, of labels as they see them."""
     if fit.target.n_labels < MIN_LABELS or not len(fit.answer):
         return None
     calibrated = fit.model.held_out_fit
@@ -204,7 +219,7 @@ def _codes_or(classes: AnyArray, blend: pd.DataFrame) -> AnyArray:
 
 def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
     """Return predictions of one method in folds: at hidden labels, and their mean at unlabelled rows."""
-    problem = read_problem(fit.X, fit.target.labels, task=fit.target.task)
+    problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
     method = clone(fit.values_model)
     folds = read_folds(
         FOLDS, problem, random_state=seed, groups=fit.model.calibrated.groups, quiet=True
@@ -268,7 +283,7 @@ def predict_others(
     kept = roles.calibration[:, 1]
     kept = kept[~result.labels.missing[kept]]
     table = later.outside.table
-    of_kept = numbers_of_reply(table.calibration, table.classes)
+    of_kept = later.predict_kept()
     predictions[kept] = at_classes(of_kept, table.classes, classes)
     return predictions
 

@@ -23,7 +23,6 @@ from transduce.app.filling.predicted import (
     at_classes,
     drop_unpredicted,
     numbers_of_answer,
-    numbers_of_reply,
     possible_range,
     predict_fit,
 )
@@ -112,8 +111,7 @@ def _predict_calibration(
     """Write predictions at labelled rows that were kept from the fit."""
     kept = starts[roles.calibration[:, 0]] + roles.calibration[:, 1]
     kept = kept[~missing[kept]]
-    table = fitted.outside.table
-    predictions[kept] = numbers_of_reply(table.calibration, table.classes)
+    predictions[kept] = fitted.predict_kept()
 
 
 def _predict_visible(

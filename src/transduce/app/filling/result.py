@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.estimating import PredictedColumn, draw_columns, estimate_of
+from transduce.app.filling import reported
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import Diagnosis
@@ -25,17 +26,15 @@ from transduce.app.filling.sources import FrameSource, PartSource
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts
-from transduce.app.tables.columns import Target, check_names, notes_on_numbers
-from transduce.app.tables.files import format_named_by
-from transduce.conformal import ClassShares, ConformalTransducer, Exchangeability, Selection
+from transduce.app.tables.columns import Target, check_names
+from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer, Regions
 from transduce.core.checks import check_type
 from transduce.core.computing import stage
-from transduce.core.files import write_text
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, ColumnName
-from transduce.core.words import option, percent
+from transduce.core.words import option
 
 PREVIEWED = 10  # rows that a notebook shows
 # What `dir(result)`, and an editor that completes names, shows.
@@ -381,12 +380,7 @@ class FillResult:
     @cached_property
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if labels depend on the value; None if no label calibrates."""
-        if self.fit.shares is not None:  # within a class the label is the same
-            return None
-        if self.fit.guarantee(self.certainty, self.options.tolerance).kind == "none":
-            return None
-        level = float(self.fit.model.estimator.confidence)
-        return self.fit.model.calibrated.sensitivity_at(level)
+        return self.fit.sensitivity(float(self.options.certainty), self.options.tolerance)
 
     @property
     def class_shares(self) -> ClassShares | None:
@@ -434,11 +428,8 @@ class FillResult:
     @cached_property
     def advice(self) -> NextLabels | None:
         """What to label next; None where this shows a sample, whose rows have no places."""
-        return self.seen.place_advice(self._advise)
-
-    def _advise(self) -> NextLabels:
-        """Return what to label next, by places in the fit."""
-        return self.diagnosis.next_labels(self.options.clip(self.fit.answer, self.labels.limits))
+        answer = self.options.clip(self.fit.answer, self.labels.limits)
+        return self.seen.place_advice(partial(self.diagnosis.next_labels, answer))
 
     def compute_all(self) -> None:
         """Compute whatever else there is to know now, where progress is shown."""
@@ -449,78 +440,17 @@ class FillResult:
     @property
     def notes(self) -> list[str]:
         """What the user should know: the task, columns left out, time budget, too few labels."""
-        notes = list(self.fit.notes)
-        if self.fit.shares is not None:
-            notes.insert(
-                0, f"{self.fit.shares} How good the answers are is counted by these shares."
-            )
-        notes += self.seen.notes(self.fit)
-        if self.options.reject is not None:
-            notes.append(self._about_rejected(float(self.options.reject)))
-        if self.options.probabilities and self.raw_answer.probabilities is None:
-            notes.append(
-                "There is no column for the probability of each class: this method states no probabilities."
-            )
-        notes += self.seen.notes_on_shown()
-        if self.diagnosis.unmeasured:
-            notes.append(self.diagnosis.unmeasured)
-        notes += self._notes_on_values()
-        notes += self.diagnosis.by_class
-        notes += self.diagnosis.rare_classes
-        return [*notes, *self.diagnosis.notes]
-
-    def _notes_on_values(self) -> list[str]:
-        """Return notes on values, or ends of intervals, that are impossible or look like a mistake."""
-        if self.labels.task != "regression" or self.answer.regions is None:
-            return []
-        return notes_on_numbers(self.answer, self.labels, self.options.limits)
-
-    def _about_rejected(self, share: float) -> str:
-        """Return how many answers are marked as rejected, and why they are fewer, if they are."""
-        n_answers = len(self.answer)
-        count = int(np.sum(self.answer.status == "rejected"))
-        if count == 0:
-            return "No answer is marked as rejected: this method is equally certain of all of them."
-        message = (
-            f"{count} of {n_answers} answers, the least certain, are marked as rejected; their values "
-            "stay, and the guarantee is about all answers together."
-        )
-        wanted = int(np.floor(share * n_answers + 1e-9))
-        if count < wanted:
-            message += (
-                f" These are fewer than {percent(share)}, since answers that are equally certain are "
-                "marked together or not at all."
-            )
-        return message
+        return reported.collect_notes(self)
 
     @property
     def options_as_json(self) -> dict[str, Any]:
         """The options as plain values, with the column and where the table came from."""
-        source = self.seen.source
-        return {
-            "source": source.name,
-            "target": self.labels.name,
-            **self.options.as_json(),
-            "task": self.labels.task,
-            **source.flags,
-        }
+        return reported.options_as_json(self)
 
     @property
     def again(self) -> str:
         """The command that does it again of a file, and the call of `fill` elsewhere."""
-        source = self.seen.source
-        task = self.labels.task
-        if self.labels.decisive is not None:  # a task that is named would make it exact
-            task = self.options.task
-        name = source.name.replace("\\", "/").rpartition("/")[2]
-        if source.name == "standard input":
-            name = "-"
-        in_file = name == "-" or format_named_by(name) is not None
-        if not in_file:
-            return self.options.as_call(self.labels.name, task, **source.flags)
-        if isinstance(self.options.method, str) or not self.options.own:
-            return self.options.as_command(name, self.labels.name, task, **source.flags)
-        return self.options.as_call(self.labels.name, task, name, **source.flags)
+        return reported.call_again(self)
 
     def __repr__(self) -> str:
         counts = self.seen.count_rows(self.raw_answer)
@@ -650,17 +580,16 @@ class FillResult:
         >>> result.select(tolerance=200_000.0).guarantee.kind
         'exact'
         """
-        model = self.model
         if self.seen.is_sample:
             raise ValueError(
                 "Rows are picked where the fit saw all rows, and it saw a sample of them."
             )
-        if not isinstance(model, ConformalTransducer) or not model.calibrated.held_out.any():
+        if self.fit.model.held_out_fit is None:
             raise ValueError(
                 "Rows are picked by labels that were held out, and none was: fill with "
                 f"{option('guarantee', 'column')}."
             )
-        picked = model.select(false_discovery=false_discovery, **wanted)
+        picked: Selection = self.model.select(false_discovery=false_discovery, **wanted)
         rows = self.seen.places_of(picked.rows)
         order = np.argsort(rows)
         index = None if picked.index is None else picked.index[order]
@@ -671,58 +600,7 @@ class FillResult:
     @property
     def reported(self) -> FilledColumn:
         """All that a report reads, computed now."""
-        advice = self.advice
-        predicted, why_unasked = self._ask_whole()
-        return FilledColumn(
-            frame=self.seen.frame,
-            labels=self.labels,
-            answer=self.answer,
-            counts=self.counts,
-            row_names=self.seen.name_rows(),
-            confidence=float(self.options.confidence),
-            certainty=float(self.options.certainty),
-            options=self.options_as_json,
-            again=self.again,
-            columns=self.fit.features.columns,
-            members=self.diagnosis.members,
-            out_of_fold=self.out_of_fold,
-            probability=self._probability(),
-            miscoverage=self.seen.miscoverage(self.fit),
-            exchangeability=self.fit.compared,
-            sensitivity=self.sensitivity,
-            relevance=self.diagnosis.relevance,
-            map=self.map,
-            advice="" if advice is None else str(advice),
-            has_rows_to_label=advice is not None and bool(advice.rows),
-            class_shares=self.fit.shares,
-            class_coverage=self.diagnosis.class_coverage,
-            measured_at=self.diagnosis.measured_at,
-            unmeasured=self.diagnosis.unmeasured,
-            has_draws=self.diagnosis.drawn,
-            predicted=predicted,
-            why_unasked=why_unasked,
-            notes=self.notes,  # last: what could not be computed is among them
-        )
-
-    def _ask_whole(self) -> tuple[PredictedColumn | None, str]:
-        """Return what questions about the whole column rest on, or why none can be asked here."""
-        if not len(self.answer):
-            return None, ""
-        if self.counts.sampled is not None:
-            return None, (
-                "The fit saw a sample of the table: ask with `transduce estimate`, which reads all rows."
-            )
-        try:
-            return self.predicted_column, ""
-        except ValueError as error:
-            return None, str(error)
-
-    def _probability(self) -> AnyArray | None:
-        """Return the probability that each answered class is right, as the new column has it."""
-        name = f"{self.labels.name}_probability"
-        if name not in self.new.columns:
-            return None
-        return self.new[name].to_numpy(dtype=float)[self.answer.rows]
+        return reported.report_column(self)
 
     def summary(self, *, again: str = "") -> Summary:
         """Return every number and sentence of the report, as one plain dictionary.
@@ -732,7 +610,7 @@ class FillResult:
         again : str, optional
             What does it again, if not the command or call that is known.
         """
-        column = self.reported
+        column = reported.report_column(self)
         if again:
             column = replace(column, again=again)
         return summarize(column)
@@ -747,18 +625,13 @@ class FillResult:
         force : bool, default=False
             Whether an existing file may be replaced.
         """
+        summary = self.summary()
         with stage("report"):
-            return self._write(render_html(self.summary()), path, force)
+            return reported.write_report(self, render_html(summary), path, force)
 
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the numbers of the report as JSON, and write them to a file as `report` does."""
-        return self._write(render_json(self.summary()), path, force)
-
-    def _write(self, text: str, path: str | Path | None, force: bool) -> str:
-        """Return a text; write it to a file, if one is named, as private as those of the table."""
-        if path is not None:
-            write_text(path, text, force=force, like=self.seen.source.origin)
-        return text
+        return reported.write_report(self, render_json(self.summary()), path, force)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

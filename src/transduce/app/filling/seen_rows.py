@@ -244,7 +244,7 @@ class SampledRows(_RowsInMemory):
 
     def labels_elsewhere(self) -> AnyArray:
         """Return the labels that were kept from the fit."""
-        return self.others.later.outside.table.labels
+        return self.others.later.kept_labels
 
     def later_rows(self, options: Options) -> FittedFill:
         """Return what answered the rows that the fit did not see."""
@@ -286,7 +286,7 @@ class SampleOfParts:
 
     def labels_elsewhere(self) -> AnyArray:
         """Return the labels that were kept from the fit."""
-        return self.others.later.outside.table.labels
+        return self.others.later.kept_labels
 
     def later_rows(self, options: Options) -> FittedFill:
         """Return what answers the rows that the fit did not see."""

@@ -37,6 +37,20 @@ class TableFit:
     left_out: dict[str, str]  # methods that are not in the blend, and why
     notes: list[str]
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
+    offset: Array | None = None  # (n,) predictions made elsewhere, which the fit corrects
+
+    @property
+    def fitted_labels(self) -> AnyArray:
+        """What the methods were fitted to, shape (n,): labels, less predictions made elsewhere."""
+        if self.offset is None:
+            return self.target.labels
+        return self.target.labels - self.offset
+
+    def add_offset(self, values: AnyArray, rows: AnyArray) -> AnyArray:
+        """Return what methods answer at rows (k,) as values of the target."""
+        if self.offset is None:
+            return values
+        return values + self.offset[rows]
 
     def weigh_labels(self, rows: AnyArray) -> Array:
         """Return how much each labelled row stands for the unlabelled ones, shape (k,)."""
@@ -51,6 +65,14 @@ class TableFit:
         if self.compared is not None:
             guarantee = guarantee.doubted(self.compared.verdict)
         return settle(guarantee, self.target)
+
+    def sensitivity(self, certainty: float, tolerance: float | None) -> pd.DataFrame | None:
+        """Return how wide intervals get if labels depend on the value; None if that is unknown."""
+        if self.shares is not None:  # within a class the label is the same
+            return None
+        if self.guarantee(certainty, tolerance).kind == "none":
+            return None
+        return self.model.calibrated.sensitivity_at(float(self.model.estimator.confidence))
 
 
 def estimator_rows(

@@ -431,14 +431,43 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class ClassShare:
-    """How many rows of the whole table are of a class, at least and at most."""
+class ShareInterval:
+    """Between which numbers of all rows are of the wanted class: it holds at every look.
 
-    label: Label
-    labelled: int  # rows of it that are known
-    at_least: int
-    at_most: int
-    of: int  # rows of the table
+    Parameters
+    ----------
+    fewest, most, n_rows : int
+        Rows of the class, at least and at most, and all rows.
+    certainty : float
+        That both hold, at this look and at all others.
+
+    Examples
+    --------
+    >>> ShareInterval(20, 50, 1000, 0.95).ends
+    (0.02, 0.05)
+    """
+
+    fewest: int
+    most: int
+    n_rows: int
+    certainty: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval, as shares of all rows."""
+        return self.fewest / self.n_rows, self.most / self.n_rows
+
+
+def certify_share(wanted: Audit, others: Audit, *, certainty: float) -> ShareInterval:
+    """Return between which numbers of all rows are wanted, from random draws of any stretch.
+
+    `others` is the audit of the same rows with those as hits that are not wanted. Each end has half of
+    the doubt.
+    """
+    level = (1.0 - certainty) / 2.0
+    n_rows = wanted.found + others.found + wanted.doubtful + wanted.pool
+    fewest = n_rows - total_at_most(others, level)
+    return ShareInterval(max(fewest, wanted.found), total_at_most(wanted, level), n_rows, certainty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,9 +479,10 @@ class Certificates:
     intervals: Intervals  # about the calibration of intervals
     recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
     answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
+    share: ShareInterval | None = None  # of the wanted class; None if none is wanted, or drawn
     predictions: WrongCertificate | None = None  # about predictions made elsewhere
     predictions_curve: list[tuple[int, int]] = field(default_factory=list)
-    shares: list[ClassShare] = field(default_factory=list)  # of the classes, the largest first
+    shares: list[tuple[Label, ShareInterval]] = field(default_factory=list)  # of the classes
     ahead: list[tuple[int, float]] = field(default_factory=list)  # more draws, and the bound then
 
 
@@ -460,15 +490,19 @@ def certify(state: State, wrong_share: float) -> Certificates:
     """Return all certificates of a state."""
     recall = None
     recall_curve: list[tuple[int, float]] = []
+    share = None
     if state.wanted is not None:
         recall, recall_curve = _certify_wanted(state)
+        share = _certify_share(state)
     answers = None
     answers_curve: list[tuple[int, int]] = []
     if state.freezes:
         # Each freeze has its own part of the level: answers can be frozen again and again.
         level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
         answers, answers_curve = _certify_frozen(state, state.freezes[-1], level, wrong_share)
-    certificates = Certificates(recall, answers, intervals(state), recall_curve, answers_curve)
+    certificates = Certificates(
+        recall, answers, intervals(state), recall_curve, answers_curve, share
+    )
     if state.predictions is None:
         return replace(certificates, ahead=_recall_ahead(state))
     level = 1.0 - state.header.certainty
@@ -482,25 +516,20 @@ def certify(state: State, wrong_share: float) -> Certificates:
     )
 
 
-def class_shares(state: State) -> list[ClassShare]:
-    """Return bounds on the number of rows of each class, valid at every look; none for numbers.
-
-    Each end has half of the level.
-    """
+def class_shares(state: State) -> list[tuple[Label, ShareInterval]]:
+    """Return how frequent the classes are, those with most labels first; none for numbers."""
     if state.numbers:
         return []
-    level = (1.0 - state.header.certainty) / 2.0
-    n_rows = state.header.n_rows
     frequent = Counter(state.labelled.values())
     labels = sorted(state.classes, key=lambda label: -frequent[label])[:MOST_CLASSES]
-    shares = []
-    for label in labels:
-        of_class = state.audit(lambda row, given, label=label: given == label)
-        of_others = state.audit(lambda row, given, label=label: given != label)
-        at_least = n_rows - total_at_most(of_others, level)
-        at_most = total_at_most(of_class, level)
-        shares.append(ClassShare(label, frequent[label], at_least, at_most, n_rows))
-    return shares
+    return [(label, _certify_class(state, label)) for label in labels]
+
+
+def _certify_class(state: State, wanted: Label) -> ShareInterval:
+    """Return between which shares a class lies, whether it is the wanted one or another."""
+    of_class = state.audit(lambda row, label: label == wanted)
+    of_others = state.audit(lambda row, label: label != wanted)
+    return certify_share(of_class, of_others, certainty=state.header.certainty)
 
 
 def _recall_ahead(state: State) -> list[tuple[int, float]]:
@@ -549,6 +578,15 @@ def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, fl
         curve.append((draw, share))
     curve.append((last_draw, recall.recall_at_least))
     return recall, curve
+
+
+def _certify_share(state: State) -> ShareInterval | None:
+    """Return between which shares the wanted class lies; None before the first random draw."""
+    wanted = state.audit(state.is_wanted)
+    if not len(wanted.draws):
+        return None
+    others = state.audit(lambda row, label: not state.is_wanted(row, label))
+    return certify_share(wanted, others, certainty=state.header.certainty)
 
 
 def _certify_frozen(

@@ -24,8 +24,10 @@ from transduce.core.types import AnyArray
 
 Label = str | int | float | bool | None
 VERSION = 1
-KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
-KINDS += ("check",)  # of predictions made elsewhere
+KINDS = (
+    *("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan"),
+    "check",  # of predictions made elsewhere
+)
 DECISION = (
     "kind",
     "row",

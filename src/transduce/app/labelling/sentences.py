@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from transduce.app.labelling.journal import Label
-from transduce.core.words import counted
+from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
     from transduce.app.labelling.certificates import (
         Certificates,
-        ClassShare,
         Intervals,
         RecallCertificate,
+        ShareInterval,
         WrongCertificate,
     )
     from transduce.app.labelling.state import State
@@ -93,21 +93,30 @@ def about_left(state: State) -> tuple[str, str]:
     left = state.left_to_find()
     if left is None:
         return "", hint
-    drawn = [state.labels[row] for row in state.drawn if row in state.labels]
-    if state.n_misses >= MANY_MISSES and state.wanted not in drawn:
+    if left >= HARDLY_ANY and state.n_misses >= MANY_MISSES and not state.hit_was_drawn:
         # The share that a few draws without a hit leave open would be read as rows that are there.
-        draws = counted(len(drawn), "random draw")
-        return (
-            f"The last {state.n_misses:,} proposals of the search and {draws} were not "
-            f"“{state.wanted}”: few are left, if any. That is no certificate.",
-            hint,
+        few = (
+            f"The search has missed {state.n_misses:,} times in a row, and no random draw was "
+            f"“{state.wanted}”: few are left, if any. That is no certificate."
         )
+        return few, hint
     rows = "hardly any more"
     if left >= HARDLY_ANY:
         two_digits = float(f"{left:.2g}")
         rows = f"about {two_digits:,.0f} more"
     estimate = f"An estimate, not a certificate: {rows} of class “{state.wanted}” may be left."
     return estimate, hint
+
+
+def about_share(share: ShareInterval | None, wanted: Label | None) -> str:
+    """Return between which shares of all rows the wanted class lies, in a sentence; "" if unknown."""
+    if share is None:
+        return ""
+    low, high = share.ends
+    return (
+        f"Of all {share.n_rows:,} rows {100 * low:.3g} to {100 * high:.3g} % are “{wanted}”, with "
+        f"{percent(share.certainty)} certainty at every look, however rows were searched for."
+    )
 
 
 def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
@@ -159,14 +168,16 @@ def about_predictions(certificate: WrongCertificate, column: str) -> tuple[str, 
     return headline, f"That is {share} of them, and {sure} certain. {found} found in {draws}."
 
 
-def about_shares(shares: Sequence[ClassShare], certainty: float) -> list[str]:
+def about_shares(shares: Sequence[tuple[Label, ShareInterval]]) -> list[str]:
     """Return how frequent each class is in the whole table, a sentence for each."""
-    sure = rounded_down(certainty)
-    return [
-        f"“{share.label}”: from {rounded_down(share.at_least / share.of)} to "
-        f"{rounded_up(share.at_most / share.of)} of all {share.of:,} rows, {sure} certain."
-        for share in shares
-    ]
+    lines = []
+    for label, interval in shares:
+        low, high = interval.ends
+        lines.append(
+            f"“{label}”: from {rounded_down(low)} to {rounded_up(high)} of all "
+            f"{interval.n_rows:,} rows, {rounded_down(interval.certainty)} certain."
+        )
+    return lines
 
 
 def about_intervals(intervals: Intervals) -> str:
@@ -264,7 +275,7 @@ def certificate_text(
     if certificates.predictions is not None:
         certified = certificates.predictions
         lines += [f"Predictions of {column}:", *about_predictions(certified, column), ""]
-        lines += [*about_shares(certificates.shares, certified.certainty), ""]
+        lines += [*about_shares(certificates.shares), ""]
     if certificates.answers is not None:
         lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
     lines += ["Intervals and sets:", about_intervals(certificates.intervals), ""]

@@ -276,6 +276,11 @@ class State:
             return found[::-1].index(True)
         return len(found)
 
+    @property
+    def hit_was_drawn(self) -> bool:
+        """Whether a random draw turned out to be of the wanted class."""
+        return any(self.labels.get(row) == self.wanted for row in self.drawn)
+
     def left_to_find(self) -> float | None:
         """Return an estimate of how many wanted rows have no label.
 

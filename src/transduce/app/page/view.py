@@ -287,7 +287,8 @@ def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
             "more": [list(point) for point in certified.ahead],
         }
         estimate, hint = sentences.about_left(session.state)
-        shown |= {"estimate": estimate, "hint": hint}
+        share = sentences.about_share(certified.share, session.state.wanted)
+        shown |= {"estimate": estimate, "hint": hint, "share": share}
     answers = certified.answers
     if answers is not None:
         headline, text = sentences.about_answers(answers)
@@ -327,7 +328,9 @@ def checked(session: Session, certified: Certificates) -> Json:
         "agreed": len(session.state.labelled) - wrong,
         "differed": wrong,
         "changed": session.state.n_changed,
-        "shares": [asdict(share) | {"label": str(share.label)} for share in certified.shares],
+        "shares": [
+            asdict(interval) | {"label": str(label)} for label, interval in certified.shares
+        ],
         "certainty": certificate.certainty,
         "last": _last_checked(session),
     }

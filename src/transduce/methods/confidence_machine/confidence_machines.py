@@ -487,8 +487,8 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     scale : {"identity", "sqrt", "log", "auto"}, default="identity"
         Of the labels: as they are, their root, or their logarithm; ``"auto"`` chooses for every
         candidate label, by the leave-one-out likelihood of the sample completed with it, if all its
-        labels are positive. Then no region reaches below 0; the guarantee is kept, since a row whose
-        label alone is not positive is infinitely nonconforming.
+        labels are positive. Then no region reaches below 0; the guarantee is kept, since a row
+        whose label alone is not positive is infinitely nonconforming.
     draw_in_far : bool, default=False
         Whether labels that are far from all others, such as slips of the pen, are moved closer, so
         that they do not widen all regions; their rows count as infinitely nonconforming. A

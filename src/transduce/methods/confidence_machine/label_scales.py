@@ -41,6 +41,7 @@ from transduce.methods.confidence_machine.tuned_machine import (
     RowAnswers,
     TunedMachine,
     TunedRegions,
+    join_touching,
     tuned_regions,
 )
 
@@ -56,6 +57,7 @@ LOG = 2
 HANDICAP = (0.0, 0.0, float(np.log(4.0)))
 NARROWEST = 1e-9  # intervals of the logarithm of labels that are not halved any more
 MOST_HALVINGS = 4000
+NOTHING = 1e-9  # of the smallest label
 LARGEST = 1e150  # labels beyond belong to all scales; those below its inverse are not positive
 HIGHEST = float(np.log(LARGEST))
 
@@ -319,6 +321,7 @@ class ScaledMachine:
     machines: tuple[TunedMachine, ...]
     names: tuple[str, ...]  # of the scales
     scales: Scales
+    smallest: float  # label
     n_never: int  # how many labelled rows are infinitely nonconforming: one that is not positive
     form = "tuned"
 
@@ -339,7 +342,7 @@ class ScaledMachine:
             n_rows=len(y) + 1,
             log_sum=float(logs.sum()),
         )
-        return cls(machines, names, scales, n_never)
+        return cls(machines, names, scales, float(y.min()), n_never)
 
     @property
     def grid(self) -> SettingGrid:
@@ -408,8 +411,17 @@ class ScaledMachine:
             winners[part] = np.take_along_axis(chunk_winners, best[part][None], axis=0)[0]
             used[part] = np.any([chunk.used for chunk in chunks], axis=0)
         offsets = np.cumsum(np.concatenate(counts))
-        regions = Regions(np.concatenate(pieces), offsets)
+        regions = join_touching(self._start_at_zero(np.concatenate(pieces)), offsets)
+        if rule.rank == 0:
+            # Nothing is ruled out, labels that are not positive included.
+            regions = Regions.from_intervals(np.tile([-np.inf, np.inf], (len(rows), 1)))
         return RowAnswers(values, regions, winners, used, best)
+
+    def _start_at_zero(self, pieces: Array) -> Array:
+        """Return pieces (k, 2) with 0 for ends that are next to nothing: nobody wants 1e-30."""
+        is_nothing = (pieces[:, 0] >= 0.0) & (pieces[:, 0] < NOTHING * self.smallest)
+        starts = np.where(is_nothing, 0.0, pieces[:, 0])
+        return np.column_stack([starts, pieces[:, 1]])
 
     def _join(
         self,

@@ -648,10 +648,10 @@ def answer_rows(machine: TunedMachine, rows: Array, *, rank: int, side: str = "t
         used[part] = chunk.used
     ends = machine.scale.undo(np.concatenate(pieces))
     offsets = np.cumsum(np.concatenate(counts))
-    return RowAnswers(machine.scale.undo(values), _join_touching(ends, offsets), winners, used)
+    return RowAnswers(machine.scale.undo(values), join_touching(ends, offsets), winners, used)
 
 
-def _join_touching(pieces: Array, offsets: AnyArray) -> Regions:
+def join_touching(pieces: Array, offsets: AnyArray) -> Regions:
     """Return the regions of rows whose pieces may have come to touch by rounding."""
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     is_first = np.ones(len(pieces), dtype=bool)

@@ -30,7 +30,7 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
   return drawing("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": describe }, ...parts);
 }
 
-function recall(found, { estimate, hint }, act, mode, left) {
+function recall(found, { estimate, hint, share }, act, mode, left) {
   const plot = curve(found.curve, {
     top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
     describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${plain(found.headline)}`,
@@ -41,8 +41,8 @@ function recall(found, { estimate, hint }, act, mode, left) {
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
-    found.reached ? null : more(found.more, (bound) => `at least ${share(Math.floor(1000 * bound) / 1000)} found`),
-    estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
+    found.reached ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`),
+    share ? make("p", { id: "share", text: plain(share) }) : null, estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
 }
 
 // What more draws would make certain, if what they find is as frequent as so far.
@@ -52,7 +52,7 @@ function more(points, words) {
   return make("table", { class: "more" }, make("caption", { text: "What more random draws would bring, at the present rate" }), make("tbody", {}, ...line));
 }
 
-const share = (value) => `${(100 * value).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
+const inPercent = (value) => `${(100 * value).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
 
 // Predictions made elsewhere that are checked: how many are wrong, and how frequent each class is.
 function check(found) {
@@ -63,12 +63,12 @@ function check(found) {
     ticks: [[0, "0"], [most, count(most)]],
   });
   const seen = found.changed ? ` ${count(found.changed)} of your labels ${found.changed === 1 ? "was" : "were"} changed after the prediction was seen.` : "";
-  const rows = found.shares.map(({ label, at_least: low, at_most: high, of }) => make("tr", {}, make("th", { scope: "row", text: label }), make("td", {}, interval(low / of, high / of)), make("td", { text: `${share(Math.floor(1000 * low / of) / 1000)} to ${share(Math.ceil(1000 * high / of) / 1000)}` })));
-  const shares = rows.length ? make("table", { class: "more" }, make("caption", { text: `True share of each class, each ${share(found.certainty)} certain at every look` }), make("tbody", {}, ...rows)) : null;
+  const rows = found.shares.map(({ label, fewest: low, most: high, n_rows: of }) => make("tr", {}, make("th", { scope: "row", text: label }), make("td", {}, interval(low / of, high / of)), make("td", { text: `${inPercent(Math.floor(1000 * low / of) / 1000)} to ${inPercent(Math.ceil(1000 * high / of) / 1000)}` })));
+  const shares = rows.length ? make("table", { class: "more" }, make("caption", { text: `True share of each class, each ${inPercent(found.certainty)} certain at every look` }), make("tbody", {}, ...rows)) : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "check-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }),
     make("p", { id: "check-counts", text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` }), plot,
-    more(found.more, (bound) => `at most ${share(Math.ceil(1000 * bound) / 1000)} wrong`), shares);
+    more(found.more, (bound) => `at most ${inPercent(Math.ceil(1000 * bound) / 1000)} wrong`), shares);
 }
 
 function interval(low, high) {

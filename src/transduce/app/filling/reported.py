@@ -1,0 +1,173 @@
+"""What a report, the terminal and a file say of a result: notes, the call again, and all else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transduce.app.estimating import PredictedColumn
+from transduce.app.report import FilledColumn
+from transduce.app.report.filled_column import RowCounts
+from transduce.app.tables.columns import notes_on_numbers
+from transduce.app.tables.files import format_named_by
+from transduce.core.files import write_text
+from transduce.core.types import Array
+from transduce.core.words import percent
+
+if TYPE_CHECKING:
+    from transduce.app.filling.result import FillResult
+
+
+def report_column(result: FillResult) -> FilledColumn:
+    """Return all that a report reads of a result, computed now."""
+    answer = result.answer
+    advice = result.advice
+    counts = result.seen.count_rows(answer)
+    predicted, why_unasked = _ask_whole(result, counts)
+    places = result.diagnosis.map
+    if places is not None:
+        places = result.seen.place_map(places)
+    return FilledColumn(
+        frame=result.seen.frame,
+        labels=result.labels,
+        answer=answer,
+        counts=counts,
+        row_names=result.seen.name_rows(),
+        confidence=float(result.options.confidence),
+        certainty=float(result.options.certainty),
+        options=options_as_json(result),
+        again=call_again(result),
+        columns=result.fit.features.columns,
+        members=result.diagnosis.members,
+        out_of_fold=result.seen.place_labels(result.diagnosis.out_of_fold),
+        probability=_probability(result),
+        miscoverage=result.seen.miscoverage(result.fit),
+        exchangeability=result.fit.compared,
+        sensitivity=result.fit.sensitivity(
+            float(result.options.certainty), result.options.tolerance
+        ),
+        relevance=result.diagnosis.relevance,
+        map=places,
+        advice="" if advice is None else str(advice),
+        has_rows_to_label=advice is not None and bool(advice.rows),
+        class_shares=result.fit.shares,
+        class_coverage=result.diagnosis.class_coverage,
+        measured_at=result.diagnosis.measured_at,
+        unmeasured=result.diagnosis.unmeasured,
+        has_draws=result.diagnosis.drawn,
+        predicted=predicted,
+        why_unasked=why_unasked,
+        notes=collect_notes(result),  # last: what could not be computed is among them
+    )
+
+
+def _ask_whole(result: FillResult, counts: RowCounts) -> tuple[PredictedColumn | None, str]:
+    """Return what questions about the whole column rest on, or why none can be asked here."""
+    if not len(result.answer):
+        return None, ""
+    if counts.sampled is not None:
+        return None, (
+            "The fit saw a sample of the table: ask with `transduce estimate`, which reads all rows."
+        )
+    try:
+        return result.predicted_column, ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def _probability(result: FillResult) -> Array | None:
+    """Return the probability that each answered class is right, as the new column has it."""
+    name = f"{result.labels.name}_probability"
+    if name not in result.new.columns:
+        return None
+    return result.new[name].to_numpy(dtype=float)[result.answer.rows]
+
+
+# ------------------------------------------------------------------------------------------ the notes
+
+
+def collect_notes(result: FillResult) -> list[str]:
+    """Return what the user should know: the task, columns left out, time budget, too few labels."""
+    options = result.options
+    notes = list(result.fit.notes)
+    if result.fit.shares is not None:
+        notes.insert(
+            0, f"{result.fit.shares} How good the predictions are is counted by these shares."
+        )
+    notes += result.seen.notes(result.fit)
+    if options.reject is not None:
+        notes.append(_about_rejected(result, float(options.reject)))
+    if options.probabilities and result.raw_answer.probabilities is None:
+        notes.append(
+            "There is no column for the probability of each class: this method states no "
+            "probabilities."
+        )
+    notes += result.seen.notes_on_shown()
+    if result.diagnosis.unmeasured:
+        notes.append(result.diagnosis.unmeasured)
+    if result.labels.task == "regression" and result.answer.regions is not None:
+        notes += notes_on_numbers(result.answer, result.labels, options.limits)
+    notes += result.diagnosis.by_class
+    notes += result.diagnosis.rare_classes
+    return [*notes, *result.diagnosis.notes]
+
+
+def _about_rejected(result: FillResult, share: float) -> str:
+    """Return how many predictions are marked as rejected, and why they are fewer, if they are."""
+    n_answers = len(result.answer)
+    count = int(np.sum(result.answer.status == "rejected"))
+    if count == 0:
+        return "No answer is marked as rejected: this method is equally certain of all of them."
+    message = (
+        f"{count} of {n_answers} answers, the least certain, are marked as rejected; their values "
+        "stay, and the guarantee is about all answers together."
+    )
+    wanted = int(np.floor(share * n_answers + 1e-9))
+    if count < wanted:
+        message += (
+            f" These are fewer than {percent(share)}, since answers that are equally certain are "
+            "marked together or not at all."
+        )
+    return message
+
+
+# ---------------------------------------------------------------------------------------- once more
+
+
+def options_as_json(result: FillResult) -> dict[str, Any]:
+    """Return the options as plain values, with the column and where the table came from."""
+    source = result.seen.source
+    return {
+        "source": source.name,
+        "target": result.labels.name,
+        **result.options.as_json(),
+        "task": result.labels.task,
+        **source.flags,
+    }
+
+
+def call_again(result: FillResult) -> str:
+    """Return the command that does it again of a file, and the call of `fill` elsewhere."""
+    source = result.seen.source
+    options = result.options
+    target = result.labels.name
+    task = result.labels.task
+    if result.labels.decisive is not None:  # a task that is named would make it exact
+        task = options.task
+    name = source.name.replace("\\", "/").rpartition("/")[2]
+    if source.name == "standard input":
+        name = "-"
+    if name != "-" and format_named_by(name) is None:
+        return options.as_call(target, task, **source.flags)
+    if isinstance(options.method, str) or not options.own:
+        return options.as_command(name, target, task, **source.flags)
+    return options.as_call(target, task, name, **source.flags)
+
+
+def write_report(result: FillResult, text: str, path: str | Path | None, force: bool) -> str:
+    """Return a text; write it to a file, if one is named, as private as those of the table."""
+    if path is not None:
+        write_text(path, text, force=force, like=result.seen.source.origin)
+    return text

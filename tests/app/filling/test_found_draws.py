@@ -1,0 +1,89 @@
+"""Columns of a draw are read without being told twice; a design that the user names wins."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transduce import fill
+from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+from transduce.app.filling.found_draws import use_draw
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
+from transduce.conformal import Chance, Drawn, Sampled
+from transduce.population import audit_classes
+
+N_ROWS = 300
+
+
+def drawn_table(*, earlier=(), number=90, seed=1):
+    """Return a table in which rows were drawn by predicted class and labelled, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.random(N_ROWS) < 0.2, "yes", "no")
+    llm = np.where(rng.random(N_ROWS) < 0.1, "yes", truth)
+    table = pd.DataFrame({"a": rng.normal(size=N_ROWS), "llm": llm})
+    table["y"] = None
+    table.loc[list(earlier), "y"] = truth[list(earlier)]
+    request = StrataRequest(number=number, seed=3, by="llm", allocation="equal")
+    drawn = draw_by_strata(table, "y", table["y"].isna().to_numpy(), request)
+    table = pd.concat([table, drawn.columns], axis=1)
+    table.loc[drawn.rows, "y"] = truth[drawn.rows]
+    return table, truth
+
+
+def design_of(table, **given):
+    source, options = use_draw(
+        FrameSource.read(table, "y", Options.read(given)), Options.read(given)
+    )
+    return options.labels, source.labels.notes
+
+
+def test_strata_calibrate_with_their_probabilities():
+    table, _ = drawn_table()
+    design, notes = design_of(table)
+    assert design == Sampled("y_random_probability")
+    assert any("weighed by the probabilities in 'y_random_probability'" in note for note in notes)
+    result = fill(table, "y", method="ridge", predictions="llm")
+    assert "sampling" in result.again or "Sampled" in result.again
+    features = result.columns.set_index("name")["n_features"]
+    assert not features.reindex([name for name in features.index if "_random" in name]).any()
+
+
+def test_a_design_that_is_named_wins():
+    table, _ = drawn_table()
+    assert design_of(table, labels=Chance())[0] == Chance()
+
+
+@pytest.mark.parametrize("change", ["earlier labels", "a drawn row without a label"])
+def test_other_labels_beside_those_of_strata_are_told(change):
+    table, _ = drawn_table(earlier=range(5) if change == "earlier labels" else ())
+    if change == "a drawn row without a label":
+        table.loc[np.flatnonzero(table["y_random"])[0], "y"] = None
+    design, notes = design_of(table)
+    assert design is None
+    assert any("not all labels are those of the draw" in note for note in notes)
+
+
+def test_without_strata_drawn_rows_calibrate_beside_others():
+    table, truth = drawn_table()
+    simple = table.drop(columns=["y_random_stratum", "y_random_probability"])
+    assert design_of(simple)[0] is None  # all labels are those of the draw: chance chose them
+    others = np.flatnonzero(~table["y_random"])[:10]
+    simple.loc[others, "y"] = truth[others]
+    design, notes = design_of(simple)
+    assert design == Drawn("y_random")
+    assert any("their labels calibrate, and all others teach" in note for note in notes)
+    assert design_of(simple.drop(columns="y_random_seed"))[0] is None  # a column of the user's
+    simple.loc[np.flatnonzero(table["y_random"])[5:], "y"] = None
+    design, notes = design_of(simple)
+    assert design is None
+    assert any("too few to calibrate" in note for note in notes)
+
+
+def test_shares_of_strata_are_those_of_an_audit():
+    table, _ = drawn_table()
+    line = fill(table, "y", method="ridge", predictions="llm").estimate("share of yes").iloc[0]
+    audited = audit_classes(
+        table["y"], table["llm"], strata=table["y_random_stratum"], drawn=table["y_random"]
+    ).shares.loc["yes"]
+    assert line["kind"] == "exact"
+    assert [line["lower"], line["upper"]] == [audited["lower"], audited["upper"]]
