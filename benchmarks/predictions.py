@@ -32,6 +32,10 @@ def number_tables(rng: np.random.Generator) -> Iterator[tuple[str, pd.DataFrame,
     for share in (0.2, 0.4):
         noise = rng.normal(0, share * truth.std(), len(X))
         yield f"diabetes, noise {share}", X.assign(given=truth + noise), truth
+    pixels = load_digits(as_frame=True).data.iloc[:ROWS]
+    truth = pixels.iloc[:, 32:].sum(axis=1).to_numpy()
+    noise = rng.normal(0, 0.2 * truth.std(), len(truth))
+    yield "ink, noise 0.2", pixels.iloc[:, :32].assign(given=truth + noise), truth
     X = load_breast_cancer(as_frame=True).data
     truth = X["worst area"].to_numpy()
     X = X[[name for name in X if not name.startswith("worst")]]

@@ -820,6 +820,7 @@ def of_conformal() -> dict[str, list[Call]]:
             Call(fit_by(conformal.Chance), {"reweight": False}, "reweight", slow=True),
         ],
         "transduce.conformal.Drawn": [Call(fit_by(conformal.Drawn), {"rows": drawn}, slow=True)],
+        "transduce.conformal.Seen": [Call(fit_by(conformal.Seen), {"rows": drawn}, slow=True)],
         "transduce.conformal.Sampled": [
             Call(fit_by(conformal.Sampled), {"probability": probability}, slow=True)
         ],

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from transduce.core import lazy_names
 
 if TYPE_CHECKING:
-    from transduce.conformal.designs import ByClass, Chance, Drawn, Estimated, Grouped, Sampled
+    from transduce.conformal.designs import (
+        ByClass,
+        Chance,
+        Drawn,
+        Estimated,
+        Grouped,
+        Sampled,
+        Seen,
+    )
     from transduce.conformal.exchangeability import Exchangeability, exchangeability_test
     from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Miscoverage
     from transduce.conformal.selection import Selection
@@ -13,6 +21,7 @@ if TYPE_CHECKING:
     from transduce.conformal.transducer import ConformalTransducer
 
 __all__ = ["ByClass", "Chance", "ConformalTransducer", "Drawn", "Estimated", "Grouped", "Sampled"]
+__all__ += ["Seen"]
 __all__ += ["CategoryMiscoverage", "ClassMiscoverage", "ClassShares", "Miscoverage", "Selection"]
 __all__ += ["Exchangeability", "exchangeability_test"]
 

@@ -53,14 +53,28 @@ def test_a_design_that_is_named_wins():
     assert design_of(table, labels=Chance())[0] == Chance()
 
 
-@pytest.mark.parametrize("change", ["earlier labels", "a drawn row without a label"])
-def test_other_labels_beside_those_of_strata_are_told(change):
-    table, _ = drawn_table(earlier=range(5) if change == "earlier labels" else ())
-    if change == "a drawn row without a label":
-        table.loc[np.flatnonzero(table["y_random"])[0], "y"] = None
+def test_other_labels_beside_those_of_strata_teach():
+    table, _ = drawn_table(earlier=range(5))
     design, notes = design_of(table)
+    assert design == Drawn("y_random", within="y_random_stratum")
+    assert any("compared within each 'y_random_stratum'" in note for note in notes)
+    assert fill(table, "y", method="ridge").guarantee.kind == "exact"
+
+
+def test_a_drawn_row_without_a_label_is_told():
+    table, _ = drawn_table()
+    table.loc[np.flatnonzero(table["y_random"])[0], "y"] = None
+    design, notes = design_of(table)
+    assert design == Sampled("y_random_probability")
+    assert any("1 drawn row has no label yet." in note for note in notes)
+
+
+@pytest.mark.parametrize("given", [{"guarantee": "row"}, {"confidence": 0.995}])
+def test_where_no_label_can_calibrate_chance_is_assumed_and_told(given):
+    table, _ = drawn_table()
+    design, notes = design_of(table, **given)
     assert design is None
-    assert any("not all labels are those of the draw" in note for note in notes)
+    assert any("as labels of rows that chance chose alike" in note for note in notes)
 
 
 def test_without_strata_drawn_rows_calibrate_beside_others():
@@ -76,7 +90,7 @@ def test_without_strata_drawn_rows_calibrate_beside_others():
     simple.loc[np.flatnonzero(table["y_random"])[5:], "y"] = None
     design, notes = design_of(simple)
     assert design is None
-    assert any("too few to calibrate" in note for note in notes)
+    assert any("too few, or too few of each stratum" in note for note in notes)
 
 
 def test_shares_of_strata_are_those_of_an_audit():

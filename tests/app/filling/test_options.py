@@ -28,7 +28,7 @@ from transduce.app.filling.options import (
     Options,
     Questions,
 )
-from transduce.conformal import Chance, Drawn, Estimated, Grouped, Sampled
+from transduce.conformal import Chance, Drawn, Estimated, Grouped, Sampled, Seen
 from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.words import flag
 
@@ -72,6 +72,7 @@ DESIGNS = [
     Drawn("drawn"),
     Drawn("drawn", within="kind", sensitivity=2.0),
     Sampled("p"),
+    Seen("shown"),
     Grouped("person", order="day"),
     Estimated(),
 ]

@@ -86,7 +86,10 @@ def estimate_of(
     joint: bool = False,
     **question: Any,
 ) -> pd.DataFrame:
-    """Return what is estimated for one question, or for several, as a frame; see `FillResult.estimate`."""
+    """Return what is estimated for one question, or for several, as a frame.
+
+    See `FillResult.estimate`.
+    """
     if isinstance(what, str):
         asked = read_question(what, **question)
         return join_frames(answer_questions(column, [asked], level=level, joint=joint))
@@ -360,7 +363,10 @@ def _regression(column: PredictedColumn, question: Question, how: dict[str, Any]
 def _within_limits(
     column: PredictedColumn, question: Question, frame: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return estimates of means and quantiles that are possible: the ends of the column's range bound them."""
+    """Return estimates of means and quantiles that are possible.
+
+    The ends of the column's range bound them.
+    """
     if question.what not in ("mean", "quantile") or not column.is_numeric:
         return frame
     low, high = column.limits
@@ -387,7 +393,10 @@ def _as_dates(column: PredictedColumn, question: Question, frame: pd.DataFrame) 
 
 
 def _share_by_shares(column: PredictedColumn, question: Question, level: float) -> pd.DataFrame:
-    """Return the share of a class where labels were chosen by their class: from the unlabelled rows."""
+    """Return the share of a class where labels were chosen by their class.
+
+    From the unlabelled rows.
+    """
     if question.what != "share" or question.by is not None:
         raise ValueError(
             "Labels that were chosen by their class tell the share of each class over all rows, and nothing "

@@ -1,4 +1,7 @@
-"""Completed columns for analyses that nobody foresaw: every gap filled with a value that may be the true one."""
+"""Completed columns for analyses that nobody foresaw.
+
+Every gap filled with a value that may be the true one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A forest plot: each estimate as a point on its interval, above the interval that labels alone would give."""
+"""A forest plot.
+
+Each estimate as a point on its interval, above the interval that labels alone would give.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,10 @@ def save_forest(
     force: bool,
     like: tuple[Path, ...] = (),
 ) -> None:
-    """Write a forest plot of all estimates as PNG, SVG or PDF, as the name says; one panel a question."""
+    """Write a forest plot of all estimates as PNG, SVG or PDF, as the name says.
+
+    One panel a question.
+    """
     import matplotlib.pyplot as plt
 
     heights = [panel_height(len(answer.frame)) for answer in answered]

@@ -27,7 +27,10 @@ def check_column(frame: Columns, name: ColumnName) -> None:
 
 
 def read_groups(frame: Columns, name: ColumnName) -> AnyArray:
-    """Return the group of every row, shape (n,); numbers with many values are cut at their quartiles."""
+    """Return the group of every row, shape (n,).
+
+    Numbers with many values are cut at their quartiles.
+    """
     check_column(frame, name)
     column = frame[name].reset_index(drop=True)
     missing = column.isna().to_numpy(dtype=bool)
@@ -80,7 +83,10 @@ def short_number(value: float) -> str:
 
 
 def ordered_groups(groups: AnyArray) -> list[Any]:
-    """Return the groups that there are, sorted; those by numbers by their numbers, and missing last."""
+    """Return the groups that there are, sorted.
+
+    Those by numbers by their numbers, and missing last.
+    """
     names = pd.unique(groups).tolist()
 
     def place(name: Any) -> tuple[int, float, str]:
@@ -146,7 +152,10 @@ def _share_between(column: pd.Series, wide: Array) -> float:
 
 
 def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
-    """Return columns of a regression as numbers: categories as ones and zeros, without their first."""
+    """Return columns of a regression as numbers.
+
+    Categories as ones and zeros, without their first.
+    """
     columns: dict[Any, Array] = {}
     for name in names:
         check_column(frame, name)

@@ -1,4 +1,7 @@
-"""What to know of an estimate, in a sentence: why nothing can be said, and what would change that."""
+"""What to know of an estimate, in a sentence.
+
+Why nothing can be said, and what would change that.
+"""
 
 from __future__ import annotations
 

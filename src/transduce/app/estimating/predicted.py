@@ -101,7 +101,10 @@ class PredictedColumn:
         return np.where(self.target.missing, np.nan, is_of_class.astype(float))
 
     def probabilities(self, label: Any) -> Array | None:
-        """Return how probable a class is at every row, shape (n,); None if there are no predictions."""
+        """Return how probable a class is at every row, shape (n,).
+
+        None if there are no predictions.
+        """
         if self.predictions is None or self.classes is None:
             return None
         code = int(class_codes(np.asarray([label], dtype=object), self.classes)[0])
@@ -111,7 +114,10 @@ class PredictedColumn:
 
     @property
     def has_exact_shares(self) -> bool:
-        """Whether classes predicted elsewhere give exact shares: of simple samples, or of strata."""
+        """Whether classes predicted elsewhere give exact shares.
+
+        Of simple samples, or of strata.
+        """
         sample = self.sample
         if self.given is None or sample is None:
             return False

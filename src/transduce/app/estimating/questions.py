@@ -1,4 +1,7 @@
-"""Questions about a whole column: what is asked, as it is written on the command line or in Python."""
+"""Questions about a whole column.
+
+What is asked, as it is written on the command line or in Python.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,10 @@ def read_question(
     by: ColumnName | None = None,
     outcome: ColumnName | None = None,
 ) -> Question:
-    """Return a question as it is written, such as ``"share above 100"``; or refuse it in a sentence."""
+    """Return a question as it is written, such as ``"share above 100"``.
+
+    Or refuse it in a sentence.
+    """
     if not isinstance(text, str) or not text.strip():
         raise OptionError(f"Ask for {HOW_TO_ASK}; got {quoted(text)}.")
     word, _, rest = text.strip().partition(" ")

@@ -212,7 +212,10 @@ def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str
 
 
 def plan_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str:
-    """Return how many labels an interval of half the width takes, for the first line; "" if none is known."""
+    """Return how many labels an interval of half the width takes, for the first line.
+
+    "" if none is known.
+    """
     for answer in answered:
         for name, line in answer.frame.iterrows():
             if pd.isna(line["labels_for_half"]):

@@ -13,7 +13,7 @@ import pandas as pd
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.app.tables.numbers import all_numbers
-from transduce.conformal.designs import Drawn, Sampled
+from transduce.conformal.designs import Design, Drawn, Sampled, calibration_number
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import Array, ColumnName, Mask
 from transduce.core.words import counted
@@ -63,46 +63,71 @@ def use_draw(source: FrameSource, options: Options) -> tuple[FrameSource, Option
         return source, options
     labelled = ~source.labels.missing
     drawn = read_marks(source.frame, columns.marks)
+    design = None
     if columns.have_strata(source.frame):
-        return _use_strata(source, options, columns, drawn, labelled)
-    # Where all labels are those of the draw, chance chose them all, which is what is assumed anyhow.
-    if (drawn & labelled).sum() == labelled.sum() or options.guarantee == "row":
-        return source, options
-    if (drawn & labelled).sum() < fewest_calibration(float(options.confidence)):
+        probability = _probabilities(source.frame, columns)
+        if _drawn_alike(drawn, labelled, probability):
+            return source, options
+        design = _design_of_strata(columns, drawn, labelled, probability)
+    elif (labelled & ~drawn).any():
+        design = Drawn(columns.marks)
+    else:
+        return source, options  # chance chose all labels, which is what is assumed anyhow
+    n_calibration = _count_calibration(design, drawn, labelled, options)
+    if design is None or n_calibration < fewest_calibration(float(options.confidence)):
         note = (
-            f"{counted(int((drawn & labelled).sum()), 'label is', 'labels are')} of rows that "
-            f"{columns.marks!r} marks as drawn at random, too few to calibrate: all labels count as "
-            "labels of rows that chance chose."
+            f"Column {columns.marks!r} marks rows that were drawn to be labelled, but their labels "
+            "are too few, or too few of each stratum, to calibrate by themselves: all labels count "
+            "as labels of rows that chance chose alike. Label every drawn row, or say how labels "
+            "came about."
         )
         return _noted(source, note), options
+    note = _about_design(design, columns, int(np.sum(drawn & ~labelled)))
+    return _noted(source, note), replace(options, labels=design)
+
+
+def _drawn_alike(drawn: Mask, labelled: Mask, probability: Array) -> bool:
+    """Return whether all rows were drawn with one probability, and the drawn ones labelled."""
+    return np.array_equal(drawn, labelled) and float(np.ptp(probability)) < 1e-9
+
+
+def _design_of_strata(
+    columns: DrawColumns, drawn: Mask, labelled: Mask, probability: Array
+) -> Design | None:
+    """Return how labels came about where rows were drawn from strata; None if nothing fits."""
+    if (labelled & ~drawn).any():
+        return Drawn(columns.marks, within=columns.stratum)
+    sure = ~labelled & (probability >= 1.0)
+    if bool(np.all(probability > 0.0)) and not sure.any():
+        return Sampled(columns.probability)
+    return None
+
+
+def _count_calibration(design: Design | None, drawn: Mask, labelled: Mask, options: Options) -> int:
+    """Return how many labels would calibrate; none where the options hold no label out."""
+    if options.guarantee == "row" or options.parts == ["confidence-machine"]:
+        return 0
+    if isinstance(design, Drawn):
+        return int(np.sum(drawn & labelled))
+    return calibration_number(int(np.sum(labelled)), float(options.confidence))
+
+
+def _about_design(design: Design, columns: DrawColumns, n_unlabelled: int) -> str:
+    """Return what was found, in a sentence or two."""
     note = (
         f"Column {columns.marks!r} marks the rows that `transduce draw` drew: their labels "
         "calibrate, and all others teach."
     )
-    return _noted(source, note), replace(options, labels=Drawn(columns.marks))
-
-
-def _use_strata(
-    source: FrameSource, options: Options, columns: DrawColumns, drawn: Mask, labelled: Mask
-) -> tuple[FrameSource, Options]:
-    """Return the table and the options of a draw by strata."""
-    probability = _probabilities(source.frame, columns)
-    complete = np.array_equal(drawn, labelled) and bool(np.all(probability > 0.0))
-    equal = bool(np.ptp(probability) < 1e-9)
-    if complete and equal:
-        return source, options  # as if chance had drawn from all rows alike, or nearly so
-    if complete and options.guarantee != "row":
+    if isinstance(design, Sampled):
         note = (
             f"Rows were drawn from each {columns.stratum!r} by itself: calibration labels are "
             f"weighed by the probabilities in {columns.probability!r}."
         )
-        return _noted(source, note), replace(options, labels=Sampled(columns.probability))
-    note = (
-        f"Rows were drawn from each {columns.stratum!r} by itself, but not all labels are those of "
-        "the draw, or not all rows drawn have a label: all labels count as labels of rows that "
-        "chance chose, which they were not. Label every drawn row, or name the design."
-    )
-    return _noted(source, note), options
+    elif design.within is not None:
+        note += f" Rows are compared within each {columns.stratum!r}, from which they were drawn."
+    if n_unlabelled:
+        note += f" {counted(n_unlabelled, 'drawn row has', 'drawn rows have')} no label yet."
+    return note
 
 
 def _probabilities(frame: pd.DataFrame, columns: DrawColumns) -> Array:

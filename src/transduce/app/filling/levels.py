@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from transduce.app.filling.table_fit import TableFit
-from transduce.conformal import ConformalTransducer
 from transduce.core import checks
 from transduce.core.answer import Regions
 from transduce.core.types import Array
@@ -27,7 +26,7 @@ def intervals_of_fit(fit: TableFit, levels: Sequence[float]) -> Array:
     Each holds its value.
     """
     estimator = fit.model.estimator
-    if isinstance(estimator, ConformalTransducer):
+    if fit.model.holds_out:
         regions = [estimator.answer_at(level).regions for level in levels]
     else:
         rows = fit.features.matrix[fit.answer.rows]

@@ -218,7 +218,10 @@ def _codes_or(classes: AnyArray, blend: pd.DataFrame) -> AnyArray:
 
 
 def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
-    """Return predictions of one method in folds: at hidden labels, and their mean at unlabelled rows."""
+    """Return predictions of one method in folds.
+
+    At hidden labels, and their mean at unlabelled rows.
+    """
     problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
     method = clone(fit.values_model)
     folds = read_folds(
@@ -243,7 +246,10 @@ def _empty(fit: TableFit, classes: AnyArray | None) -> RowPredictions:
 
 
 def numbers_of_reply(reply: Reply, classes: AnyArray | None) -> Array:
-    """Return the numbers of a reply, or the probabilities of classes; 1 for the answer if that is all."""
+    """Return the numbers of a reply, or the probabilities of classes.
+
+    1 for the answer if that is all.
+    """
     if classes is None:
         return np.where(reply.given, reply.values, np.nan).astype(float)
     if reply.probabilities is not None:

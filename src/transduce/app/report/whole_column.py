@@ -1,4 +1,7 @@
-"""The part of a report about the column as a whole: its mean, or the shares of its classes, by groups."""
+"""The part of a report about the column as a whole.
+
+Its mean, or the shares of its classes, by groups.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,10 @@ def _ask_tables(column: PredictedColumn, by: ColumnName | None) -> list[dict[str
 
 
 def _telling_class(overall: list[Answered]) -> Any:
-    """Return the class whose share is told by groups: of two the rarer one, else the most frequent."""
+    """Return the class whose share is told by groups.
+
+    Of two the rarer one, else the most frequent.
+    """
     if len(overall) == 2:
         return overall[1].question.of
     return overall[0].question.of

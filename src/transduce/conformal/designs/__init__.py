@@ -10,6 +10,7 @@ from transduce.conformal.designs.grouped import Grouped
 from transduce.conformal.designs.held_out import calibration_number, labels_needed
 from transduce.conformal.designs.registry import bind_labels
 from transduce.conformal.designs.sampled import Sampled
+from transduce.conformal.designs.seen import Seen
 from transduce.conformal.designs.weights import (
     CLASSES,
     ESTIMATED,
@@ -21,7 +22,7 @@ from transduce.conformal.designs.weights import (
     Weights,
 )
 
-__all__ = ["ByClass", "Chance", "Drawn", "Estimated", "Grouped", "Sampled"]
+__all__ = ["ByClass", "Chance", "Drawn", "Estimated", "Grouped", "Sampled", "Seen"]
 __all__ += ["CLASSES", "ESTIMATED", "GROUPS", "KNOWN", "BoundDesign", "BoundDrawn", "Design"]
 __all__ += ["Grounds", "GroupCounts", "Strata"]
 __all__ += ["Weights", "bind_labels", "calibration_number", "labels_needed"]

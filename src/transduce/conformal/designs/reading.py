@@ -172,6 +172,17 @@ def read_drawn_rows(marks: Cells, missing: Mask) -> DrawnRows:
     return DrawnRows(drawn, marked & missing)
 
 
+def read_seen_rows(marks: Cells, missing: Mask) -> Mask:
+    """Return which labelled rows (n,) were seen; some labels must not have been."""
+    if marks.cells.dtype == bool:
+        marked = marks.cells.to_numpy()
+    else:
+        marked = read_marks(marks.cells.astype(object).to_frame(marks.name), marks.name)
+    if not (~marked & ~missing).any():
+        raise ValueError(f"{marks} marks all labelled rows as seen: label some others, at random.")
+    return np.asarray(marked & ~missing)
+
+
 def read_probability(cells: Cells, missing: Mask) -> Array:
     """Return the probability with which each row was chosen to be labelled."""
     probability = cells.to_floats()

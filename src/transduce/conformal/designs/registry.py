@@ -13,6 +13,7 @@ from transduce.conformal.designs.drawn import Drawn
 from transduce.conformal.designs.estimated import Estimated
 from transduce.conformal.designs.grouped import Grouped
 from transduce.conformal.designs.sampled import Sampled
+from transduce.conformal.designs.seen import Seen
 from transduce.conformal.designs.words import Card, Flag
 from transduce.core import checks
 from transduce.core.types import Mask
@@ -100,6 +101,7 @@ def design_of_flags(flags: Mapping[str, Any]) -> Design | None:
 register(Chance)
 register(Drawn)
 register(Sampled)
+register(Seen)
 register(Grouped)
 register(ByClass)
 register(Estimated)

@@ -1,0 +1,135 @@
+"""Some labels were seen by what made a column of the table: they teach, and do not calibrate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from transduce.conformal.designs.base import Design
+from transduce.conformal.designs.bound import BoundDesign
+from transduce.conformal.designs.held_out import labels_needed, read_number
+from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
+from transduce.conformal.designs.words import Flag
+from transduce.core.guarantee import Assumption
+from transduce.core.types import AnyArray, Array, Mask, Random
+from transduce.core.words import counted, percent
+
+if TYPE_CHECKING:
+    from transduce.conformal.designs.reading import RowReader
+    from transduce.model_selection.fit_and_predict import Problem
+
+UNSEEN = Assumption(
+    "apart from rows whose labels were seen, rows were labelled at random, and the other columns "
+    "came about in the same way with and without such a label",
+    condition="if the other rows were labelled at random",
+)
+
+
+@dataclass(frozen=True)
+class Seen(Design):
+    """Some labels were seen by what made a column; all other rows were labelled at random, or not.
+
+    Examples in the prompt of a language model were seen, and so were rows on which a model was
+    trained whose predictions are a column.
+
+    Parameters
+    ----------
+    rows : str or boolean array-like of shape (n,)
+        Rows whose labels were seen. They teach, and do not calibrate.
+    within, order, sensitivity : optional
+        As those of `Chance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from transduce.conformal import ConformalTransducer, Seen
+    >>> X, seen = np.arange(100.0)[:, None], np.arange(100) < 10
+    >>> y = np.where(seen | (np.arange(100) % 3 == 0), X[:, 0], np.nan)
+    >>> model = ConformalTransducer(Ridge(), labels=Seen(seen), random_state=0).fit(X, y)
+    >>> model.guarantee_.headline
+    'exact if the other rows were labelled at random'
+    """
+
+    rows: RowValues = field(metadata=DESCRIBES_ROWS)
+
+    flags: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            name="seen",
+            field="rows",
+            help="A column that marks rows whose labels were seen by what made the predictions: they "
+            "teach, and do not calibrate.",
+        ),
+    )
+    rests_on: ClassVar[Assumption] = UNSEEN
+    weighs_equally: ClassVar[bool] = True
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether a fit to a sample of the rows cannot make use of it: it tells rows apart."""
+        return True
+
+    def bind_rows(self, rows: RowReader) -> BoundSeen:
+        """Return the bound design, made of what a reader reads."""
+        from transduce.conformal.designs.reading import read_seen_rows
+
+        seen = read_seen_rows(rows.cells("rows"), rows.missing)
+        return BoundSeen(seen=seen, labelled=~rows.missing, **rows.common())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BoundSeen(BoundDesign):
+    """Rows some of whose labels were seen."""
+
+    seen: Mask  # (n,)
+    labelled: Mask  # (n,)
+
+    @property
+    def _unseen(self) -> Mask:
+        """Labelled rows that stand for the others, shape (n,)."""
+        return np.asarray(self.labelled & ~self.seen)
+
+    def n_calibration(self, n_labels: int, confidence: float, *, by_class: bool = False) -> int:
+        """Return how many labels calibrate, of those that were not seen."""
+        n_unseen = int(np.sum(self._unseen))
+        return super().n_calibration(n_unseen, confidence, by_class=by_class)
+
+    def too_few(self, n_labels: int, confidence: float) -> str:
+        """Return that labels are too few for a level, in a sentence that says what to do."""
+        return (
+            f"{counted(int(np.sum(self._unseen)), 'label')} of rows that were not seen cannot "
+            f"guarantee {percent(confidence)}: it takes {labels_needed(confidence)}. Label more rows "
+            "at random, or ask for less confidence."
+        )
+
+    def hold_out(
+        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+    ) -> Mask:
+        """Return which labels to hold out, shape (l,): some of those that were not seen."""
+        unseen = self._unseen[problem.rows]
+        places = problem.places[problem.rows]
+        n_unseen = int(np.sum(unseen))
+        if isinstance(number, str) and number == "auto":
+            size = self.n_calibration(n_unseen, level, by_class=by_class)
+        else:
+            size = read_number(number, n_unseen)
+        chosen = random.choice(np.sort(places[unseen]), size, replace=False)
+        return np.isin(places, chosen)
+
+    def measure(self, rows: AnyArray) -> Array:
+        """Return how much each labelled row stands for unlabelled ones: not if it was seen."""
+        return np.asarray(~self.seen[rows], dtype=float)
+
+    def _comparable_rows(self, problem: Problem, random: Random) -> tuple[AnyArray, Mask]:
+        """Return all rows except those that were seen."""
+        rows = np.concatenate(self.compared_rows(~problem.sample.labelled))
+        return rows, problem.sample.labelled[rows]
+
+    def compared_rows(self, missing: Mask) -> tuple[AnyArray, AnyArray]:
+        """Return the labelled rows that were not seen, and the unlabelled ones."""
+        return np.flatnonzero(self._unseen), np.flatnonzero(missing)
+
+    def _sampled_rows(self, missing: Mask) -> Mask:
+        return self._unseen
