@@ -89,8 +89,8 @@ class Miscoverage:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
         if self.n_unlabelled > MOST_LISTED:
             raise ValueError(
-                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of them: ask for cdf "
-                "or quantile."
+                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of "
+                "them: ask for cdf or quantile."
             )
         if self.n_short:
             return np.append(1.0, np.zeros(self.n_unlabelled))
@@ -170,7 +170,8 @@ class ClassMiscoverage:
             len(self.ranks),
         ):
             raise ValueError(
-                "n_labelled, n_calibration and ranks must have a number for each class, or n_labelled none."
+                "n_labelled, n_calibration and ranks must have a number for each class, or "
+                "n_labelled none."
             )
         if not len(self.ranks):
             raise ValueError("Give a number of calibration labels and a rank for every class.")

@@ -152,8 +152,8 @@ def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:
         )
     if not table.pooled:
         reason = (
-            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they "
-            "do not."
+            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; "
+            "they do not."
         )
         return Guarantee("none", about="selection", reasons=(reason,), verdict=verdict)
     return Guarantee(

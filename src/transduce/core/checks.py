@@ -73,8 +73,8 @@ def check_random_state(value: Any) -> np.random.RandomState:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not 0 <= int(value) <= LARGEST_SEED:
         raise ValueError(
-            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; got "
-            f"{quoted(value)}."
+            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; "
+            f"got {quoted(value)}."
         )
     return np.random.RandomState(int(value))
 
@@ -121,7 +121,8 @@ def check_jobs(value: Any) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and (not whole or not 0 < abs(int(value)) <= MOST_JOBS):
         raise ValueError(
-            f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {quoted(value)}."
+            "n_jobs must be None, a number of jobs, or -1 for one on each core; got "
+            f"{quoted(value)}."
         )
 
 

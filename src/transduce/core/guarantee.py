@@ -152,8 +152,9 @@ class Verdict:
         if self.running:
             name = self.running[0]
             return (
-                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of their entry, leave "
-                f"it out with {option('id', name)} or {option('ignore', [name])}; if time matters, name it with "
+                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of "
+                f"their entry, leave it out with {option('id', name)} or "
+                f"{option('ignore', [name])}; if time matters, name it with "
                 f"{option('order', name)}."
             )
         if not self.columns:
@@ -180,13 +181,14 @@ class Verdict:
         if self.shifted:
             why = (
                 "more than chance decided which rows have a label, or a column came about "
-                "differently with and without one, and guarantees that rest on random labels may fail"
+                "differently with and without one, and guarantees that rest on random labels may "
+                "fail"
             )
             if self.other == "later":
                 why = "what held for the labelled rows may fail for the later ones"
             alarm = (
-                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which chance "
-                f"alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
+                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which "
+                f"chance alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
             )
             return f"{alarm} {self.way_out}".strip()
         if self.suspected:
@@ -382,8 +384,8 @@ class Guarantee:
         if self.factor <= 1.0:
             return self.assumptions
         off = (
-            f"up to a factor of {self.factor:g} either way in the odds of a label, which may depend "
-            "on the value itself"
+            f"up to a factor of {self.factor:g} either way in the odds of a label, which may "
+            "depend on the value itself"
         )
         return tuple(
             one.replace(f", and {ALIKE}", f", {off}, and {ALIKE}") for one in self.assumptions
@@ -530,12 +532,12 @@ def caution_on_choice(*, by_seed: bool) -> str:
     # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
         return (
-            "It is lost if the seed, the method, columns, settings or the level were chosen by looking at these "
-            "predictions and trying again."
+            "It is lost if the seed, the method, columns, settings or the level were chosen by "
+            "looking at these predictions and trying again."
         )
     return (
-        "Another seed or method changes values only, and may be tried; it is lost if columns or the level were "
-        "chosen by looking at these predictions and trying again."
+        "Another seed or method changes values only, and may be tried; it is lost if columns or "
+        "the level were chosen by looking at these predictions and trying again."
     )
 
 
@@ -573,9 +575,9 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
     if guarantee.about == "selection":
         bound = percent(guarantee.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average "
-            "over many such tables, where a table in which none is picked counts as 0. Where rows are "
-            "rarely picked, most of one pick may be mistakes."
+            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on "
+            "average over many such tables, where a table in which none is picked counts as 0. "
+            "Where rows are rarely picked, most of one pick may be mistakes."
         ]
     if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
@@ -670,7 +672,8 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         said.append("Nothing is said of rows whose class no label shows.")
     if SHARES in guarantee.assumptions or LATER_SHARES in guarantee.assumptions:
         said.append(
-            "It holds over all rows and not within each class, so that far more rows of a rare class "
+            "It holds over all rows and not within each class, so that far more rows of a rare "
+            "class "
             f"may be outside; {option('label_conditional', True)} makes it hold within every class."
         )
     if guarantee.n_short:
@@ -739,7 +742,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said.append(f"{labels} were held out at random to calibrate: the fit did not see them.")
         if guarantee.effective is not None:
             said.append(
-                "They are weighted by the odds that such a row has no label, and are worth as much as "
+                "They are weighted by the odds that such a row has no label, and are worth as much "
+                "as "
                 f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
         said += _condition_sentence(guarantee)

@@ -117,7 +117,8 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     except ValueError as error:
         raise ValueError(
-            "y holds lists of different lengths: give one label for each row, NaN or None where the answer is wanted."
+            "y holds lists of different lengths: give one label for each row, NaN or None where "
+            "the answer is wanted."
         ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(

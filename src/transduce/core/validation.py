@@ -93,8 +93,8 @@ def _in_words(error: Exception, X: Any, precomputed: bool) -> Exception:
         what = "scalar" if len(shape) == 0 else "1D"
         kind = "" if shape else f" X is of the type {type(X).__name__}."
         return ValueError(
-            f"Expected 2D array, got {what} array instead.{kind} Reshape your data: one line for each row, with "
-            "array.reshape(-1, 1) if there is a single feature."
+            f"Expected 2D array, got {what} array instead.{kind} Reshape your data: one line for "
+            "each row, with array.reshape(-1, 1) if there is a single feature."
         )
     if len(shape) > 2 or 0 in shape:
         return error
@@ -157,19 +157,21 @@ def _explain(X: Any, precomputed: bool) -> Exception | None:
     if text:
         encoders = "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer"
         return ValueError(
-            f"X must be numbers, but {text} holds text: encode it first, for example with {encoders}."
+            f"X must be numbers, but {text} holds text: encode it first, for example with "
+            f"{encoders}."
         )
     odd = _columns(X, lambda column: _odd_cell(column) is not None)
     if odd:
         kinds = [type(_odd_cell(column)).__name__ for _, column in _named_columns(X)]
         kind = next(kind for kind in kinds if kind != "NoneType")
         return WrongTypeError(
-            f"X must be numbers, but {odd} holds objects of the type {kind}: turn them into numbers first; each "
-            "argument must be one, or a string that spells a number."
+            f"X must be numbers, but {odd} holds objects of the type {kind}: turn them into "
+            "numbers first; each argument must be one, or a string that spells a number."
         )
     if _columns(X, is_too_large):
         return ValueError(
-            f"Input X contains a number too large for double precision in {_columns(X, is_too_large)}: divide the "
+            "Input X contains a number too large for double precision in "
+            f"{_columns(X, is_too_large)}: divide the "
             "column by a constant first, or make that cell missing."
         )
     for what, is_bad in (("NaN", _holds_nan), ("infinity", _holds_infinity)):
@@ -338,8 +340,9 @@ def _warn_that_none_is_missing(sample: PartlyLabelled, missing_label: object) ->
     if mark is not None:
         count = int(np.sum([label == mark for label in sample.y.ravel().tolist()]))
         warnings.warn(
-            f"No label is missing, but {count} of {len(sample.y)} labels are {mark!r}: if that stands for a missing "
-            f"label, set missing_label={mark!r}. As it is, {mark!r} is a label like the others.",
+            f"No label is missing, but {count} of {len(sample.y)} labels are {mark!r}: if that "
+            f"stands for a missing label, set missing_label={mark!r}. As it is, {mark!r} is a "
+            "label like the others.",
             stacklevel=5,
         )
 
@@ -447,7 +450,8 @@ def _plain_classes(labels: AnyArray) -> AnyArray:
     halved = next((label for label in labels if isinstance(label, str) and is_halved(label)), None)
     if halved is not None:
         raise ValueError(
-            f"The class label {quoted(halved)} holds half of a character, which no file can hold: write it anew."
+            f"The class label {quoted(halved)} holds half of a character, which no file can hold: "
+            "write it anew."
         )
     plain = numbers.Real | np.bool_ | str
     odd = next((label for label in labels if not isinstance(label, plain)), None)

@@ -116,8 +116,8 @@ class Design:
         for described in _row_fields(self):
             if described.default is MISSING and getattr(self, described.name) is None:
                 raise ValueError(
-                    f"{type(self).__name__} needs {described.name}: the name of a column, or a value "
-                    "for each row."
+                    f"{type(self).__name__} needs {described.name}: the name of a column, or a "
+                    "value for each row."
                 )
 
     def _check_overlapping(self) -> None:
@@ -126,7 +126,8 @@ class Design:
         # of its own.
         if not self.weighs_equally or self.sensitivity != 1.0:
             raise ValueError(
-                "Several columns in within need labels that weigh the same: name one column, or leave "
+                "Several columns in within need labels that weigh the same: name one column, or "
+                "leave "
                 f"out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
             )
 
@@ -287,8 +288,8 @@ class Design:
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
                 raise OptionError(
-                    f"{name} and label_conditional exclude each other (rows are compared within one or "
-                    "the other): leave out one of the two."
+                    f"{name} and label_conditional exclude each other (rows are compared within "
+                    "one or the other): leave out one of the two."
                 )
 
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:

@@ -197,8 +197,9 @@ class BoundByClass(BoundDesign):
     def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
         """Refuse: labels that were chosen by their class tell the shares of the classes alone."""
         raise ValueError(
-            "Labels that were chosen by their class tell the share of each class over all rows, and "
-            "nothing else: ask for that, or draw rows at random with `transduce draw` and label them."
+            "Labels that were chosen by their class tell the share of each class over all rows, "
+            "and nothing else: ask for that, or draw rows at random with `transduce draw` and "
+            "label them."
         )
 
 
@@ -211,7 +212,8 @@ def read_shares(shares: Any) -> dict[Any, float]:
     for name, share in shares.items():
         if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
             raise ValueError(
-                f"The share of class {quoted(name)} must be a number from 0 to 1; got {quoted(share)}."
+                f"The share of class {quoted(name)} must be a number from 0 to 1; got "
+                f"{quoted(share)}."
             )
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())

@@ -110,8 +110,8 @@ class BoundDrawn(BoundDesign):
         n_labels_drawn = int(self.drawn.labelled.sum())
         return (
             f"{counted(n_labels_drawn, 'label')} of rows drawn at random cannot guarantee "
-            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more "
-            "rows with `transduce draw`, or ask for less confidence."
+            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label "
+            "more rows with `transduce draw`, or ask for less confidence."
         )
 
     def hold_out(
@@ -120,8 +120,8 @@ class BoundDrawn(BoundDesign):
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             raise ValueError(
-                "calibration says how many labels to hold out, and Drawn holds out those of the rows "
-                "drawn: leave calibration at 'auto'."
+                "calibration says how many labels to hold out, and Drawn holds out those of the "
+                "rows drawn: leave calibration at 'auto'."
             )
         return np.asarray(self.drawn.labelled[problem.rows])
 

@@ -100,8 +100,8 @@ class BoundSeen(BoundDesign):
         """Return that labels are too few for a level, in a sentence that says what to do."""
         return (
             f"{counted(int(np.sum(self._unseen)), 'label')} of rows that were not seen cannot "
-            f"guarantee {percent(confidence)}: it takes {labels_needed(confidence)}. Label more rows "
-            "at random, or ask for less confidence."
+            f"guarantee {percent(confidence)}: it takes {labels_needed(confidence)}. Label more "
+            "rows at random, or ask for less confidence."
         )
 
     def hold_out(
