@@ -81,7 +81,10 @@ def _worth_too_little(table: CalibratedTable, confidence: float) -> str:
             f"{effective_needed(confidence):.0f}"
         )
     if weights.kind == ESTIMATED and weights.factor == 1.0:
-        return f"Labelled and unlabelled rows have too little in common for {labels} to support {level}"
+        return (
+            "Labelled and unlabelled rows have too little in common "
+            f"for {labels} to support {level}"
+        )
     odds = "as different as these"
     if weights.factor > 1.0:
         odds = f"that may be off by a factor of {weights.factor:g}"

@@ -58,7 +58,9 @@ LARGEST_WHOLE = 2**63 - 1  # that an array can hold
 
 
 def check_random_state(value: Any) -> np.random.RandomState:
-    """Return the random numbers that a seed stands for, or raise a ValueError that says what it must be.
+    """Return the random numbers that a seed stands for.
+
+    Raise a ValueError that says what the seed must be if it stands for none.
 
     As scikit-learn's function of this name: None is numpy's own generator, a RandomState stays as
     it is.

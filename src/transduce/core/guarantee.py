@@ -46,7 +46,8 @@ LATER_BY_CLASS = Assumption(
 )
 LATER_SHARES = Assumption(
     f"the given shares of the classes are right, and {LATER_BY_CLASS}",
-    condition="if the given shares are right, and later rows are like the labelled ones of their class",
+    condition="if the given shares are right, and later rows are like the labelled ones of their "
+    "class",
 )
 CHANCE = Assumption(
     f"rows were labelled at random, and {ALIKE}",
@@ -196,7 +197,10 @@ class Verdict:
                 f"There are signs of a difference between {compared}, too weak to be sure "
                 f"({p}{where})."
             )
-        return f"No difference between {compared} was found ({p}), which does not prove that there is none."
+        return (
+            f"No difference between {compared} was found ({p}), which does not prove that there is "
+            "none."
+        )
 
     @property
     def power(self) -> str:
@@ -510,7 +514,10 @@ class Guarantee:
             return self.headline
         if self.verdict is not None and self.verdict.other == "later":
             return "in doubt, since labelled and later rows differ. If they did not"
-        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
+        return (
+            "in doubt, since labelled and unlabelled rows differ. "
+            "If rows had been labelled at random"
+        )
 
     def __str__(self) -> str:
         return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
@@ -673,8 +680,8 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
     if SHARES in guarantee.assumptions or LATER_SHARES in guarantee.assumptions:
         said.append(
             "It holds over all rows and not within each class, so that far more rows of a rare "
-            "class "
-            f"may be outside; {option('label_conditional', True)} makes it hold within every class."
+            f"class may be outside; {option('label_conditional', True)} makes it hold within "
+            "every class."
         )
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
@@ -743,8 +750,7 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.effective is not None:
             said.append(
                 "They are weighted by the odds that such a row has no label, and are worth as much "
-                "as "
-                f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
+                f"as {guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
         said += _condition_sentence(guarantee)
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
@@ -779,7 +785,10 @@ def _about_empty(guarantee: Guarantee) -> str:
     """Return how many of the rows drawn have no label, and what they cost."""
     n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
     said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
-    cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
+    cost = (
+        f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, "
+        "keeps it exact"
+    )
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if (
         guarantee.about in _HOLDS
@@ -807,7 +816,10 @@ class Drift:
     def _places(self) -> str:
         """Return where unlabelled rows lie, and what that asks for."""
         if not self.apart:
-            return "Labelled and unlabelled rows lie alike along the order, so that nothing need be assumed of it."
+            return (
+                "Labelled and unlabelled rows lie alike along the order, so that nothing need be "
+                "assumed of it."
+            )
         word, share = ("later", self.later) if self.later >= 0.5 else ("earlier", 1.0 - self.later)
         where = f"unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs"
         still = "exchangeable means here that nothing changes along it, except by chance"

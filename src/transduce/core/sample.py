@@ -55,7 +55,9 @@ class PartlyLabelled:
         index: Any = None,
         columns: bool = False,
     ) -> PartlyLabelled:
-        """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
+        """Read labels that are missing at the unlabelled rows.
+
+        A missing label is NaN, None, NA, NaT, or `missing_label`.
 
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`,
         or `index`.

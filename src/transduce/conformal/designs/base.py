@@ -127,8 +127,7 @@ class Design:
         if not self.weighs_equally or self.sensitivity != 1.0:
             raise ValueError(
                 "Several columns in within need labels that weigh the same: name one column, or "
-                "leave "
-                f"out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
+                f"leave out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
             )
 
     # ---- how it is written
@@ -157,7 +156,10 @@ class Design:
         return given
 
     def as_flags(self) -> dict[str, Any]:
-        """Return the flags of the command line that describe it, without those at their defaults."""
+        """Return the flags of the command line that describe it.
+
+        Flags at their defaults are left out.
+        """
         changed = changed_fields(self)
         flags = self._flags_of_fields(self.flags, changed)
         if not flags:
@@ -284,7 +286,10 @@ class Design:
         return count_columns(self.within) > 1
 
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
-        """Raise a ValueError if it suits neither the classes (None for numbers) nor sets by class."""
+        """Raise a ValueError if the design does not suit the classes or sets by class.
+
+        `classes` is None for numbers.
+        """
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
                 raise OptionError(
@@ -298,7 +303,10 @@ class Design:
         return Weights.equal(n_calibration, 0, n_empty=n_empty, grounds=grounds)
 
     def estimates_propensity(self, compared: Exchangeability | None) -> bool:
-        """Return whether propensities are estimated, given how labelled and unlabelled rows compare."""
+        """Return whether propensities are estimated.
+
+        This may depend on how labelled and unlabelled rows compare.
+        """
         return False
 
     @property

@@ -79,7 +79,8 @@ class ByClass(Design):
     >>> sick = np.append(np.arange(60) < 30, np.arange(400) < 40)
     >>> X = np.random.default_rng(0).normal(size=(460, 1)) + 2.0 * sick[:, None]
     >>> y = np.where(np.arange(460) < 60, np.where(sick, "yes", "no"), None)
-    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
+    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0)
+    >>> model = model.fit(X, y)
     >>> bool(model.class_shares_.to_frame()["share"]["yes"] < 0.2), model.guarantee_.within
     (True, 'class')
     """
@@ -92,8 +93,8 @@ class ByClass(Design):
             kind="switch",
             default=False,
             says=True,
-            help="Labels were chosen by their class: answer for the shares that the classes seem to have "
-            "among rows without a label.",
+            help="Labels were chosen by their class: answer for the shares that the classes seem "
+            "to have among rows without a label.",
         ),
         Flag(
             name="class_shares",

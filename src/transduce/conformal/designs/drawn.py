@@ -53,7 +53,8 @@ class Drawn(Design):
         Flag(
             name="random_labels",
             field="rows",
-            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+            help="A column that marks rows drawn at random to be labelled: these calibrate. "
+            "See `transduce draw`.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -61,7 +62,8 @@ class Drawn(Design):
             way="drawn",
             place=20,
             title="Some on purpose, some by a draw",
-            words="Some rows were drawn at random, and a column marks them; others were chosen at will.",
+            words="Some rows were drawn at random, and a column marks them; others were chosen "
+            "at will.",
             flag="random_labels",
             column="The column that marks the rows drawn",
             kinds=("category", "number"),

@@ -239,7 +239,6 @@ def read_order(cells: Cells) -> Array:
     if len(bad):
         raise ValueError(
             f"{cells} orders the rows, and {cells.name_row(bad[0])} has "
-            f"{cells.quote_cell(bad[0])}: "
-            "it must be a number or a date in each."
+            f"{cells.quote_cell(bad[0])}: it must be a number or a date in each."
         )
     return places

@@ -59,8 +59,8 @@ class Seen(Design):
         Flag(
             name="seen",
             field="rows",
-            help="A column that marks rows whose labels were seen by what made the predictions: they "
-            "teach, and do not calibrate.",
+            help="A column that marks rows whose labels were seen by what made the predictions: "
+            "they teach, and do not calibrate.",
         ),
     )
     rests_on: ClassVar[Assumption] = UNSEEN
