@@ -152,9 +152,9 @@ class Exchangeability:
         if n_used < self.of_rows:
             sampled = f", a random {n_used} of all {self.of_rows} rows"
         return (
-            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} "
-            f"{self.other} rows with an area under the curve of {self.auc:.2f}, 0.5 being chance "
-            f"({self.n_permutations} permutations{sampled})."
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from "
+            f"{self.n_unlabelled} {self.other} rows with an area under the curve of "
+            f"{self.auc:.2f}, 0.5 being chance ({self.n_permutations} permutations{sampled})."
         )
 
 

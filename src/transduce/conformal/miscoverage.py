@@ -26,7 +26,9 @@ MOST_LISTED = 10**8
 
 @dataclass(frozen=True)
 class Miscoverage:
-    """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest calibration score.
+    """Exact distribution of the number of unlabelled rows that are outside.
+
+    A row is outside if its score is above the k-th smallest calibration score.
 
     Every order of the c + m scores is equally likely, so it is ``BetaBinomial(m, c + 1 - k, k)``:
     the share of a population above the k-th smallest of c draws is ``Beta(c + 1 - k, k)``. Equal
@@ -89,8 +91,8 @@ class Miscoverage:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
         if self.n_unlabelled > MOST_LISTED:
             raise ValueError(
-                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of them: ask for cdf "
-                "or quantile."
+                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of "
+                "them: ask for cdf or quantile."
             )
         if self.n_short:
             return np.append(1.0, np.zeros(self.n_unlabelled))
@@ -153,7 +155,9 @@ class ClassMiscoverage:
     Examples
     --------
     >>> from transduce.conformal import ClassMiscoverage
-    >>> law = ClassMiscoverage(n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18))
+    >>> law = ClassMiscoverage(
+    ...     n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18)
+    ... )
     >>> law.mean, law.quantile(0.9)
     (4.0, 11)
     """
@@ -170,7 +174,8 @@ class ClassMiscoverage:
             len(self.ranks),
         ):
             raise ValueError(
-                "n_labelled, n_calibration and ranks must have a number for each class, or n_labelled none."
+                "n_labelled, n_calibration and ranks must have a number for each class, or "
+                "n_labelled none."
             )
         if not len(self.ranks):
             raise ValueError("Give a number of calibration labels and a rank for every class.")
@@ -248,7 +253,10 @@ def confidence_for(
     rank = 1 + bisect_left(range(1, n_calibration + 1), True, key=enough)
     if rank <= n_calibration:
         return rank / (n_calibration + 1)
-    inside = f"at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty"
+    inside = (
+        f"at least {100 * share:g} % of {n_unlabelled} rows inside "
+        f"with {100 * certainty:g} % certainty"
+    )
     needed = f"it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels"
     raise ValueError(f"No level makes {inside} when {n_calibration} labels are held out: {needed}.")
 
@@ -268,7 +276,9 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
 
 @dataclass(frozen=True)
 class CategoryMiscoverage:
-    """Exact distribution of the number of unlabelled rows outside, each compared within its category.
+    """Exact distribution of the number of unlabelled rows outside, by category.
+
+    Each row is compared within its category.
 
     Orders within categories are independent, so the sum has the convolution of the categories'
     distributions. So are those of rows that a fit saw and of rows that it did not see: whatever the

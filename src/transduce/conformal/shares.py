@@ -36,7 +36,9 @@ Hidden = tuple[Array, AnyArray]
 
 @dataclass(frozen=True, eq=False)
 class ClassShares:
-    """The shares of the classes among the unlabelled rows, and how probabilities are made to fit them.
+    """The shares of the classes among the unlabelled rows.
+
+    Probabilities are made to fit them.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ class ClassShares:
     --------
     >>> import numpy as np
     >>> from transduce.conformal import ClassShares
-    >>> shares = ClassShares(np.array(["no", "yes"]), np.array([0.5, 0.5]), np.array([0.9, 0.1]), given=True)
+    >>> classes = np.array(["no", "yes"])
+    >>> shares = ClassShares(classes, np.array([0.5, 0.5]), np.array([0.9, 0.1]), given=True)
     >>> shares.reweigh(np.array([[0.5, 0.5], [0.1, 0.9]])).round(2)
     array([[0.9, 0.1],
            [0.5, 0.5]])
@@ -358,7 +361,9 @@ def pool_classes(counts: AnyArray) -> list[list[int]]:
 
 
 def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Array]:
-    """Return a p-value of "both come from one distribution", and by how much the mean of each column differs.
+    """Return a p-value of "both come from one distribution", and the differences.
+
+    The differences are those of the mean of each column.
 
     The statistic is the largest difference of means of a column, in units of its standard
     deviation. Shapes: here (c, k), there (m, k).

@@ -28,7 +28,8 @@ class Regions:
         Ends of every interval, the rows one after another; within a row ascending and disjoint.
         They may be infinite.
     offsets : array of shape (n + 1,), optional
-        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has one.
+        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has
+        one.
 
     Examples
     --------
@@ -288,8 +289,10 @@ class Answer:
     Examples
     --------
     >>> import numpy as np
-    >>> guarantee, interval = Guarantee("exact", about="interval", confidence=0.9), Regions.from_intervals([[0, 1]])
-    >>> Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee, regions=interval).to_frame()
+    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9)
+    >>> interval = Regions.from_intervals([[0, 1]])
+    >>> status = np.array(["answered"])
+    >>> Answer(np.array([2]), np.array([0.5]), status, guarantee, regions=interval).to_frame()
        value  lower  upper  n_pieces    status
     2    0.5    0.0    1.0         1  answered
     """

@@ -220,7 +220,9 @@ def whole_file(
 
 @contextmanager
 def together() -> Iterator[FilesOfRun]:
-    """Let all files that are written in the block take their names at its end: all of them, or none.
+    """Let all files that are written in the block take their names at its end.
+
+    Either all of them take their names, or none does.
 
     An inner block is a part of the outer one.
     """
@@ -536,7 +538,8 @@ def _take_lock(path: Path, message: str) -> BinaryIO:
     """Return the open file that is the lock, which only one process can have."""
     while True:
         try:
-            file: BinaryIO = open(path, "x+b")  # noqa: SIM115, it stays open as long as the lock is held
+            # The file stays open as long as the lock is held.
+            file: BinaryIO = open(path, "x+b")  # noqa: SIM115
             is_new = True
         except FileExistsError:
             try:
@@ -559,4 +562,5 @@ def _take_lock(path: Path, message: str) -> BinaryIO:
         except BaseException:
             file.close()
             raise
-        file.close()  # whoever held it removed it before it was taken here: that is no lock any more
+        # Whoever held it removed it before it was taken here: that is no lock any more.
+        file.close()

@@ -46,7 +46,8 @@ LATER_BY_CLASS = Assumption(
 )
 LATER_SHARES = Assumption(
     f"the given shares of the classes are right, and {LATER_BY_CLASS}",
-    condition="if the given shares are right, and later rows are like the labelled ones of their class",
+    condition="if the given shares are right, and later rows are like the labelled ones of their "
+    "class",
 )
 CHANCE = Assumption(
     f"rows were labelled at random, and {ALIKE}",
@@ -152,8 +153,9 @@ class Verdict:
         if self.running:
             name = self.running[0]
             return (
-                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of their entry, leave "
-                f"it out with {option('id', name)} or {option('ignore', [name])}; if time matters, name it with "
+                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of "
+                f"their entry, leave it out with {option('id', name)} or "
+                f"{option('ignore', [name])}; if time matters, name it with "
                 f"{option('order', name)}."
             )
         if not self.columns:
@@ -180,13 +182,14 @@ class Verdict:
         if self.shifted:
             why = (
                 "more than chance decided which rows have a label, or a column came about "
-                "differently with and without one, and guarantees that rest on random labels may fail"
+                "differently with and without one, and guarantees that rest on random labels may "
+                "fail"
             )
             if self.other == "later":
                 why = "what held for the labelled rows may fail for the later ones"
             alarm = (
-                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which chance "
-                f"alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
+                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which "
+                f"chance alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
             )
             return f"{alarm} {self.way_out}".strip()
         if self.suspected:
@@ -194,7 +197,10 @@ class Verdict:
                 f"There are signs of a difference between {compared}, too weak to be sure "
                 f"({p}{where})."
             )
-        return f"No difference between {compared} was found ({p}), which does not prove that there is none."
+        return (
+            f"No difference between {compared} was found ({p}), which does not prove that there is "
+            "none."
+        )
 
     @property
     def power(self) -> str:
@@ -382,8 +388,8 @@ class Guarantee:
         if self.factor <= 1.0:
             return self.assumptions
         off = (
-            f"up to a factor of {self.factor:g} either way in the odds of a label, which may depend "
-            "on the value itself"
+            f"up to a factor of {self.factor:g} either way in the odds of a label, which may "
+            "depend on the value itself"
         )
         return tuple(
             one.replace(f", and {ALIKE}", f", {off}, and {ALIKE}") for one in self.assumptions
@@ -508,7 +514,10 @@ class Guarantee:
             return self.headline
         if self.verdict is not None and self.verdict.other == "later":
             return "in doubt, since labelled and later rows differ. If they did not"
-        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
+        return (
+            "in doubt, since labelled and unlabelled rows differ. "
+            "If rows had been labelled at random"
+        )
 
     def __str__(self) -> str:
         return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
@@ -530,12 +539,12 @@ def caution_on_choice(*, by_seed: bool) -> str:
     # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
         return (
-            "It is lost if the seed, the method, columns, settings or the level were chosen by looking at these "
-            "predictions and trying again."
+            "It is lost if the seed, the method, columns, settings or the level were chosen by "
+            "looking at these predictions and trying again."
         )
     return (
-        "Another seed or method changes values only, and may be tried; it is lost if columns or the level were "
-        "chosen by looking at these predictions and trying again."
+        "Another seed or method changes values only, and may be tried; it is lost if columns or "
+        "the level were chosen by looking at these predictions and trying again."
     )
 
 
@@ -573,9 +582,9 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
     if guarantee.about == "selection":
         bound = percent(guarantee.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average "
-            "over many such tables, where a table in which none is picked counts as 0. Where rows are "
-            "rarely picked, most of one pick may be mistakes."
+            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on "
+            "average over many such tables, where a table in which none is picked counts as 0. "
+            "Where rows are rarely picked, most of one pick may be mistakes."
         ]
     if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
@@ -670,8 +679,9 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         said.append("Nothing is said of rows whose class no label shows.")
     if SHARES in guarantee.assumptions or LATER_SHARES in guarantee.assumptions:
         said.append(
-            "It holds over all rows and not within each class, so that far more rows of a rare class "
-            f"may be outside; {option('label_conditional', True)} makes it hold within every class."
+            "It holds over all rows and not within each class, so that far more rows of a rare "
+            f"class may be outside; {option('label_conditional', True)} makes it hold within "
+            "every class."
         )
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
@@ -739,8 +749,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said.append(f"{labels} were held out at random to calibrate: the fit did not see them.")
         if guarantee.effective is not None:
             said.append(
-                "They are weighted by the odds that such a row has no label, and are worth as much as "
-                f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
+                "They are weighted by the odds that such a row has no label, and are worth as much "
+                f"as {guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
         said += _condition_sentence(guarantee)
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
@@ -775,7 +785,10 @@ def _about_empty(guarantee: Guarantee) -> str:
     """Return how many of the rows drawn have no label, and what they cost."""
     n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
     said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
-    cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
+    cost = (
+        f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, "
+        "keeps it exact"
+    )
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if (
         guarantee.about in _HOLDS
@@ -803,7 +816,10 @@ class Drift:
     def _places(self) -> str:
         """Return where unlabelled rows lie, and what that asks for."""
         if not self.apart:
-            return "Labelled and unlabelled rows lie alike along the order, so that nothing need be assumed of it."
+            return (
+                "Labelled and unlabelled rows lie alike along the order, so that nothing need be "
+                "assumed of it."
+            )
         word, share = ("later", self.later) if self.later >= 0.5 else ("earlier", 1.0 - self.later)
         where = f"unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs"
         still = "exchangeable means here that nothing changes along it, except by chance"

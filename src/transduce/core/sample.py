@@ -55,7 +55,9 @@ class PartlyLabelled:
         index: Any = None,
         columns: bool = False,
     ) -> PartlyLabelled:
-        """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
+        """Read labels that are missing at the unlabelled rows.
+
+        A missing label is NaN, None, NA, NaT, or `missing_label`.
 
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`,
         or `index`.
@@ -117,7 +119,8 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     except ValueError as error:
         raise ValueError(
-            "y holds lists of different lengths: give one label for each row, NaN or None where the answer is wanted."
+            "y holds lists of different lengths: give one label for each row, NaN or None where "
+            "the answer is wanted."
         ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(

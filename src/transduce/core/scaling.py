@@ -49,7 +49,9 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
 
 
 def square_unit(*amounts: Array) -> float:
-    """Return by what to divide numbers so that their squares are finite and not all 0: 1, unless they are extreme.
+    """Return by what to divide numbers so that their squares are finite and not all 0.
+
+    It is 1, unless the numbers are extreme.
 
     >>> square_unit(np.array([2.0, -3.0])), square_unit(np.array([2e200, -3e200]))
     (1.0, 3e+200)
@@ -69,9 +71,10 @@ class Scaling:
 
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
-        """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too.
+        """Take mean and standard deviation of every column that varies; scale the rows too.
 
-        Where a few rows lie far from all others in a column, it is the moments of the others.
+        The standard deviation has ddof 0. Where a few rows lie far from all others in a column, the
+        moments are those of the others.
         """
         xp = arrays.namespace(X)
         mean, scale = moments_without_far_rows(X, *_moments(X))

@@ -363,9 +363,9 @@ def _filtered(S: SparseRows, trivial: DeviceArray, d: int, random: Random, repor
             continue
         return 1.0 - values, vectors, residuals
     raise ArithmeticError(
-        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for fewer "
-        "n_components, give more neighbours, or pass numpy arrays, for which the matrix can be "
-        "inverted."
+        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for "
+        "fewer n_components, give more neighbours, or pass numpy arrays, for which the matrix can "
+        "be inverted."
     )
 
 

@@ -80,8 +80,8 @@ class Kernel:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
         if self.name not in ON_DEVICE:
             raise ValueError(
-                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
-                f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
+                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one "
+                f"of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
             )
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."

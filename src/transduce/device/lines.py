@@ -156,7 +156,9 @@ def _walk(
 def counts(
     rho: DeviceArray, beta: DeviceArray, t: DeviceArray, slack: float
 ) -> tuple[DeviceArray, DeviceArray]:
-    """Return how many labelled rows are more nonconforming than each unlabelled row, and how many tie.
+    """Return how many labelled rows are more nonconforming, and how many tie.
+
+    There are two numbers for each unlabelled row.
 
     The unlabelled rows have the labels `t` (m,).
     """

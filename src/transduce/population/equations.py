@@ -29,7 +29,10 @@ class Equation(Protocol):
     """What a regression asks of its coefficients, row by row."""
 
     def scores(self, values: Array, theta: Array) -> Array:
-        """Return psi of every row, shape (n, p), if the partly known column has these values (n,)."""
+        """Return psi of every row, shape (n, p).
+
+        The partly known column has these values (n,).
+        """
 
     def slope(self, values: Array, weights: Array, theta: Array) -> Array:
         """Return minus the derivative of the weighted sum of psi, shape (p, p)."""
@@ -37,7 +40,10 @@ class Equation(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinearPredictor:
-    """Least squares of a known outcome on known columns and the partly known one, which is the last."""
+    """Least squares of a known outcome on known columns and the partly known one.
+
+    The partly known column is the last.
+    """
 
     design: Array  # (n, p - 1), the known columns
     outcome: Array  # (n,)
@@ -59,7 +65,10 @@ class LinearPredictor:
 
 @dataclass(frozen=True, eq=False)
 class LogisticPredictor(LinearPredictor):
-    """Logistic regression of a known outcome of zeros and ones, with the partly known predictor last."""
+    """Logistic regression of a known outcome of zeros and ones.
+
+    The partly known predictor is the last.
+    """
 
     def scores(self, values: Array, theta: Array) -> Array:
         """Return ``x (outcome - P(1 | x))``."""
@@ -119,7 +128,10 @@ def solve(equation: Equation, column: PartlyKnown, n_coefficients: int) -> Solut
 def solve_with_factor(
     equation: Equation, column: PartlyKnown, n_coefficients: int, factor: float
 ) -> Solution | None:
-    """Return the coefficients if predictions count by a factor; None if Newton's steps go astray."""
+    """Return the coefficients if predictions count by a factor.
+
+    They are None if Newton's steps go astray.
+    """
     known = ~column.unknown
     sampled = column.sample.rows
     n_labels, n_unknown = int(np.sum(sampled)), int(np.sum(column.unknown))

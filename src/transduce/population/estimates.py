@@ -594,7 +594,10 @@ def exact_interval(
     predictions: Array,
     random_state: int,
 ) -> tuple[float, float]:
-    """Return an interval for the mean of some rows by bets on ``y - f``, which lies within bounds."""
+    """Return an interval for the mean of some rows by bets on ``y - f``.
+
+    The difference ``y - f`` lies within bounds.
+    """
     low, high = bounds
     drawn_from = (column.sample.rows | column.unknown) & rows
     order = order_at_random(np.flatnonzero(column.sample.rows & rows), random_state)
