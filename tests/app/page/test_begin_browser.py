@@ -131,3 +131,30 @@ def test_predictions_are_checked_blindly_also_after_a_kill(browser, tmp_path):
         assert predicted[page.row()] not in page.text("#row")
     finally:
         running.kill()
+
+
+def test_back_goes_one_step_back_and_looking_writes_nothing(browser, tmp_path):
+    for name in ("one.csv", "two.csv"):
+        frame = pd.DataFrame({"x": np.arange(30.0), "y": [1.5, 2.5, None] * 10})
+        frame.to_csv(tmp_path / name, index=False)
+    with Served(Workspace(tmp_path)) as served:
+        page = OpenPage(browser, served.address)
+        page.click_words("one.csv")
+        page.read_table()
+        page.click("#close-table")
+        page.wait(lambda: page.button("two.csv"))
+        page.click_words("two.csv")
+        page.read_table()
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["one.csv", "two.csv"]
+        page.click_words("y")
+        page.click("#to-labels")
+        page.wait(lambda: page.find("#view-labels").is_displayed())
+        browser.execute_script("window.stayed = true")
+        browser.back()
+        page.wait(lambda: page.find("#view-table").is_displayed())
+        browser.back()
+        page.wait(lambda: page.find("#view-tables").is_displayed())
+        browser.forward()
+        page.wait(lambda: page.find("#view-table").is_displayed())
+        assert browser.execute_script("return window.stayed")
+    assert not page.errors()

@@ -14,7 +14,7 @@ const model = { about: null, view: null, looking: null, running: null, list: "un
 
 function failed(error) {
   if (model.left) return;
-  toast(error.message);
+  toast(error.message, error instanceof Gone ? "gone" : "error");
   if (error instanceof Gone) $("saved").textContent = "";
 }
 
