@@ -321,7 +321,8 @@ def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | Non
 def _halfway_apart(shift: float, n: int, m: int) -> tuple[float, float]:
     """Return by how much two normal distributions differ halfway, with its standard error."""
     p = float(norm.cdf(-shift / 2.0))
-    return 1.0 - 2.0 * p, float(np.sqrt(p * (1.0 - p) * (1.0 / n + 1.0 / m)))
+    variance = p * (1.0 - p) * (1.0 / n + 1.0 / m)
+    return 1.0 - 2.0 * p, float(np.sqrt(variance))
 
 
 def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:

@@ -402,17 +402,20 @@ def simultaneous_bounds(
     ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
     # The beta-binomial density, as scipy has it, but in a third of its time; then P(at least t
     # outside) at each rank.
-    t, a, b = np.arange(n_unlabelled + 1), (n_calibration + 1 - ranks)[:, None], ranks[:, None]
+    t = np.arange(n_unlabelled + 1)
+    a = (n_calibration + 1 - ranks)[:, None]
+    b = ranks[:, None]
     ways = gammaln(n_unlabelled + 1) - gammaln(t + 1) - gammaln(n_unlabelled - t + 1)
     density = np.exp(ways + betaln(t + a, n_unlabelled - t + b) - betaln(a, b))
     tails = np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
     random = check_random_state(random_state)
     unusual = np.empty(n_draws)
     for start in range(0, n_draws, 500):
-        counts = draw_urn(n_unlabelled, n_calibration, min(500, n_draws - start), random)[
-            :, ranks - 1
-        ]
-        unusual[start : start + len(counts)] = tails[np.arange(len(ranks)), counts].min(axis=1)
+        size = min(500, n_draws - start)
+        draws = draw_urn(n_unlabelled, n_calibration, size, random)
+        counts = draws[:, ranks - 1]
+        tails_of_draws = tails[np.arange(len(ranks)), counts]
+        unusual[start : start + len(counts)] = tails_of_draws.min(axis=1)
     allowed = int(np.floor((1.0 - certainty) * (n_draws + 1) + 1e-9))
     limit = np.sort(unusual)[allowed - 1]
     bounds = (tails >= limit * (1.0 - 1e-9)).sum(axis=1) - 1

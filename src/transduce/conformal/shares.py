@@ -116,7 +116,8 @@ class ClassShares:
     def weights(self, labels: AnyArray) -> Array:
         """Return how many unlabelled rows each label stands for, up to a factor."""
         own = self.at(np.asarray(labels))
-        return np.divide(own.shares, own.labels, out=np.zeros(len(labels)), where=own.labels > 0.0)
+        zeros = np.zeros(len(labels))
+        return np.divide(own.shares, own.labels, out=zeros, where=own.labels > 0.0)
 
     def __str__(self) -> str:
         """Return the shares in a sentence, the most frequent classes first."""
@@ -174,8 +175,10 @@ def shares_of_classes(
         estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit
     )
     if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
-        hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
-    like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
+        hidden = _hidden_in_turn(problem, reply.fitted, p, unit)
+        others = reply
+    like = class_probabilities(others, p, unit)[others.given]
+    ends = np.tile([[0.0], [1.0]], k)
     if len(like) and len(hidden[1]):
         ends = share_intervals(like, hidden, found.confidence, random)
     lower = np.minimum(ends[0], found.shares)
@@ -232,8 +235,11 @@ def share_intervals(
     # them, so that a class with few labels tells little. Resamples of the likelihood held the
     # shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
     said, codes = hidden
-    k, random = said.shape[1], check_random_state(random_state)
+    k = said.shape[1]
+    random = check_random_state(random_state)
     own = codes == np.arange(k)[:, None]
+    has_labels = own.any(axis=1)
+    n_labels = np.maximum(own.sum(axis=1), 1)
     noise = np.zeros((k, k))
     if len(probabilities) > 1:
         noise = np.cov(probabilities, rowvar=False) / len(probabilities)
@@ -243,13 +249,12 @@ def share_intervals(
     draws = []
     for mean in means:
         weights = own * random.exponential(size=len(codes))
-        other = np.where(own.any(axis=1), random.beta(1.0, np.maximum(own.sum(axis=1), 1)), 1.0)[
-            :, None
-        ]
+        other = np.where(has_labels, random.beta(1.0, n_labels), 1.0)[:, None]
         of_class = weights @ said / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
         of_class = (1.0 - other) * of_class + other * said[random.randint(len(codes), size=k)]
         draws.append(mixture(mean, of_class))
-    return np.quantile(draws, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
+    levels = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
+    return np.quantile(draws, levels, axis=0)
 
 
 def mixture(mean: Array, of_class: Array) -> Array:

@@ -180,7 +180,8 @@ def newton(
         while share > 1e-4:
             proposed = theta + share * step
             ahead = value(proposed)
-            if np.linalg.norm(ahead) < np.linalg.norm(current) or share * np.linalg.norm(step) == 0:
+            is_better = np.linalg.norm(ahead) < np.linalg.norm(current)
+            if is_better or share * np.linalg.norm(step) == 0:
                 break
             share /= 2.0
         moved = share * np.linalg.norm(step)

@@ -395,7 +395,9 @@ def hinge_rows(column: PartlyKnown, coefficients: Array) -> AnyArray:
     off = np.where(matters, coefficients - np.mean(coefficients[matters]), 0.0)
     squares = off**2
     total = float(np.sum(squares))
-    if not total > 0.0 or np.ptp(coefficients[matters]) <= 1e-9 * np.max(np.abs(coefficients)):
+    if not total > 0.0:
+        return np.zeros(0, dtype=int)
+    if np.ptp(coefficients[matters]) <= 1e-9 * np.max(np.abs(coefficients)):
         return np.zeros(0, dtype=int)
     shares = np.where(column.unknown, squares / total, 0.0)
     largest = np.argsort(-shares, kind="stable")[:MOST_HINGES]

@@ -125,7 +125,6 @@ def _cross_fit(
 
 def _loss(probability: Array, labelled: Mask) -> float:
     """Return the log-loss, in which both kinds weigh the same."""
-    return (
-        -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean())
-        / 2.0
-    )
+    of_labelled = np.log(probability[labelled]).mean()
+    of_unlabelled = np.log(1.0 - probability[~labelled]).mean()
+    return -float(of_labelled + of_unlabelled) / 2.0
