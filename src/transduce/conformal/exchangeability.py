@@ -390,7 +390,9 @@ def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float =
     for fold in folds:
         for k in range(N_FOLDS):
             rows = np.flatnonzero(fold == k)
-            mean = (members.sum(axis=0) - members[rows].sum(axis=0)) / (len(K) - len(rows))
+            n_others = len(K) - len(rows)
+            sum_of_others = members.sum(axis=0) - members[rows].sum(axis=0)
+            mean = sum_of_others / n_others
             centred = product[rows] - np.outer(G[rows].sum(axis=1), mean)
             residuals = linalg.solve(G[np.ix_(rows, rows)], centred, assume_a="pos")
             scores[rows] += members[rows] - mean - residuals

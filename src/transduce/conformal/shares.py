@@ -178,7 +178,8 @@ def shares_of_classes(
     like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
     if len(like) and len(hidden[1]):
         ends = share_intervals(like, hidden, found.confidence, random)
-    lower, upper = np.minimum(ends[0], found.shares), np.maximum(ends[1], found.shares)
+    lower = np.minimum(ends[0], found.shares)
+    upper = np.maximum(ends[1], found.shares)
     return replace(found, lower=lower, upper=upper)
 
 
@@ -193,7 +194,8 @@ def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: f
         codes = problem.codes[np.searchsorted(problem.rows, rows)]
         return np.asarray(wide)[by_content], codes[by_content]
     folds = read_folds(5, problem, random_state=0, quiet=True)
-    said, labels = [np.empty((0, len(p)))], [np.empty(0, dtype=int)]
+    said = [np.empty((0, len(p)))]
+    labels = [np.empty(0, dtype=int)]
     for (_, hidden), reply in zip(
         folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True
     ):
@@ -253,7 +255,8 @@ def share_intervals(
 def mixture(mean: Array, of_class: Array) -> Array:
     """Return shares (k,) whose mixture of the rows of `of_class` (k, d) is nearest `mean`."""
     heavy = 1e3  # they sum to 1
-    found = nnls(np.vstack([of_class.T, np.full(len(of_class), heavy)]), np.append(mean, heavy))[0]
+    equations = np.vstack([of_class.T, np.full(len(of_class), heavy)])
+    found = nnls(equations, np.append(mean, heavy))[0]
     return np.asarray(found / found.sum())
 
 
@@ -342,7 +345,8 @@ def compare_shares(
     share = float(lower + upper) / 2.0
     if counts.min() > 0:
         means = [here[codes == number].mean(axis=0) for number in range(len(groups))]
-        share = float(np.clip(mixture(there.mean(axis=0), np.array(means))[k], lower, upper))
+        mixed = mixture(there.mean(axis=0), np.array(means))
+        share = float(np.clip(mixed[k], lower, upper))
     of_labels = float(np.mean(of_group[labels] == k))
     return SharesCompared(p_value, tuple(groups[k]), of_labels, share, float(lower), float(upper))
 
@@ -374,7 +378,9 @@ def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Arr
     spread = centred.std(axis=0)
     varies = spread > 1e-9
     scaled = centred / np.where(varies, spread, 1.0) * varies
-    differences = np.abs(scaled[:n].mean(axis=0) - scaled[n:].mean(axis=0))
+    mean_here = scaled[:n].mean(axis=0)
+    mean_there = scaled[n:].mean(axis=0)
+    differences = np.abs(mean_here - mean_there)
     # Rows are centred, so that the difference of means is a multiple of the sum over the first n.
     largest = float(np.abs(scaled[:n].sum(axis=0)).max())
     picks = np.zeros((N_PERMUTATIONS, len(both)), dtype=bool)
@@ -407,7 +413,9 @@ def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
         slope = mixed.sum(axis=0) + own / q  # at the maximum it is `total` everywhere
         curve = mixed.T @ mixed + np.diag(own / q**2)
         toward = np.linalg.solve(curve, np.column_stack([slope, np.ones(len(q))]))
-        step = toward[:, 0] - toward[:, 1] * toward[:, 0].sum() / toward[:, 1].sum()
+        uphill = toward[:, 0]
+        along_sum = toward[:, 1]
+        step = uphill - along_sum * uphill.sum() / along_sum.sum()
         gain = float(slope @ step)
         if gain <= 1e-12 * total:
             break
@@ -444,4 +452,7 @@ def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
 def score_unit(reply: Reply, n_classes: int) -> float:
     """Return by how much the best score of a row exceeds their mean; 1 if it never does."""
     scores = reply.class_scores(n_classes)
-    return float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) or 1.0 if len(scores) else 1.0
+    if not len(scores):
+        return 1.0
+    leads = scores.max(axis=1) - scores.mean(axis=1)
+    return float(np.mean(leads)) or 1.0

@@ -50,7 +50,9 @@ def as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        if value > 0:
+            return np.inf
+        return -np.inf
 
 
 LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
@@ -177,7 +179,9 @@ def check_square(K: Array) -> None:
     from transduce.core import arrays  # brings scikit-learn, for which help must not wait
 
     xp = arrays.namespace(K)
-    if not bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T)))):
+    difference = xp.abs(K - K.T)
+    tolerance = 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T))
+    if not bool(xp.all(difference <= tolerance)):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding."
         )

@@ -412,13 +412,19 @@ def _rights_to(source: Path, folder: Path, group: int) -> int:
     The folders above it count too, unless the new file is below these as well.
     """
     about = source.stat()
-    of_group = about.st_mode >> 3 if about.st_gid == group else about.st_mode
+    if about.st_gid == group:
+        of_group = about.st_mode >> 3
+    else:
+        of_group = about.st_mode
     of_others = about.st_mode
     for above in source.parents:
         if above == folder or above in folder.parents:
             break
         passage = above.stat()
-        to_group = passage.st_mode >> 3 if passage.st_gid == group else passage.st_mode
+        if passage.st_gid == group:
+            to_group = passage.st_mode >> 3
+        else:
+            to_group = passage.st_mode
         if not to_group & 0o1:
             of_group = 0
         if not passage.st_mode & 0o1:

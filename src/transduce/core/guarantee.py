@@ -177,7 +177,9 @@ class Verdict:
         )
         if self.p_value is None:
             return f"With {compared}, nothing can be seen of whether they differ."
-        where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
+        where = ""
+        if self.features:
+            where = f", most of all in {', '.join(self.features[:3])}"
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
             why = (
@@ -247,9 +249,10 @@ class Limits:
     def __str__(self) -> str:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
         said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
-        labels = (
-            "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
-        )
+        if self.number == 1:
+            labels = "1 label is a limit."
+        else:
+            labels = f"{self.number:,} labels are limits."
         return " ".join([labels, *said])
 
 
@@ -266,7 +269,10 @@ class CountBound:
     @property
     def tells(self) -> bool:
         """Whether it says more than one answer for all rows would."""
-        most = self.of if self.simplest is None else min(self.of, self.simplest)
+        if self.simplest is None:
+            most = self.of
+        else:
+            most = min(self.of, self.simplest)
         return self.at_most < most
 
 
@@ -492,8 +498,13 @@ class Guarantee:
         """
         if drift is None or self.kind == "none":
             return self
-        instead = STILL if drift.apart else CHANCE
-        kind = "approximate" if drift.found and self.kind == "exact" else self.kind
+        instead = CHANCE
+        if drift.apart:
+            instead = STILL
+        if drift.found and self.kind == "exact":
+            kind = "approximate"
+        else:
+            kind = self.kind
         assumptions = tuple(instead if one == CHANCE else one for one in self.assumptions)
         return replace(self, drift=drift, kind=kind, assumptions=assumptions)
 
@@ -504,8 +515,10 @@ class Guarantee:
         """
         if not limits.any:
             return self
-        more = () if limits.named or self.kind == "none" else (LIMITED,)
-        return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
+        assumptions = self.assumptions
+        if not limits.named and self.kind != "none":
+            assumptions = (*assumptions, LIMITED)
+        return replace(self, limits=limits, assumptions=assumptions)
 
     @property
     def opening(self) -> str:
@@ -592,7 +605,9 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
     row = "a row picked at random"
     if guarantee.n_groups:
         row = "a row drawn at random from a new group"
-    least = "at least" if guarantee.kind == "exact" else "about"
+    least = "about"
+    if guarantee.kind == "exact":
+        least = "at least"
     level = percent(guarantee.confidence)
     where = _WITHIN[guarantee.within]
     sentences = [
@@ -609,8 +624,11 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
         )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
-        has = "has" if guarantee.n_empty == 1 else "have"
-        verb = "is" if guarantee.n_empty == 1 else "are"
+        has = "have"
+        verb = "are"
+        if guarantee.n_empty == 1:
+            has = "has"
+            verb = "is"
         sentences.append(
             f"The {rows} drawn at random and {has} no label {verb} not covered by this."
         )
@@ -688,11 +706,16 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
         said.append(few if guarantee.n_short == 1 else many)
     if guarantee.short:
-        one, names = len(guarantee.short) == 1, ", ".join(guarantee.short)
-        those = f"Category {names} has" if one else f"Categories {names} have"
+        names = ", ".join(guarantee.short)
+        if len(guarantee.short) == 1:
+            those = f"Category {names} has"
+        else:
+            those = f"Categories {names} have"
         said.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        such = "rows like it are" if guarantee.n_unbounded == 1 else "rows like them are"
+        such = "rows like them are"
+        if guarantee.n_unbounded == 1:
+            such = "rows like it are"
         why = f"{such} so rarely labelled that these labels rule nothing out there"
         said.append(
             f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}."
@@ -712,12 +735,17 @@ def _certainly(bound: CountBound, hedged: bool) -> str:
 
 def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> str:
     """Return the guarantee for the whole column, in a sentence."""
-    plural = "classes" if guarantee.about == "set" else "values"
+    plural = "values"
+    if guarantee.about == "set":
+        plural = "classes"
     start = _certainly(bound, guarantee.hedged)
     said = f"{start} {truth.split()[0]} {plural} are outside their {guarantee.about}s"
     if bound.expected is None:
         return f"{said}."
-    expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
+    if bound.expected < 1000:
+        expected = f"{bound.expected:.3g}"
+    else:
+        expected = f"{bound.expected:,.0f}"
     return f"{said}; at most {expected} are expected."
 
 
@@ -725,7 +753,9 @@ def _condition_sentence(guarantee: Guarantee) -> list[str]:
     """Return on what condition it holds, as no sentence or one."""
     if guarantee.kind == "none" or not guarantee.assumptions:
         return []
-    nearly = " approximately," if guarantee.kind == "approximate" else ""
+    nearly = ""
+    if guarantee.kind == "approximate":
+        nearly = " approximately,"
     conditions = " and if ".join(guarantee.conditions)
     return [f"It holds{nearly} for any distribution, if {conditions}."]
 
@@ -739,7 +769,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.n_calibration and by_draw:
             others = "the others taught the fit, however they were chosen"
             said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
-            said += [_about_empty(guarantee)] if guarantee.n_empty else []
+            if guarantee.n_empty:
+                said.append(_about_empty(guarantee))
         elif guarantee.n_groups:
             groups = f"all those of {counted(guarantee.n_groups, 'group')}"
             said.append(
@@ -754,15 +785,19 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             )
         said += _condition_sentence(guarantee)
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
-            same = "All labels have the same limits"
-            seen = "Limits differ from label to label" if guarantee.limits.differ else same
+            seen = "All labels have the same limits"
+            if guarantee.limits.differ:
+                seen = "Limits differ from label to label"
             said.append(
                 f"{seen}; if a row may have one further out, name it with {option('limit')}."
             )
-    said += [guarantee.caution] if guarantee.caution else []
+    if guarantee.caution:
+        said.append(guarantee.caution)
     if guarantee.decisive is not None:
         one = f"One label, {guarantee.decisive:g}, decided that these are numbers and not classes"
-        roughly = " and makes it approximate" if guarantee.kind == "approximate" else ""
+        roughly = ""
+        if guarantee.kind == "approximate":
+            roughly = " and makes it approximate"
         said.append(f"{one}{roughly}: if you know what they are, name the {option('task')}.")
     said += [
         str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None
@@ -783,12 +818,17 @@ def _grounds(guarantee: Guarantee) -> list[str]:
 
 def _about_empty(guarantee: Guarantee) -> str:
     """Return how many of the rows drawn have no label, and what they cost."""
-    n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
-    said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
-    cost = (
-        f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, "
-        "keeps it exact"
-    )
+    n_empty = guarantee.n_empty
+    total = n_empty + guarantee.n_calibration
+    has = "have"
+    each = "each"
+    those = "them, or as many as you can"
+    if n_empty == 1:
+        has = "has"
+        each = "it"
+        those = "it"
+    empty = f"{n_empty:,} of the {total:,} rows drawn at random {has} no label"
+    cost = f"counting {each} as the worst possible, whatever the reason, keeps it exact"
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if (
         guarantee.about in _HOLDS
@@ -797,7 +837,7 @@ def _about_empty(guarantee: Guarantee) -> str:
         and level < 1.0
     ):
         cost += f", at the price of {guarantee.about}s as large as those at {100 * level:.1f} %"
-    return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
+    return f"{empty}: {cost}. Label {those}."
 
 
 @dataclass(frozen=True)
@@ -820,7 +860,11 @@ class Drift:
                 "Labelled and unlabelled rows lie alike along the order, so that nothing need be "
                 "assumed of it."
             )
-        word, share = ("later", self.later) if self.later >= 0.5 else ("earlier", 1.0 - self.later)
+        word = "earlier"
+        share = 1.0 - self.later
+        if self.later >= 0.5:
+            word = "later"
+            share = self.later
         where = f"unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs"
         still = "exchangeable means here that nothing changes along it, except by chance"
         return f"Along the order, {where}: {still}."

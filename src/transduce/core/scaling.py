@@ -58,7 +58,9 @@ def square_unit(*amounts: Array) -> float:
     """
     largest = max(arrays.farthest(np.asarray(numbers, dtype=float)) for numbers in amounts)
     ordinary = 1.0 / LARGEST_SQUARED <= largest <= LARGEST_SQUARED
-    return largest if largest > 0.0 and np.isfinite(largest) and not ordinary else 1.0
+    if largest > 0.0 and np.isfinite(largest) and not ordinary:
+        return largest
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,10 @@ class Scaling:
         if not self.keep.any():
             return arrays.zeros((X.shape[0], 1), X)
         mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
-        columns = X if self.keep.all() else arrays.pick_columns(X, self.keep)
+        if self.keep.all():
+            columns = X
+        else:
+            columns = arrays.pick_columns(X, self.keep)
         with np.errstate(over="ignore"):
             scaled = columns - mean
             scaled /= scale
@@ -195,9 +200,9 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
     # A mean of probabilities is more cautious than its members where they agree for different
     # reasons, so that the power is often above 1. A share below half a label counts as half a
     # label.
-    return _best_factor(
-        np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior
-    )
+    scores = np.log(np.maximum(shares, 0.5 / n))
+    target = np.eye(n_classes)[codes]
+    return _best_factor(scores, target, (-2.0, 2.0), prior)
 
 
 def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:
@@ -207,10 +212,12 @@ def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prio
     """
 
     def loss(log_factor: float) -> float:
-        fit = -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))
+        log_probability = log_softmax(np.exp(log_factor) * scores, axis=1)
+        fit = -float(np.sum(target * log_probability))
         return fit + prior * log_factor**2
 
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    best = minimize_scalar(loss, bounds=bounds, method="bounded")
+    return float(np.exp(best.x))
 
 
 def to_power(shares: Array, power: float) -> Array:

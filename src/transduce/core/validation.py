@@ -99,8 +99,13 @@ def _in_words(error: Exception, X: Any, precomputed: bool) -> Exception:
     if shape is None:
         return ValueError("The rows of X differ in length: give each the same number of features.")
     if len(shape) < 2:
-        what = "scalar" if len(shape) == 0 else "1D"
-        kind = "" if shape else f" X is of the type {type(X).__name__}."
+        what = "1D"
+        if len(shape) == 0:
+            what = "scalar"
+        if shape:
+            kind = ""
+        else:
+            kind = f" X is of the type {type(X).__name__}."
         return ValueError(
             f"Expected 2D array, got {what} array instead.{kind} Reshape your data: one line for "
             "each row, with array.reshape(-1, 1) if there is a single feature."
@@ -162,7 +167,9 @@ def _read_foreign(X: Any) -> Any:
         )
     rows = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(rows))):
-        what = "NaN" if bool(xp.any(xp.isnan(rows))) else "infinity"
+        what = "infinity"
+        if bool(xp.any(xp.isnan(rows))):
+            what = "NaN"
         raise ValueError(f"Input X contains {what}: fill or drop these values first.")
     return rows
 
@@ -225,7 +232,10 @@ def _odd_cell(column: Any) -> Any:
     values = np.asarray(column)
     if values.dtype.kind in "biufcUS":
         return None
-    cells = values.ravel().tolist() if values.dtype == object else list(values)
+    if values.dtype == object:
+        cells = values.ravel().tolist()
+    else:
+        cells = list(values)
     is_plain = (numbers.Number, str, np.generic, type(None), type(pd.NA), type(pd.NaT))
     return next((cell for cell in cells if not isinstance(cell, is_plain)), None)
 
@@ -254,7 +264,9 @@ def read_array(X: Any) -> Array:
 
     This is for kernel values, whose columns vary in number.
     """
-    return _read_foreign(X) if arrays.is_foreign(X) else check_array(X, dtype=np.float64)
+    if arrays.is_foreign(X):
+        return _read_foreign(X)
+    return check_array(X, dtype=np.float64)
 
 
 def read_candidates(y: Any, n: int) -> Array:
@@ -286,7 +298,10 @@ def _is_date(column: AnyArray) -> bool:
     kind = column.dtype.kind
     if kind in "Mm":
         return True
-    first = next((cell for cell in column if cell is not None), None) if kind == "O" else None
+    if kind == "O":
+        first = next((cell for cell in column if cell is not None), None)
+    else:
+        first = None
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
 
 
@@ -296,7 +311,10 @@ def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:
     Columns without names have their positions.
     """
     if hasattr(X, "columns") and hasattr(X, "shape"):
-        columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
+        if hasattr(X, "items"):
+            columns = X.items()
+        else:
+            columns = ((name, X[name]) for name in X.columns)
         return [(name, np.asarray(column)) for name, column in columns]
     return list(enumerate(np.asarray(X).T))
 
@@ -318,7 +336,9 @@ def _columns(X: Any, is_bad: Callable[[Any], bool]) -> str:
     shown = ", ".join(bad[:5])
     if len(bad) > 5:
         shown = f"{shown} and {len(bad) - 5} more"
-    return f"column{'s' * (len(bad) != 1)} {shown}" if bad else ""
+    if bad:
+        return f"column{'s' * (len(bad) != 1)} {shown}"
+    return ""
 
 
 def read_sample(
@@ -405,12 +425,16 @@ def missing_mark(labels: AnyArray) -> object:
             (label for label in kept if isinstance(label, str) and not label.strip()), None
         )
         others = {label for label in kept if isinstance(label, str) and label.strip()}
-        return blank if others else None
+        if others:
+            return blank
+        return None
     if not all(isinstance(label, int | float) and not isinstance(label, bool) for label in kept):
         return None
     distinct = set(kept)
     others_fit = len(distinct) >= 3 and all(label >= 0 for label in distinct if label != -1)
-    return -1 if -1 in distinct and others_fit else None
+    if -1 in distinct and others_fit:
+        return -1
+    return None
 
 
 def _is_shuffled(one: Any, other: Any) -> bool:

@@ -49,7 +49,9 @@ def in_python(name: str, value: Any) -> str:
         return _IN_PYTHON[name]
     if name in MODIFIERS and value is not None:
         return f"labels=Chance({name}={value!r})"
-    return name if value is None else f"{name}={value!r}"
+    if value is None:
+        return name
+    return f"{name}={value!r}"
 
 
 def flag(name: str) -> str:
@@ -67,7 +69,9 @@ def in_shell(name: str, value: Any) -> str:
     text = (
         f"'{text}'" if text.endswith((".", ",", ":")) else text
     )  # apart from the sentence around it
-    return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"
+    if text.startswith("-"):
+        return f"{flag(name)}={text}"
+    return f"{flag(name)} {text}"
 
 
 _SPELLING: ContextVar[Spelling] = ContextVar("spelling", default=in_python)
@@ -101,7 +105,9 @@ def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
     >>> shortened("a label", 5), shortened("a label")
     ('a la…', 'a label')
     """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1]}…"
 
 
 def quoted(value: Any, most: int = LONGEST_SHOWN) -> str:

@@ -82,7 +82,8 @@ class CheckedRows:
 
     def stratified_by(self, codes: AnyArray) -> CheckedRows:
         """Return the same rows, each stratum divided by codes (n,) that no label decided."""
-        joint = pd.factorize(self.strata * (int(codes.max(initial=0)) + 1) + codes)[0]
+        n_codes = int(codes.max(initial=0)) + 1
+        joint = pd.factorize(self.strata * n_codes + codes)[0]
         return replace(self, strata=joint)
 
     def count_strata(self, marked: Mask, *, doubtful: bool) -> MarkedRows:
@@ -205,7 +206,9 @@ def strata_for_class(rows: CheckedRows, code: int) -> CheckedRows:
     open_rows = rows.drawn | ~rows.checked
     predicted = rows.predicted == code
     n_rows = int(np.sum(open_rows))
-    n_rarer = min(int(np.sum(open_rows & predicted)), int(np.sum(open_rows & ~predicted)))
+    n_predicted = int(np.sum(open_rows & predicted))
+    n_others = int(np.sum(open_rows & ~predicted))
+    n_rarer = min(n_predicted, n_others)
     expected = np.sum(rows.drawn) * n_rarer / max(n_rows, 1)
     if expected < FEWEST_EXPECTED:
         return rows

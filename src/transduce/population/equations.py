@@ -79,7 +79,8 @@ class LogisticPredictor(LinearPredictor):
         """Return ``sum w P (1 - P) x x'``."""
         rows = self.rows(values)
         probability = expit(rows @ theta)
-        return np.asarray((rows * (weights * probability * (1.0 - probability))[:, None]).T @ rows)
+        variance = weights * probability * (1.0 - probability)
+        return np.asarray((rows * variance[:, None]).T @ rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,8 @@ class LogisticOutcome:
 
     def scores(self, values: Array, theta: Array) -> Array:
         """Return ``x (y - P(1 | x))``; for predictions, y is the predicted probability of a one."""
-        return np.asarray(self.design * (values - expit(self.design @ theta))[:, None])
+        residuals = values - expit(self.design @ theta)
+        return np.asarray(self.design * residuals[:, None])
 
     def slope(self, values: Array, weights: Array, theta: Array) -> Array:
         """Return ``sum w P (1 - P) x x'``, whatever the values."""
@@ -201,7 +203,8 @@ def best_factor(equation: Equation, column: PartlyKnown, alone: Solution) -> flo
     of_truth = of_truth - of_truth.mean(axis=0)
     of_guess = of_guess - of_guess.mean(axis=0)
     # Every coefficient counts alike, whatever its unit.
-    sizes = np.maximum(np.sum(of_truth**2, axis=0), np.finfo(float).tiny)
+    sums_of_squares = np.sum(of_truth**2, axis=0)
+    sizes = np.maximum(sums_of_squares, np.finfo(float).tiny)
     together = float(np.sum(np.sum(of_truth * of_guess, axis=0) / sizes))
     guess = float(np.sum(np.sum(of_guess**2, axis=0) / sizes))
     if not guess > 0.0:

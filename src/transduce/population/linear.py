@@ -209,7 +209,8 @@ def regress_on_predictions(
     design = np.column_stack([np.ones(len(coefficients)), coefficients / scale, column.predictions])
     taught = design[teaching]
     # Predictions of any unit: columns are scaled, so that none is lost in the pseudo-inverse.
-    sizes = np.maximum(np.sqrt(np.mean(taught**2, axis=0)), np.finfo(float).tiny)
+    root_mean_squares = np.sqrt(np.mean(taught**2, axis=0))
+    sizes = np.maximum(root_mean_squares, np.finfo(float).tiny)
     design = design / sizes
     taught = taught / sizes
     gram = np.linalg.pinv(taught.T @ taught, rcond=1e-10, hermitian=True)
