@@ -264,7 +264,8 @@ AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
     "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
-    ".xls, .ods, Stata, SPSS or SAS; or a table of SQLite or DuckDB, as file.db::table"
+    ".xls, .xlsb, .ods, Stata, SPSS, SAS or SAS transport; or a table of SQLite or DuckDB, as "
+    "file.db::table"
 )
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
