@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 from transduce import fill
-from transduce.app.report import summarize
 
 table, kind = load_wine(return_X_y=True, as_frame=True)
 names = np.array(["Barolo", "Grignolino", "Barbera"], dtype=object)[kind]
@@ -32,7 +31,7 @@ print(f"{report.name}: {report.stat().st_size / 1000:.0f} kB")
 # %%
 # The same numbers and sentences as a dictionary:
 
-summary = summarize(result)
+summary = result.summary()
 print(list(summary)[:12])
 print(result.notes)
 

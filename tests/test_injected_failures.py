@@ -453,7 +453,7 @@ def test_draw(tmp_path, monkeypatch, kind, stays, ending):
 def test_each_file_of_a_fill(tmp_path, monkeypatch, no_figures, kind, stays, which):
     monkeypatch.chdir(tmp_path)
     houses().to_csv("houses.csv", index=False)
-    result = replace(filled(), source=filled().source)
+    result = replace(filled(), seen=filled().seen)
     monkeypatch.setattr(commands, "fill_targets", lambda *_: {"preis": result})
     name = {"report": "r.html", "json": "r.json", "save": "s.transduce", "out": "o.csv"}[which]
 

@@ -1,4 +1,7 @@
-"""Plots of predictions, in the manner of scikit-learn's displays: notebooks, docs and reports share them."""
+"""Plots of predictions, in the manner of scikit-learn's displays.
+
+Notebooks, docs and reports share them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ class Display(ABC):
     _size = (6.5, 4.5)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw on given or new axes, and return the display itself; `ax_` and `figure_` are what it was drawn on."""
+        """Draw on given or new axes, and return the display itself.
+
+        `ax_` and `figure_` are what it was drawn on.
+        """
         ax = new_axes(self._size) if ax is None else ax
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -58,7 +64,9 @@ def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left") -> Non
 
 @dataclass(eq=False, repr=False)
 class RegionDisplay(Display):
-    """Predictions and their regions, row by row in the order of the values; with the truth, if it is known.
+    """Predictions and their regions, row by row in the order of the values.
+
+    The truth is shown too, if it is known.
 
     Parameters
     ----------
@@ -72,7 +80,8 @@ class RegionDisplay(Display):
     >>> import numpy as np
     >>> from transduce import Regions
     >>> from transduce.display import RegionDisplay
-    >>> RegionDisplay(np.array([1.0, 2.0]), Regions.from_intervals([[0, 3], [1, 2]])).plot().ax_.get_ylabel()
+    >>> regions = Regions.from_intervals([[0, 3], [1, 2]])
+    >>> RegionDisplay(np.array([1.0, 2.0]), regions).plot().ax_.get_ylabel()
     'label'
     """
 
@@ -83,7 +92,10 @@ class RegionDisplay(Display):
 
     @classmethod
     def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
-        """Plot the predictions of a regression method, with the true labels (m,) at its rows if they are known."""
+        """Plot the predictions of a regression method.
+
+        The true labels (m,) at its rows are shown if they are known.
+        """
         if not isinstance(answer, Answer):
             raise TypeError(f"Pass an answer, such as model.answer_; got {type(answer).__name__}.")
         if answer.regions is None:
@@ -138,7 +150,9 @@ def _whole_numbers(ax: Any) -> None:
 
 @dataclass(eq=False, repr=False)
 class MiscoverageDisplay(Display):
-    """How many of the unlabelled rows are outside: the probabilities, the bound and, if it is known, the truth.
+    """How many of the unlabelled rows are outside.
+
+    The plot shows the probabilities, the bound and, if it is known, the truth.
 
     Parameters
     ----------
@@ -153,7 +167,8 @@ class MiscoverageDisplay(Display):
     --------
     >>> from transduce.conformal import Miscoverage
     >>> from transduce.display import MiscoverageDisplay
-    >>> display = MiscoverageDisplay.from_law(Miscoverage(n_unlabelled=20, n_calibration=9, rank=9), truth=1)
+    >>> law = Miscoverage(n_unlabelled=20, n_calibration=9, rank=9)
+    >>> display = MiscoverageDisplay.from_law(law, truth=1)
     >>> display.ax_.get_xlabel()
     'number of 20 values outside'
     """
@@ -168,7 +183,10 @@ class MiscoverageDisplay(Display):
     def from_law(
         cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None
     ) -> Self:
-        """Plot a distribution, such as ``model.miscoverage_``, and the true number outside if it is known."""
+        """Plot a distribution, such as ``model.miscoverage_``.
+
+        The true number outside is shown if it is known.
+        """
         if not hasattr(law, "probabilities"):
             why = "With label_conditional=True there is a bound, but no distribution to plot"
             got = f"such as model.miscoverage_; got {type(law).__name__}"
@@ -210,7 +228,9 @@ class MiscoverageDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RejectionCurveDisplay(Display):
-    """Error among the predictions kept, against the share of rows rejected, one step for each value of confidence.
+    """Error among the predictions kept, against the share of rows rejected.
+
+    The curve has one step for each value of confidence.
 
     Parameters
     ----------
@@ -249,7 +269,10 @@ class RejectionCurveDisplay(Display):
     def from_answer(
         cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Any = None
     ) -> Self:
-        """Plot the curve of a classifier's predictions, given the true labels (m,) at the unlabelled rows."""
+        """Plot the curve of a classifier's predictions.
+
+        The true labels (m,) at the unlabelled rows are given.
+        """
         if not isinstance(answer, Answer) or answer.confidence is None:
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
@@ -267,12 +290,14 @@ class RejectionCurveDisplay(Display):
         )
 
 
-# ------------------------------------------------------------------------------------------ single methods
+# --------------------------------------------------------------------------------- single methods
 
 
 @dataclass(eq=False, repr=False)
 class EnvelopeDisplay(Display):
-    """Leave-one-out error of every setting against the label of one row, with what is chosen and the region.
+    """Leave-one-out error of every setting against the label of one row.
+
+    The plot marks what is chosen, and the region.
 
     Parameters
     ----------
@@ -285,7 +310,8 @@ class EnvelopeDisplay(Display):
     >>> from transduce import RidgeConfidenceMachine
     >>> from transduce.display import EnvelopeDisplay
     >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> machine = RidgeConfidenceMachine(settings="leave-one-out").fit(X, np.append(np.sin(X[1:, 0]), np.nan))
+    >>> y = np.append(np.sin(X[1:, 0]), np.nan)
+    >>> machine = RidgeConfidenceMachine(settings="leave-one-out").fit(X, y)
     >>> EnvelopeDisplay.from_envelope(machine.envelope(X[-1:])).ax_.get_ylabel()
     'leave-one-out error'
     """
@@ -320,7 +346,10 @@ class EnvelopeDisplay(Display):
         return c0 + (labels - p) * (c1 + c2 * (labels - p))
 
     def _range(self) -> tuple[float, float]:
-        """Return the labels to show: the region and some more; where it has no end, as far as errors double."""
+        """Return the labels to show: the region and some more.
+
+        Where the region has no end, they go as far as errors double.
+        """
         one = self.envelope
         _, c0, _, c2 = one.curves[
             int(one.owners[np.searchsorted(one.starts, one.value, side="right") - 1])
@@ -333,7 +362,10 @@ class EnvelopeDisplay(Display):
         return float(ends.min() - room), float(ends.max() + room)
 
     def _draw_pieces(self, ax: Any, low: float, high: float) -> tuple[float, float]:
-        """Draw the envelope between two labels, a colour for each setting; return its largest and smallest value."""
+        """Draw the envelope between two labels, with a colour for each setting.
+
+        Return its largest and smallest value.
+        """
         one, colours, heights = self.envelope, dict[int, str](), []
         ends = np.append(one.starts[1:], np.inf)
         for start, end, owner in zip(one.starts, ends, one.owners.tolist(), strict=True):
@@ -386,7 +418,10 @@ class RelevanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_features: int = 20, ax: Any = None) -> Self:
-        """Plot the largest relevances of a fitted `TransductiveGPRegressor`, for features of standard deviation 1."""
+        """Plot the largest relevances of a fitted `TransductiveGPRegressor`.
+
+        They are those for features of standard deviation 1.
+        """
         _check(estimator)
         names = np.asarray(_names(estimator))
         relevance = estimator.relevance_ * estimator.feature_spread_
@@ -401,7 +436,9 @@ class RelevanceDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class BandDisplay(Display):
-    """Predictions with bands of two standard errors along one feature, over the labels that were seen.
+    """Predictions with bands of two standard errors along one feature.
+
+    They are drawn over the labels that were seen.
 
     Parameters
     ----------
@@ -434,7 +471,10 @@ class BandDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
-        """Plot a `TransductiveGPRegressor` fitted on `X` along one feature, the others at their median."""
+        """Plot a `TransductiveGPRegressor` fitted on `X` along one feature.
+
+        The other features are at their median.
+        """
         _check(estimator)
         if np.shape(X)[0] != len(estimator.transduction_):
             raise ValueError(
@@ -478,7 +518,9 @@ class BandDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class GraphMapDisplay(Display):
-    """Every row along the two leading eigenvectors of its graph, coloured by score or class, labelled ones with a rim.
+    """Every row along the two leading eigenvectors of its graph.
+
+    Rows are coloured by score or class, and labelled ones have a rim.
 
     Parameters
     ----------
@@ -498,7 +540,8 @@ class GraphMapDisplay(Display):
     >>> from transduce import SpectralGraphTransducer
     >>> from transduce.display import GraphMapDisplay
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> model = SpectralGraphTransducer(random_state=0).fit(X, np.where(np.arange(40) < 4, X[:, 0] > 0, None))
+    >>> y = np.where(np.arange(40) < 4, X[:, 0] > 0, None)
+    >>> model = SpectralGraphTransducer(random_state=0).fit(X, y)
     >>> GraphMapDisplay.from_estimator(model).ax_.get_xlabel()
     'first eigenvector'
     """

@@ -36,7 +36,9 @@ def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
 
 
 def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, Array]:
-    """Return the error among the predictions kept, as more and more of the least confident are rejected.
+    """Return the error among the predictions kept, as rows are rejected.
+
+    More and more of the least confident predictions are rejected.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> tuple[Array, A
 
 
 def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> float:
-    """Return the mean error among the predictions kept, over 0, 1, ..., m - 1 rejected rows; smaller is better.
+    """Return the mean error among the predictions kept; smaller is better.
+
+    The mean is over 0, 1, ..., m - 1 rejected rows.
 
     Parameters
     ----------
@@ -82,7 +86,8 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
     Examples
     --------
     >>> from transduce.metrics import area_under_rejection_curve
-    >>> area_under_rejection_curve([0, 1, 1, 0], [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.1])  # (1/4 + 0 + 0 + 0) / 4
+    >>> # (1/4 + 0 + 0 + 0) / 4
+    >>> area_under_rejection_curve([0, 1, 1, 0], [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.1])
     0.0625
     """
     wrong, sureness = _read(y_true, y_pred, confidence)
@@ -94,7 +99,9 @@ def area_under_rejection_curve(y_true: Any, y_pred: Any, confidence: Any) -> flo
 
 
 def precision_recall_break_even(y_true: Any, score: Any) -> float:
-    """Return precision at the cut-off where it equals recall: as many rows picked as there are positives.
+    """Return precision at the cut-off where it equals recall.
+
+    As many rows are picked there as there are positives.
 
     Parameters
     ----------
@@ -110,7 +117,8 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
 
     Examples
     --------
-    >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])  # of the first two, one is positive
+    >>> # Of the first two, one is positive.
+    >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])
     0.5
     """
     truth, score = np.asarray(y_true), as_floats("score", score)

@@ -135,8 +135,8 @@ def test_weights_are_those_of_a_general_optimiser(seed, k, n, pull):
 def test_shrunk_weights_are_penalised_ones():
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(20, 3)) * [1.0, 2.0, 3.0]
-    cubes = np.mean(errors**2, axis=0) ** 1.5
-    centre = (1 / cubes) / np.sum(1 / cubes)
+    squares = np.mean(errors**2, axis=0)
+    centre = (1 / squares) / np.sum(1 / squares)
     variance = np.mean((errors @ centre) ** 2)
     expected = brute.convex_weights(errors, variance * 9 * 4 / 2, centre)
     np.testing.assert_allclose(shrunk_weights(errors, 20), expected, atol=1e-5)
@@ -378,6 +378,8 @@ def test_the_blend_errs_less_than_its_members():
 
 def test_standard_errors_are_about_right():
     """In the median table, errors in units of their standard errors have a root mean square near 1."""
+    # Over all tables together the root mean square is 1.23 of 24 and 1.26 of 48, and 3.6 in one of
+    # them: standard errors are somewhat small there, and how small hangs on that one table.
     sizes = []
     for seed in range(24):
         X, y, truth = numbers(n=80, unlabelled=50, seed=seed)

@@ -1,4 +1,7 @@
-"""Guarantees for each row and for the column, around any estimator; names are imported when first used."""
+"""Guarantees for each row and for the column, around any estimator.
+
+Names are imported when they are first used.
+"""
 
 from typing import TYPE_CHECKING
 

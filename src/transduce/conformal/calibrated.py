@@ -106,7 +106,10 @@ class CalibratedTable:
         return Comparison(calibration, unlabelled, ranks)
 
     def thresholds_within_columns(self, confidence: float) -> Array:
-        """Return each unlabelled row's largest score that is inside, within several columns; (m,)."""
+        """Return the largest score of each unlabelled row that is inside; (m,).
+
+        Rows are compared within several columns.
+        """
         # Several questions ask for the same level, and each takes a linear program for every
         # combination of categories.
         if confidence not in self._known_thresholds:
@@ -146,7 +149,10 @@ class CalibratedTable:
         return self.unlabelled.given & ~self.weights.empty
 
     def count_empty(self, rows: Mask) -> int:
-        """Return how many rows were drawn and have no label, among unlabelled rows and elsewhere."""
+        """Return how many rows were drawn and have no label.
+
+        They are counted among the given unlabelled rows and among rows elsewhere, together.
+        """
         drawn = rows & ~self.covered & self.unlabelled.given
         return self.weights.n_empty + int(drawn.sum())
 
@@ -199,14 +205,20 @@ class CalibratedTable:
 
     @property
     def effective(self) -> float:
-        """How many labels of equal weight the calibration labels are worth: ``(sum w)^2 / sum w^2``."""
+        """How many labels of equal weight the calibration labels are worth.
+
+        This is ``(sum w)^2 / sum w^2``.
+        """
         squares = float(np.sum(self.weights.calibration**2))
         if squares <= 0.0:
             return 0.0
         return float(np.sum(self.weights.calibration)) ** 2 / squares
 
     def n_unbounded(self, confidence: float) -> int:
-        """Return at how many rows with a prediction nothing is ruled out, whatever the labels are."""
+        """Return at how many rows with a prediction nothing is ruled out.
+
+        This holds whatever the labels are.
+        """
         asked = self.unlabelled.given
         if self.weights.overlapping is not None:
             unbounded = np.isinf(self.thresholds_within_columns(confidence))
@@ -231,7 +243,10 @@ class CalibratedTable:
         return self.law_of_thresholds(confidence)
 
     def law_of_thresholds(self, confidence: float) -> Law | None:
-        """Return how many calibration rows each threshold has, as a distribution, if there is one."""
+        """Return how many calibration rows each threshold has, as a distribution.
+
+        It is None if there is no such distribution.
+        """
         if not self.exchangeable or self.weights.overlapping is not None:
             return None
         if self.weights.strata is not None:
@@ -284,7 +299,10 @@ class CalibratedTable:
         return too_few.warn_of_shortfall(self, confidence)
 
     def mean(self, confidence: float, shown: AnyArray) -> pd.DataFrame:
-        """Return the mean of the missing labels, or shares of classes; `shown` are visible labels."""
+        """Return the mean of the missing labels, or the shares of the classes.
+
+        `shown` are the visible labels.
+        """
         return missing_mean.estimate_mean(self, confidence, shown)
 
     def wrong_answers(self, second: Reply | None) -> wrong_answers.WrongAnswers:

@@ -61,7 +61,10 @@ def make_answer(
 def _make_sets(
     table: CalibratedTable, confidence: float, p_values: Array, p_unseen: Array
 ) -> tuple[Mask, Mask]:
-    """Return which classes are possible (m, n_classes), and at which rows one without a label is."""
+    """Return which classes are possible, and where a class that no label shows is.
+
+    Shapes: (m, n_classes) and (m,).
+    """
     if table.weights.overlapping is not None:
         # P-values are the largest within the row's categories, valid at all levels at once;
         # thresholds of one level rule out more.

@@ -126,7 +126,10 @@ class CalibratedFit:
         return self.table.law(confidence)
 
     def measure(self, rows: AnyArray) -> Array:
-        """Return how much labelled rows (k,) stand for unlabelled ones where quality is measured."""
+        """Return how much each labelled row (k,) stands for unlabelled ones.
+
+        These weights are used where quality is measured.
+        """
         estimated = self.table.weights.grounds.estimated
         if estimated is None:
             return self.design.measure(rows)

@@ -149,7 +149,9 @@ def largest_share(sizes: Sequence[int], share: float) -> float:
     # Each group counts once, so that this share of the rows may be outside if the groups outside
     # are the largest.
     total = np.cumsum([0, *sorted(sizes, reverse=True)])
-    return float(np.interp(share * len(sizes), np.arange(len(total)), total) / total[-1])
+    places = np.arange(len(total))
+    reached = np.interp(share * len(sizes), places, total)
+    return float(reached / total[-1])
 
 
 def _reachable_level(table: CalibratedTable, confidence: float) -> float | None:

@@ -42,7 +42,10 @@ def _p_values_by_part(table: CalibratedTable, comparisons: list[Comparison]) -> 
 
 
 def _own_p_values(table: CalibratedTable, ranks: WeightedRanks, codes: AnyArray) -> Array:
-    """Return p-values of calibration rows at their own labels, within their classes or by shares."""
+    """Return p-values of calibration rows at their own labels.
+
+    Rows are compared within their classes, or weighed by the shares of the classes.
+    """
     if table.by_shares:
         return _own_p_values_by_shares(table, ranks, codes)
     if not table.by_class:

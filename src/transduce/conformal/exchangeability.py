@@ -152,9 +152,9 @@ class Exchangeability:
         if n_used < self.of_rows:
             sampled = f", a random {n_used} of all {self.of_rows} rows"
         return (
-            f"{self.verdict} A classifier tells {self.n_labelled} labelled from {self.n_unlabelled} "
-            f"{self.other} rows with an area under the curve of {self.auc:.2f}, 0.5 being chance "
-            f"({self.n_permutations} permutations{sampled})."
+            f"{self.verdict} A classifier tells {self.n_labelled} labelled from "
+            f"{self.n_unlabelled} {self.other} rows with an area under the curve of "
+            f"{self.auc:.2f}, 0.5 being chance ({self.n_permutations} permutations{sampled})."
         )
 
 
@@ -321,7 +321,8 @@ def _detectable(permuted: Array, n_features: int, n: int, m: int) -> float | Non
 def _halfway_apart(shift: float, n: int, m: int) -> tuple[float, float]:
     """Return by how much two normal distributions differ halfway, with its standard error."""
     p = float(norm.cdf(-shift / 2.0))
-    return 1.0 - 2.0 * p, float(np.sqrt(p * (1.0 - p) * (1.0 / n + 1.0 / m)))
+    variance = p * (1.0 - p) * (1.0 / n + 1.0 / m)
+    return 1.0 - 2.0 * p, float(np.sqrt(variance))
 
 
 def _areas_apart(shift: float, n: int, m: int) -> tuple[float, float]:
@@ -390,7 +391,9 @@ def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float =
     for fold in folds:
         for k in range(N_FOLDS):
             rows = np.flatnonzero(fold == k)
-            mean = (members.sum(axis=0) - members[rows].sum(axis=0)) / (len(K) - len(rows))
+            n_others = len(K) - len(rows)
+            sum_of_others = members.sum(axis=0) - members[rows].sum(axis=0)
+            mean = sum_of_others / n_others
             centred = product[rows] - np.outer(G[rows].sum(axis=1), mean)
             residuals = linalg.solve(G[np.ix_(rows, rows)], centred, assume_a="pos")
             scores[rows] += members[rows] - mean - residuals

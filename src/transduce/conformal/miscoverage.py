@@ -26,7 +26,9 @@ MOST_LISTED = 10**8
 
 @dataclass(frozen=True)
 class Miscoverage:
-    """Exact distribution of the number of unlabelled rows whose score is above the k-th smallest calibration score.
+    """Exact distribution of the number of unlabelled rows that are outside.
+
+    A row is outside if its score is above the k-th smallest calibration score.
 
     Every order of the c + m scores is equally likely, so it is ``BetaBinomial(m, c + 1 - k, k)``:
     the share of a population above the k-th smallest of c draws is ``Beta(c + 1 - k, k)``. Equal
@@ -89,8 +91,8 @@ class Miscoverage:
         """Probability of 0, 1, ..., m rows outside, shape (m + 1,)."""
         if self.n_unlabelled > MOST_LISTED:
             raise ValueError(
-                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of them: ask for cdf "
-                "or quantile."
+                f"{self.n_unlabelled:,} rows are too many to list a probability for each number of "
+                "them: ask for cdf or quantile."
             )
         if self.n_short:
             return np.append(1.0, np.zeros(self.n_unlabelled))
@@ -153,7 +155,9 @@ class ClassMiscoverage:
     Examples
     --------
     >>> from transduce.conformal import ClassMiscoverage
-    >>> law = ClassMiscoverage(n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18))
+    >>> law = ClassMiscoverage(
+    ...     n_unlabelled=40, n_labelled=(39, 39), n_calibration=(19, 19), ranks=(18, 18)
+    ... )
     >>> law.mean, law.quantile(0.9)
     (4.0, 11)
     """
@@ -170,7 +174,8 @@ class ClassMiscoverage:
             len(self.ranks),
         ):
             raise ValueError(
-                "n_labelled, n_calibration and ranks must have a number for each class, or n_labelled none."
+                "n_labelled, n_calibration and ranks must have a number for each class, or "
+                "n_labelled none."
             )
         if not len(self.ranks):
             raise ValueError("Give a number of calibration labels and a rank for every class.")
@@ -248,7 +253,10 @@ def confidence_for(
     rank = 1 + bisect_left(range(1, n_calibration + 1), True, key=enough)
     if rank <= n_calibration:
         return rank / (n_calibration + 1)
-    inside = f"at least {100 * share:g} % of {n_unlabelled} rows inside with {100 * certainty:g} % certainty"
+    inside = (
+        f"at least {100 * share:g} % of {n_unlabelled} rows inside "
+        f"with {100 * certainty:g} % certainty"
+    )
     needed = f"it takes {_calibration_needed(most, certainty, n_unlabelled)} calibration labels"
     raise ValueError(f"No level makes {inside} when {n_calibration} labels are held out: {needed}.")
 
@@ -268,7 +276,9 @@ def _calibration_needed(most: int, certainty: float, n_unlabelled: int) -> int:
 
 @dataclass(frozen=True)
 class CategoryMiscoverage:
-    """Exact distribution of the number of unlabelled rows outside, each compared within its category.
+    """Exact distribution of the number of unlabelled rows outside, by category.
+
+    Each row is compared within its category.
 
     Orders within categories are independent, so the sum has the convolution of the categories'
     distributions. So are those of rows that a fit saw and of rows that it did not see: whatever the
@@ -392,17 +402,20 @@ def simultaneous_bounds(
     ranks = np.unique(np.linspace(1, n_calibration, number).round().astype(int))
     # The beta-binomial density, as scipy has it, but in a third of its time; then P(at least t
     # outside) at each rank.
-    t, a, b = np.arange(n_unlabelled + 1), (n_calibration + 1 - ranks)[:, None], ranks[:, None]
+    t = np.arange(n_unlabelled + 1)
+    a = (n_calibration + 1 - ranks)[:, None]
+    b = ranks[:, None]
     ways = gammaln(n_unlabelled + 1) - gammaln(t + 1) - gammaln(n_unlabelled - t + 1)
     density = np.exp(ways + betaln(t + a, n_unlabelled - t + b) - betaln(a, b))
     tails = np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
     random = check_random_state(random_state)
     unusual = np.empty(n_draws)
     for start in range(0, n_draws, 500):
-        counts = draw_urn(n_unlabelled, n_calibration, min(500, n_draws - start), random)[
-            :, ranks - 1
-        ]
-        unusual[start : start + len(counts)] = tails[np.arange(len(ranks)), counts].min(axis=1)
+        size = min(500, n_draws - start)
+        draws = draw_urn(n_unlabelled, n_calibration, size, random)
+        counts = draws[:, ranks - 1]
+        tails_of_draws = tails[np.arange(len(ranks)), counts]
+        unusual[start : start + len(counts)] = tails_of_draws.min(axis=1)
     allowed = int(np.floor((1.0 - certainty) * (n_draws + 1) + 1e-9))
     limit = np.sort(unusual)[allowed - 1]
     bounds = (tails >= limit * (1.0 - 1e-9)).sum(axis=1) - 1

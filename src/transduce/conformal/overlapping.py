@@ -9,8 +9,8 @@ quantile regression on the indicators fits the completed sample (Gibbs, Cherian,
 
 p the confidence. The test row is *inside* if ``S <= f'b`` for every minimiser b.
 
-**It holds.** Multipliers ``e_i`` of the dual lie between ``p - 1`` and p, and ``sum_i e_i f_i = 0``:
-within each category they sum to 0. By strict complementarity a row is outside exactly if its
+**It holds.** Multipliers ``e_i`` of the dual lie between ``p - 1`` and p, and ``sum_i e_i f_i =
+0``: within each category they sum to 0. By strict complementarity a row is outside exactly if its
 multiplier is p in every dual solution. Of the n rows of a category in the completed sample, k of
 which are outside, ``0 = sum e_i >= p k - (1 - p)(n - k)``: at most ``(1 - p) n`` rows are outside.
 Which rows are outside does not depend on the order of the rows, and the test row is equally likely

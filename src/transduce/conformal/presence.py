@@ -10,7 +10,9 @@ from transduce.core.types import AnyArray, Array, Mask
 
 
 def tail_of_labels(known: Mask, labelled: Mask, cells: AnyArray) -> float:
-    """Return the chance that at least as many known rows are labelled, if rows were labelled at random within cells.
+    """Return the chance that at least as many known rows are labelled.
+
+    It is the chance if rows were labelled at random within cells.
 
     Shapes: (n,) each. Of the `k` known rows of a cell with `n` rows, `l` of them labelled, the
     number that is labelled is hypergeometric: a sample of `l` rows without replacement. The numbers
@@ -30,7 +32,9 @@ def tail_of_labels(known: Mask, labelled: Mask, cells: AnyArray) -> float:
 
 
 def bound_of_labels(known: Mask, labelled: Mask, probability: Array) -> float:
-    """Return a bound on the same chance where each row was labelled by itself with a known probability; (n,) each.
+    """Return a bound on the same chance where rows were labelled independently.
+
+    Each row was labelled with a known probability; shapes: (n,) each.
 
     Chernoff's bound of a sum of independent indicators: with the mean ``p`` of the `k` known rows'
     probabilities, at least ``h`` labelled ones have the chance ``exp(-k KL(h / k, p))`` at most;

@@ -152,8 +152,8 @@ def _guarantee(table: CalibratedTable, mistake: str, bound: float) -> Guarantee:
         )
     if not table.pooled:
         reason = (
-            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; they "
-            "do not."
+            "Rows are picked as if all calibration labels stood for the unlabelled rows alike; "
+            "they do not."
         )
         return Guarantee("none", about="selection", reasons=(reason,), verdict=verdict)
     return Guarantee(
@@ -241,12 +241,13 @@ def selection_p_values(unlabelled: Array, hidden: Array, good: Mask) -> Array:
     ``-look(x)`` if not, and ``W_j = -look(x_j)``. If the label of j is not as wanted, ``V_j =
     W_j``, so p_j is one of the ranks of V_j among c + 1 exchangeable scores.
 
-    *Benjamini-Hochberg at level q keeps the expected share of mistakes at most q.* Let R be the rows picked, and
-    R_j those picked when p_j is set to 0 and the one that is added in the other p-values counts the
-    row j: ``1{V_j <= W_i}``. Suppose j is picked by mistake. A row i with ``W_i >= W_j`` has the
-    same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is picked in both: R = R_j.
-    Given the unordered scores of the calibration rows and j, R_j is fixed and the rank of V_j
-    uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum over j.
+    *Benjamini-Hochberg at level q keeps the expected share of mistakes at most q.* Let R be the
+    rows picked, and R_j those picked when p_j is set to 0 and the one that is added in the other
+    p-values counts the row j: ``1{V_j <= W_i}``. Suppose j is picked by mistake. A row i with ``W_i
+    >= W_j`` has the same p-value in both, one with ``W_i < W_j`` has ``p_i <= p_j`` and is picked
+    in both: R = R_j. Given the unordered scores of the calibration rows and j, R_j is fixed and the
+    rank of V_j uniform (or, with ties, larger): ``E[1{p_j <= q |R_j| / m} / |R_j|] <= q / m``. Sum
+    over j.
 
     Examples
     --------
@@ -305,8 +306,11 @@ class Selection:
     >>> import numpy as np
     >>> from transduce import Guarantee
     >>> from transduce.conformal import Selection
-    >>> guarantee = Guarantee("exact", about="selection", false_discovery=0.1, mistake="answer is wrong")
-    >>> len(Selection(np.array([4, 7]), np.array([2.5, 3.0]), np.array([0.01, 0.02, 0.6]), guarantee))
+    >>> guarantee = Guarantee(
+    ...     "exact", about="selection", false_discovery=0.1, mistake="answer is wrong"
+    ... )
+    >>> p_values = np.array([0.01, 0.02, 0.6])
+    >>> len(Selection(np.array([4, 7]), np.array([2.5, 3.0]), p_values, guarantee))
     2
     """
 

@@ -36,7 +36,9 @@ Hidden = tuple[Array, AnyArray]
 
 @dataclass(frozen=True, eq=False)
 class ClassShares:
-    """The shares of the classes among the unlabelled rows, and how probabilities are made to fit them.
+    """The shares of the classes among the unlabelled rows.
+
+    Probabilities are made to fit them.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ class ClassShares:
     --------
     >>> import numpy as np
     >>> from transduce.conformal import ClassShares
-    >>> shares = ClassShares(np.array(["no", "yes"]), np.array([0.5, 0.5]), np.array([0.9, 0.1]), given=True)
+    >>> classes = np.array(["no", "yes"])
+    >>> shares = ClassShares(classes, np.array([0.5, 0.5]), np.array([0.9, 0.1]), given=True)
     >>> shares.reweigh(np.array([[0.5, 0.5], [0.1, 0.9]])).round(2)
     array([[0.9, 0.1],
            [0.5, 0.5]])
@@ -113,7 +116,8 @@ class ClassShares:
     def weights(self, labels: AnyArray) -> Array:
         """Return how many unlabelled rows each label stands for, up to a factor."""
         own = self.at(np.asarray(labels))
-        return np.divide(own.shares, own.labels, out=np.zeros(len(labels)), where=own.labels > 0.0)
+        zeros = np.zeros(len(labels))
+        return np.divide(own.shares, own.labels, out=zeros, where=own.labels > 0.0)
 
     def __str__(self) -> str:
         """Return the shares in a sentence, the most frequent classes first."""
@@ -171,11 +175,14 @@ def shares_of_classes(
         estimate_shares(said, counts, hidden=hidden), classes=problem.classes, unit=unit
     )
     if np.bincount(hidden[1], minlength=k).min() < FEWEST_OF_CLASS and reply.fitted is not None:
-        hidden, others = _hidden_in_turn(problem, reply.fitted, p, unit), reply
-    like, ends = class_probabilities(others, p, unit)[others.given], np.tile([[0.0], [1.0]], k)
+        hidden = _hidden_in_turn(problem, reply.fitted, p, unit)
+        others = reply
+    like = class_probabilities(others, p, unit)[others.given]
+    ends = np.tile([[0.0], [1.0]], k)
     if len(like) and len(hidden[1]):
         ends = share_intervals(like, hidden, found.confidence, random)
-    lower, upper = np.minimum(ends[0], found.shares), np.maximum(ends[1], found.shares)
+    lower = np.minimum(ends[0], found.shares)
+    upper = np.maximum(ends[1], found.shares)
     return replace(found, lower=lower, upper=upper)
 
 
@@ -190,7 +197,8 @@ def _hidden_in_turn(problem: Problem, fitted: FittedEstimator, p: Array, unit: f
         codes = problem.codes[np.searchsorted(problem.rows, rows)]
         return np.asarray(wide)[by_content], codes[by_content]
     folds = read_folds(5, problem, random_state=0, quiet=True)
-    said, labels = [np.empty((0, len(p)))], [np.empty(0, dtype=int)]
+    said = [np.empty((0, len(p)))]
+    labels = [np.empty(0, dtype=int)]
     for (_, hidden), reply in zip(
         folds, ask_folds([fitted.estimator], problem, folds)[0], strict=True
     ):
@@ -227,8 +235,11 @@ def share_intervals(
     # them, so that a class with few labels tells little. Resamples of the likelihood held the
     # shares in 0 to 96 % of trials at 90 %, these in 80 to 100.
     said, codes = hidden
-    k, random = said.shape[1], check_random_state(random_state)
+    k = said.shape[1]
+    random = check_random_state(random_state)
     own = codes == np.arange(k)[:, None]
+    has_labels = own.any(axis=1)
+    n_labels = np.maximum(own.sum(axis=1), 1)
     noise = np.zeros((k, k))
     if len(probabilities) > 1:
         noise = np.cov(probabilities, rowvar=False) / len(probabilities)
@@ -238,19 +249,19 @@ def share_intervals(
     draws = []
     for mean in means:
         weights = own * random.exponential(size=len(codes))
-        other = np.where(own.any(axis=1), random.beta(1.0, np.maximum(own.sum(axis=1), 1)), 1.0)[
-            :, None
-        ]
+        other = np.where(has_labels, random.beta(1.0, n_labels), 1.0)[:, None]
         of_class = weights @ said / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
         of_class = (1.0 - other) * of_class + other * said[random.randint(len(codes), size=k)]
         draws.append(mixture(mean, of_class))
-    return np.quantile(draws, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0], axis=0)
+    levels = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
+    return np.quantile(draws, levels, axis=0)
 
 
 def mixture(mean: Array, of_class: Array) -> Array:
     """Return shares (k,) whose mixture of the rows of `of_class` (k, d) is nearest `mean`."""
     heavy = 1e3  # they sum to 1
-    found = nnls(np.vstack([of_class.T, np.full(len(of_class), heavy)]), np.append(mean, heavy))[0]
+    equations = np.vstack([of_class.T, np.full(len(of_class), heavy)])
+    found = nnls(equations, np.append(mean, heavy))[0]
     return np.asarray(found / found.sum())
 
 
@@ -339,7 +350,8 @@ def compare_shares(
     share = float(lower + upper) / 2.0
     if counts.min() > 0:
         means = [here[codes == number].mean(axis=0) for number in range(len(groups))]
-        share = float(np.clip(mixture(there.mean(axis=0), np.array(means))[k], lower, upper))
+        mixed = mixture(there.mean(axis=0), np.array(means))
+        share = float(np.clip(mixed[k], lower, upper))
     of_labels = float(np.mean(of_group[labels] == k))
     return SharesCompared(p_value, tuple(groups[k]), of_labels, share, float(lower), float(upper))
 
@@ -358,7 +370,9 @@ def pool_classes(counts: AnyArray) -> list[list[int]]:
 
 
 def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Array]:
-    """Return a p-value of "both come from one distribution", and by how much the mean of each column differs.
+    """Return a p-value of "both come from one distribution", and the differences.
+
+    The differences are those of the mean of each column.
 
     The statistic is the largest difference of means of a column, in units of its standard
     deviation. Shapes: here (c, k), there (m, k).
@@ -369,7 +383,9 @@ def permutation_test(here: Array, there: Array, random: Any) -> tuple[float, Arr
     spread = centred.std(axis=0)
     varies = spread > 1e-9
     scaled = centred / np.where(varies, spread, 1.0) * varies
-    differences = np.abs(scaled[:n].mean(axis=0) - scaled[n:].mean(axis=0))
+    mean_here = scaled[:n].mean(axis=0)
+    mean_there = scaled[n:].mean(axis=0)
+    differences = np.abs(mean_here - mean_there)
     # Rows are centred, so that the difference of means is a multiple of the sum over the first n.
     largest = float(np.abs(scaled[:n].sum(axis=0)).max())
     picks = np.zeros((N_PERMUTATIONS, len(both)), dtype=bool)
@@ -402,7 +418,9 @@ def fit_shares(probabilities: Array, p: Array, prior: Array) -> Array:
         slope = mixed.sum(axis=0) + own / q  # at the maximum it is `total` everywhere
         curve = mixed.T @ mixed + np.diag(own / q**2)
         toward = np.linalg.solve(curve, np.column_stack([slope, np.ones(len(q))]))
-        step = toward[:, 0] - toward[:, 1] * toward[:, 0].sum() / toward[:, 1].sum()
+        uphill = toward[:, 0]
+        along_sum = toward[:, 1]
+        step = uphill - along_sum * uphill.sum() / along_sum.sum()
         gain = float(slope @ step)
         if gain <= 1e-12 * total:
             break
@@ -439,4 +457,7 @@ def class_probabilities(reply: Reply, p: Array, unit: float) -> Array:
 def score_unit(reply: Reply, n_classes: int) -> float:
     """Return by how much the best score of a row exceeds their mean; 1 if it never does."""
     scores = reply.class_scores(n_classes)
-    return float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) or 1.0 if len(scores) else 1.0
+    if not len(scores):
+        return 1.0
+    leads = scores.max(axis=1) - scores.mean(axis=1)
+    return float(np.mean(leads)) or 1.0

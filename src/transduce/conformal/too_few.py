@@ -62,8 +62,8 @@ def _too_few_of_classes(table: CalibratedTable, law: Law | None, confidence: flo
     if law is None and len(table.labels):
         labels = counted(len(table.labels), "calibration label")
         return (
-            f"The {labels} are too few of each class for {percent(confidence)} with these shares of "
-            "the classes"
+            f"The {labels} are too few of each class for {percent(confidence)} with these shares "
+            "of the classes"
         )
     needed = labels_needed(confidence)
     return f"No class has the {needed} labels that {percent(confidence)} takes within it"
@@ -81,7 +81,10 @@ def _worth_too_little(table: CalibratedTable, confidence: float) -> str:
             f"{effective_needed(confidence):.0f}"
         )
     if weights.kind == ESTIMATED and weights.factor == 1.0:
-        return f"Labelled and unlabelled rows have too little in common for {labels} to support {level}"
+        return (
+            "Labelled and unlabelled rows have too little in common "
+            f"for {labels} to support {level}"
+        )
     odds = "as different as these"
     if weights.factor > 1.0:
         odds = f"that may be off by a factor of {weights.factor:g}"
@@ -112,8 +115,8 @@ def too_few_labels(table: CalibratedTable, confidence: float, rarest: int | None
         n_labelled = sum(table.sizes)
         verb = "is" if n_labelled == 1 else "are"
         return (
-            f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee {level}: "
-            f"it takes {labels_needed(confidence)}"
+            f"{counted(n_labelled, 'label')} {verb} too few to hold some out and guarantee "
+            f"{level}: it takes {labels_needed(confidence)}"
         )
     known = table.calibration.given
     n_labels = int(known.sum())
@@ -163,8 +166,8 @@ def warn_of_shortfall(table: CalibratedTable, confidence: float) -> str | None:
     if one_law and any_class_possible(table, confidence):
         labels = counted(len(table.labels), "calibration label")
         reason = (
-            f"{table.n_unseen} of {labels} are of classes that no other label shows, so a row may be "
-            "of any class"
+            f"{table.n_unseen} of {labels} are of classes that no other label shows, so a row may "
+            "be of any class"
         )
     if reason is not None:
         return f"{reason}. Every {everything}."

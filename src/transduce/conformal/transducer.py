@@ -79,7 +79,8 @@ class ConformalTransducer(Transducer):
     calibration : "auto", int or float, default="auto"
         How many labels, or which share of them, to hold out; ``"auto"``: about ``min(l / 2, 5
         sqrt(l))`` of l, none if l is too small to guarantee anything.
-    nonconformity : {"auto", "absolute", "scaled", "probability", "margin", "zero_one"}, default="auto"
+    nonconformity : str, default="auto"
+        One of "auto", "absolute", "scaled", "probability", "margin" and "zero_one".
         Numbers: distance from the answer, as it is or in standard errors. Classes: one minus the
         probability, how far the class falls behind the best other one, or whether it is not the
         answer.
@@ -110,9 +111,12 @@ class ConformalTransducer(Transducer):
         of them.
     miscoverage_ : Miscoverage, ClassMiscoverage, CategoryMiscoverage or None
         Distribution of the number of unlabelled rows outside; None if rows weigh differently.
-    exchangeability_, estimated_odds_, class_shares_ : Exchangeability, EstimatedOdds, ClassShares or None
-        How labelled and unlabelled rows compare, the odds that rows have no label, and the classes'
-        shares, if known.
+    exchangeability_ : Exchangeability or None
+        How labelled and unlabelled rows compare, if that was tested.
+    estimated_odds_ : EstimatedOdds or None
+        The odds that rows have no label, if they were estimated.
+    class_shares_ : ClassShares or None
+        The shares of the classes, if they are known.
     mean_ : pandas.DataFrame
         The mean of the missing labels with its standard error, or the share of every class with an
         exact interval.
@@ -403,7 +407,9 @@ class ConformalTransducer(Transducer):
     def outside_at_all_levels(
         self, certainty: float = 0.95, *, random_state: Any = 0
     ) -> pd.DataFrame:
-        """Return bounds on the number of rows outside that hold at all levels at once, one for each calibration label.
+        """Return bounds on the number of rows outside that hold at all levels at once.
+
+        There is one bound for each calibration label.
 
         With these the level may be chosen after looking at the intervals. `random_state` seeds a
         simulation.
@@ -437,7 +443,9 @@ class ConformalTransducer(Transducer):
         return law
 
     def widths_at(self, factors: Sequence[float] = (1.0, 1.5, 2.0)) -> pd.DataFrame:
-        """Return how wide intervals get, or how large sets, if the odds of a label also depend on the label itself.
+        """Return how wide intervals get, or how large sets, if odds are off.
+
+        The odds of a label are off if they also depend on the label itself.
 
         One line a factor by which odds may be off, either way: the median *width* of intervals or
         mean *size* of sets, and at how many rows nothing is ruled out.
@@ -459,7 +467,9 @@ class ConformalTransducer(Transducer):
         correct: bool = False,
         false_discovery: float = 0.1,
     ) -> Selection:
-        """Pick unlabelled rows whose label is a wanted one, with a bounded share of mistakes among those picked.
+        """Pick unlabelled rows whose label is a wanted one.
+
+        The share of mistakes among the rows picked is bounded.
 
         Parameters
         ----------

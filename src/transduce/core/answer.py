@@ -28,7 +28,8 @@ class Regions:
         Ends of every interval, the rows one after another; within a row ascending and disjoint.
         They may be infinite.
     offsets : array of shape (n + 1,), optional
-        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has one.
+        The intervals of row i are ``pieces[offsets[i] : offsets[i + 1]]``; by default each row has
+        one.
 
     Examples
     --------
@@ -182,7 +183,8 @@ class Regions:
         upper = float(checks.as_floats("upper", upper))
         row, ends = self._by_piece()
         kept = (ends[:, 1] >= lower) & (ends[:, 0] <= upper)
-        lost = (self.n_pieces > 0) & (np.bincount(row[kept], minlength=len(self)) == 0)
+        counts = np.bincount(row[kept], minlength=len(self))
+        lost = (self.n_pieces > 0) & (counts == 0)
         kept[self.offsets[:-1][lost]] = True
         counts = np.bincount(row[kept], minlength=len(self))
         return Regions(np.clip(ends[kept], lower, upper), np.append(0, np.cumsum(counts)))
@@ -241,8 +243,14 @@ def _mathematics(lower: float, upper: float) -> str:
     """Return a closed interval in the usual notation."""
     if lower == upper:
         return f"{{{lower:.4g}}}"
-    left = "(-∞" if lower == -np.inf else f"[{lower:.4g}"
-    right = "∞)" if upper == np.inf else f"{upper:.4g}]"
+    if lower == -np.inf:
+        left = "(-∞"
+    else:
+        left = f"[{lower:.4g}"
+    if upper == np.inf:
+        right = "∞)"
+    else:
+        right = f"{upper:.4g}]"
     return f"{left}, {right}"
 
 
@@ -288,8 +296,10 @@ class Answer:
     Examples
     --------
     >>> import numpy as np
-    >>> guarantee, interval = Guarantee("exact", about="interval", confidence=0.9), Regions.from_intervals([[0, 1]])
-    >>> Answer(np.array([2]), np.array([0.5]), np.array(["answered"]), guarantee, regions=interval).to_frame()
+    >>> guarantee = Guarantee("exact", about="interval", confidence=0.9)
+    >>> interval = Regions.from_intervals([[0, 1]])
+    >>> status = np.array(["answered"])
+    >>> Answer(np.array([2]), np.array([0.5]), status, guarantee, regions=interval).to_frame()
        value  lower  upper  n_pieces    status
     2    0.5    0.0    1.0         1  answered
     """
@@ -328,9 +338,10 @@ class Answer:
         for name in _OF_ROWS:
             part = getattr(self, name)
             if part is not None:
-                picked[name] = (
-                    arrays.pick(part, places) if arrays.is_foreign(part) else part[places]
-                )
+                if arrays.is_foreign(part):
+                    picked[name] = arrays.pick(part, places)
+                else:
+                    picked[name] = part[places]
         return replace(self, **picked)
 
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
@@ -345,7 +356,9 @@ class Answer:
             raise ValueError("This answer has no confidence to reject by.")
         if (below is None) == (share is None):
             raise ValueError("Give either below or share.")
-        limit = share if below is None else below
+        limit = below
+        if limit is None:
+            limit = share
         if limit is None or not checks.is_number(limit) or not 0.0 <= float(limit) <= 1.0:
             raise ValueError(f"below and share must lie between 0 and 1; got {limit!r}.")
         confidence = arrays.to_numpy(self.confidence)
@@ -423,7 +436,10 @@ class Answer:
             columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
         if self.label_sets is not None and self.classes is not None:
             sets, more = arrays.to_numpy(self.label_sets), self.unseen
-            unseen = np.zeros(len(self), dtype=bool) if more is None else arrays.to_numpy(more)
+            if more is None:
+                unseen = np.zeros(len(self), dtype=bool)
+            else:
+                unseen = arrays.to_numpy(more)
             pairs = zip(sets, unseen, strict=True)
             columns["set"] = [
                 (*self.classes[mask].tolist(), *[UNSEEN] * bool(new)) for mask, new in pairs

@@ -180,9 +180,12 @@ def replaced(array: DeviceArray, mask: Any, values: Any) -> DeviceArray:
         array = array.copy()
         array[mask] = values
         return array
-    place = np.where(mask, array.shape[0] + np.cumsum(mask) - 1, np.arange(array.shape[0]))
+    n_rows = array.shape[0]
+    place_of_value = n_rows + np.cumsum(mask) - 1
+    place = np.where(mask, place_of_value, np.arange(n_rows))
     xp = namespace(array)
-    return xp.take(xp.concat([array, values], axis=0), beside(place, array), axis=0)
+    all_rows = xp.concat([array, values], axis=0)
+    return xp.take(all_rows, beside(place, array), axis=0)
 
 
 def pick_columns(X: DeviceArray, mask: Any) -> DeviceArray:

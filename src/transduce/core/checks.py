@@ -50,7 +50,9 @@ def as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        if value > 0:
+            return np.inf
+        return -np.inf
 
 
 LARGEST_SEED = 2**32 - 1  # of numpy's RandomState
@@ -58,7 +60,9 @@ LARGEST_WHOLE = 2**63 - 1  # that an array can hold
 
 
 def check_random_state(value: Any) -> np.random.RandomState:
-    """Return the random numbers that a seed stands for, or raise a ValueError that says what it must be.
+    """Return the random numbers that a seed stands for.
+
+    Raise a ValueError that says what the seed must be if it stands for none.
 
     As scikit-learn's function of this name: None is numpy's own generator, a RandomState stays as
     it is.
@@ -73,8 +77,8 @@ def check_random_state(value: Any) -> np.random.RandomState:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not 0 <= int(value) <= LARGEST_SEED:
         raise ValueError(
-            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; got "
-            f"{quoted(value)}."
+            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; "
+            f"got {quoted(value)}."
         )
     return np.random.RandomState(int(value))
 
@@ -121,7 +125,8 @@ def check_jobs(value: Any) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and (not whole or not 0 < abs(int(value)) <= MOST_JOBS):
         raise ValueError(
-            f"n_jobs must be None, a number of jobs, or -1 for one on each core; got {quoted(value)}."
+            "n_jobs must be None, a number of jobs, or -1 for one on each core; got "
+            f"{quoted(value)}."
         )
 
 
@@ -174,7 +179,9 @@ def check_square(K: Array) -> None:
     from transduce.core import arrays  # brings scikit-learn, for which help must not wait
 
     xp = arrays.namespace(K)
-    if not bool(xp.all(xp.abs(K - K.T) <= 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T)))):
+    difference = xp.abs(K - K.T)
+    tolerance = 1e-8 * (xp.max(xp.abs(K)) + xp.abs(K.T))
+    if not bool(xp.all(difference <= tolerance)):
         raise ValueError(
             "kernel='precomputed' needs a symmetric matrix; (K + K.T) / 2 repairs rounding."
         )

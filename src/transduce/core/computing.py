@@ -134,7 +134,9 @@ _found: ContextVar[dict[Hashable, Any] | None] = ContextVar("transduce_reuse", d
 
 def reusing() -> AbstractContextManager[None]:
     """Keep in this block the last results of `once`, until the outermost such block ends."""
-    return setting(_found, {}) if _found.get() is None else nullcontext()
+    if _found.get() is None:
+        return setting(_found, {})
+    return nullcontext()
 
 
 def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> T:
@@ -146,7 +148,10 @@ def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> 
     if kept is None:
         return compute()
     key = (name, settings, _fingerprint(rows))
-    result = kept.pop(key) if key in kept else compute()
+    if key in kept:
+        result = kept.pop(key)
+    else:
+        result = compute()
     kept[key] = result
     while len(kept) > MOST_KEPT:
         del kept[next(iter(kept))]
@@ -155,7 +160,9 @@ def once(name: str, rows: Any, settings: Hashable, compute: Callable[[], T]) -> 
 
 def _fingerprint(rows: Any) -> tuple[Any, ...]:
     """Return what only equal rows share."""
-    pieces = (rows.data, rows.indices, rows.indptr) if hasattr(rows, "indptr") else (rows,)
+    pieces = [rows]
+    if hasattr(rows, "indptr"):
+        pieces = [rows.data, rows.indices, rows.indptr]
     seen = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         seen.update(np.ascontiguousarray(piece).data)
@@ -213,7 +220,9 @@ def threads_of_fit(n_rows: int) -> dict[str, int]:
     """Return how many threads a fit of so many rows has, in whatever process it runs."""
     # The last digits of sums depend on the number of threads, of which joblib gives worker
     # processes fewer: with this number in all processes the answer does not depend on `n_jobs`.
-    return {"blas": 1, "openmp": 1} if n_rows <= ONE_THREAD_ROWS else threads_here()
+    if n_rows <= ONE_THREAD_ROWS:
+        return {"blas": 1, "openmp": 1}
+    return threads_here()
 
 
 def call_with_threads(threads: dict[str, int], function: Callable[..., T], *args: Any) -> T:

@@ -220,7 +220,9 @@ def whole_file(
 
 @contextmanager
 def together() -> Iterator[FilesOfRun]:
-    """Let all files that are written in the block take their names at its end: all of them, or none.
+    """Let all files that are written in the block take their names at its end.
+
+    Either all of them take their names, or none does.
 
     An inner block is a part of the outer one.
     """
@@ -410,13 +412,19 @@ def _rights_to(source: Path, folder: Path, group: int) -> int:
     The folders above it count too, unless the new file is below these as well.
     """
     about = source.stat()
-    of_group = about.st_mode >> 3 if about.st_gid == group else about.st_mode
+    if about.st_gid == group:
+        of_group = about.st_mode >> 3
+    else:
+        of_group = about.st_mode
     of_others = about.st_mode
     for above in source.parents:
         if above == folder or above in folder.parents:
             break
         passage = above.stat()
-        to_group = passage.st_mode >> 3 if passage.st_gid == group else passage.st_mode
+        if passage.st_gid == group:
+            to_group = passage.st_mode >> 3
+        else:
+            to_group = passage.st_mode
         if not to_group & 0o1:
             of_group = 0
         if not passage.st_mode & 0o1:
@@ -536,7 +544,8 @@ def _take_lock(path: Path, message: str) -> BinaryIO:
     """Return the open file that is the lock, which only one process can have."""
     while True:
         try:
-            file: BinaryIO = open(path, "x+b")  # noqa: SIM115, it stays open as long as the lock is held
+            # The file stays open as long as the lock is held.
+            file: BinaryIO = open(path, "x+b")  # noqa: SIM115
             is_new = True
         except FileExistsError:
             try:
@@ -559,4 +568,5 @@ def _take_lock(path: Path, message: str) -> BinaryIO:
         except BaseException:
             file.close()
             raise
-        file.close()  # whoever held it removed it before it was taken here: that is no lock any more
+        # Whoever held it removed it before it was taken here: that is no lock any more.
+        file.close()

@@ -46,7 +46,8 @@ LATER_BY_CLASS = Assumption(
 )
 LATER_SHARES = Assumption(
     f"the given shares of the classes are right, and {LATER_BY_CLASS}",
-    condition="if the given shares are right, and later rows are like the labelled ones of their class",
+    condition="if the given shares are right, and later rows are like the labelled ones of their "
+    "class",
 )
 CHANCE = Assumption(
     f"rows were labelled at random, and {ALIKE}",
@@ -152,8 +153,9 @@ class Verdict:
         if self.running:
             name = self.running[0]
             return (
-                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of their entry, leave "
-                f"it out with {option('id', name)} or {option('ignore', [name])}; if time matters, name it with "
+                f"Labels stop along {name!r}: if it is a mere number of the rows, or the time of "
+                f"their entry, leave it out with {option('id', name)} or "
+                f"{option('ignore', [name])}; if time matters, name it with "
                 f"{option('order', name)}."
             )
         if not self.columns:
@@ -175,18 +177,21 @@ class Verdict:
         )
         if self.p_value is None:
             return f"With {compared}, nothing can be seen of whether they differ."
-        where = f", most of all in {', '.join(self.features[:3])}" if self.features else ""
+        where = ""
+        if self.features:
+            where = f", most of all in {', '.join(self.features[:3])}"
         p = f"p = {self.p_value:.2g}"
         if self.shifted:
             why = (
                 "more than chance decided which rows have a label, or a column came about "
-                "differently with and without one, and guarantees that rest on random labels may fail"
+                "differently with and without one, and guarantees that rest on random labels may "
+                "fail"
             )
             if self.other == "later":
                 why = "what held for the labelled rows may fail for the later ones"
             alarm = (
-                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which chance "
-                f"alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
+                f"Labelled and {self.other} {self.units} differ ({p}{where}): an alarm, which "
+                f"chance alone raises in 1 of {FALSE_ALARMS} tables. Unless it did, {why}."
             )
             return f"{alarm} {self.way_out}".strip()
         if self.suspected:
@@ -194,7 +199,10 @@ class Verdict:
                 f"There are signs of a difference between {compared}, too weak to be sure "
                 f"({p}{where})."
             )
-        return f"No difference between {compared} was found ({p}), which does not prove that there is none."
+        return (
+            f"No difference between {compared} was found ({p}), which does not prove that there is "
+            "none."
+        )
 
     @property
     def power(self) -> str:
@@ -241,9 +249,10 @@ class Limits:
     def __str__(self) -> str:
         places = [(self.below, "downwards", "below"), (self.above, "upwards", "above")]
         said = [_OPEN.format(*place) for place in places if math.isfinite(place[0])]
-        labels = (
-            "1 label is a limit." if self.number == 1 else f"{self.number:,} labels are limits."
-        )
+        if self.number == 1:
+            labels = "1 label is a limit."
+        else:
+            labels = f"{self.number:,} labels are limits."
         return " ".join([labels, *said])
 
 
@@ -260,7 +269,10 @@ class CountBound:
     @property
     def tells(self) -> bool:
         """Whether it says more than one answer for all rows would."""
-        most = self.of if self.simplest is None else min(self.of, self.simplest)
+        if self.simplest is None:
+            most = self.of
+        else:
+            most = min(self.of, self.simplest)
         return self.at_most < most
 
 
@@ -382,8 +394,8 @@ class Guarantee:
         if self.factor <= 1.0:
             return self.assumptions
         off = (
-            f"up to a factor of {self.factor:g} either way in the odds of a label, which may depend "
-            "on the value itself"
+            f"up to a factor of {self.factor:g} either way in the odds of a label, which may "
+            "depend on the value itself"
         )
         return tuple(
             one.replace(f", and {ALIKE}", f", {off}, and {ALIKE}") for one in self.assumptions
@@ -486,8 +498,13 @@ class Guarantee:
         """
         if drift is None or self.kind == "none":
             return self
-        instead = STILL if drift.apart else CHANCE
-        kind = "approximate" if drift.found and self.kind == "exact" else self.kind
+        instead = CHANCE
+        if drift.apart:
+            instead = STILL
+        if drift.found and self.kind == "exact":
+            kind = "approximate"
+        else:
+            kind = self.kind
         assumptions = tuple(instead if one == CHANCE else one for one in self.assumptions)
         return replace(self, drift=drift, kind=kind, assumptions=assumptions)
 
@@ -498,8 +515,10 @@ class Guarantee:
         """
         if not limits.any:
             return self
-        more = () if limits.named or self.kind == "none" else (LIMITED,)
-        return replace(self, limits=limits, assumptions=(*self.assumptions, *more))
+        assumptions = self.assumptions
+        if not limits.named and self.kind != "none":
+            assumptions = (*assumptions, LIMITED)
+        return replace(self, limits=limits, assumptions=assumptions)
 
     @property
     def opening(self) -> str:
@@ -508,7 +527,10 @@ class Guarantee:
             return self.headline
         if self.verdict is not None and self.verdict.other == "later":
             return "in doubt, since labelled and later rows differ. If they did not"
-        return "in doubt, since labelled and unlabelled rows differ. If rows had been labelled at random"
+        return (
+            "in doubt, since labelled and unlabelled rows differ. "
+            "If rows had been labelled at random"
+        )
 
     def __str__(self) -> str:
         return " ".join([f"{self.opening}:", *self.sentences, *self.grounds_in_short])
@@ -530,12 +552,12 @@ def caution_on_choice(*, by_seed: bool) -> str:
     # confidence machine know no seed, and the method makes values alone: there nothing is lost.
     if by_seed:
         return (
-            "It is lost if the seed, the method, columns, settings or the level were chosen by looking at these "
-            "predictions and trying again."
+            "It is lost if the seed, the method, columns, settings or the level were chosen by "
+            "looking at these predictions and trying again."
         )
     return (
-        "Another seed or method changes values only, and may be tried; it is lost if columns or the level were "
-        "chosen by looking at these predictions and trying again."
+        "Another seed or method changes values only, and may be tried; it is lost if columns or "
+        "the level were chosen by looking at these predictions and trying again."
     )
 
 
@@ -573,9 +595,9 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
     if guarantee.about == "selection":
         bound = percent(guarantee.false_discovery or 0.0)
         return [
-            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on average "
-            "over many such tables, where a table in which none is picked counts as 0. Where rows are "
-            "rarely picked, most of one pick may be mistakes."
+            f"Of the rows picked, the share whose {guarantee.mistake} is at most {bound} on "
+            "average over many such tables, where a table in which none is picked counts as 0. "
+            "Where rows are rarely picked, most of one pick may be mistakes."
         ]
     if guarantee.about not in _HOLDS or guarantee.confidence is None:
         return []
@@ -583,7 +605,9 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
     row = "a row picked at random"
     if guarantee.n_groups:
         row = "a row drawn at random from a new group"
-    least = "at least" if guarantee.kind == "exact" else "about"
+    least = "about"
+    if guarantee.kind == "exact":
+        least = "at least"
     level = percent(guarantee.confidence)
     where = _WITHIN[guarantee.within]
     sentences = [
@@ -600,8 +624,11 @@ def _what_holds(guarantee: Guarantee) -> list[str]:
         )
     if guarantee.n_empty:
         rows = counted(guarantee.n_empty, "row that was", "rows that were")
-        has = "has" if guarantee.n_empty == 1 else "have"
-        verb = "is" if guarantee.n_empty == 1 else "are"
+        has = "have"
+        verb = "are"
+        if guarantee.n_empty == 1:
+            has = "has"
+            verb = "is"
         sentences.append(
             f"The {rows} drawn at random and {has} no label {verb} not covered by this."
         )
@@ -670,19 +697,25 @@ def _exceptions(guarantee: Guarantee, region: str, everything: str) -> list[str]
         said.append("Nothing is said of rows whose class no label shows.")
     if SHARES in guarantee.assumptions or LATER_SHARES in guarantee.assumptions:
         said.append(
-            "It holds over all rows and not within each class, so that far more rows of a rare class "
-            f"may be outside; {option('label_conditional', True)} makes it hold within every class."
+            "It holds over all rows and not within each class, so that far more rows of a rare "
+            f"class may be outside; {option('label_conditional', True)} makes it hold within "
+            "every class."
         )
     if guarantee.n_short:
         few = "One class has too few calibration labels and is in every set."
         many = f"{guarantee.n_short} classes have too few calibration labels and are in every set."
         said.append(few if guarantee.n_short == 1 else many)
     if guarantee.short:
-        one, names = len(guarantee.short) == 1, ", ".join(guarantee.short)
-        those = f"Category {names} has" if one else f"Categories {names} have"
+        names = ", ".join(guarantee.short)
+        if len(guarantee.short) == 1:
+            those = f"Category {names} has"
+        else:
+            those = f"Categories {names} have"
         said.append(f"{those} too few calibration labels: there the {region} is {everything}.")
     if guarantee.n_unbounded:
-        such = "rows like it are" if guarantee.n_unbounded == 1 else "rows like them are"
+        such = "rows like them are"
+        if guarantee.n_unbounded == 1:
+            such = "rows like it are"
         why = f"{such} so rarely labelled that these labels rule nothing out there"
         said.append(
             f"At {counted(guarantee.n_unbounded, 'row')} the {region} is {everything}: {why}."
@@ -702,12 +735,17 @@ def _certainly(bound: CountBound, hedged: bool) -> str:
 
 def _outside_sentence(guarantee: Guarantee, truth: str, bound: CountBound) -> str:
     """Return the guarantee for the whole column, in a sentence."""
-    plural = "classes" if guarantee.about == "set" else "values"
+    plural = "values"
+    if guarantee.about == "set":
+        plural = "classes"
     start = _certainly(bound, guarantee.hedged)
     said = f"{start} {truth.split()[0]} {plural} are outside their {guarantee.about}s"
     if bound.expected is None:
         return f"{said}."
-    expected = f"{bound.expected:.3g}" if bound.expected < 1000 else f"{bound.expected:,.0f}"
+    if bound.expected < 1000:
+        expected = f"{bound.expected:.3g}"
+    else:
+        expected = f"{bound.expected:,.0f}"
     return f"{said}; at most {expected} are expected."
 
 
@@ -715,7 +753,9 @@ def _condition_sentence(guarantee: Guarantee) -> list[str]:
     """Return on what condition it holds, as no sentence or one."""
     if guarantee.kind == "none" or not guarantee.assumptions:
         return []
-    nearly = " approximately," if guarantee.kind == "approximate" else ""
+    nearly = ""
+    if guarantee.kind == "approximate":
+        nearly = " approximately,"
     conditions = " and if ".join(guarantee.conditions)
     return [f"It holds{nearly} for any distribution, if {conditions}."]
 
@@ -729,7 +769,8 @@ def _grounds(guarantee: Guarantee) -> list[str]:
         if guarantee.n_calibration and by_draw:
             others = "the others taught the fit, however they were chosen"
             said.append(f"{labels} calibrate, those of rows drawn at random; {others}.")
-            said += [_about_empty(guarantee)] if guarantee.n_empty else []
+            if guarantee.n_empty:
+                said.append(_about_empty(guarantee))
         elif guarantee.n_groups:
             groups = f"all those of {counted(guarantee.n_groups, 'group')}"
             said.append(
@@ -739,20 +780,24 @@ def _grounds(guarantee: Guarantee) -> list[str]:
             said.append(f"{labels} were held out at random to calibrate: the fit did not see them.")
         if guarantee.effective is not None:
             said.append(
-                "They are weighted by the odds that such a row has no label, and are worth as much as "
-                f"{guarantee.effective:.0f} of equal weight (the effective sample size)."
+                "They are weighted by the odds that such a row has no label, and are worth as much "
+                f"as {guarantee.effective:.0f} of equal weight (the effective sample size)."
             )
         said += _condition_sentence(guarantee)
         if LIMITED in guarantee.assumptions and guarantee.limits is not None:
-            same = "All labels have the same limits"
-            seen = "Limits differ from label to label" if guarantee.limits.differ else same
+            seen = "All labels have the same limits"
+            if guarantee.limits.differ:
+                seen = "Limits differ from label to label"
             said.append(
                 f"{seen}; if a row may have one further out, name it with {option('limit')}."
             )
-    said += [guarantee.caution] if guarantee.caution else []
+    if guarantee.caution:
+        said.append(guarantee.caution)
     if guarantee.decisive is not None:
         one = f"One label, {guarantee.decisive:g}, decided that these are numbers and not classes"
-        roughly = " and makes it approximate" if guarantee.kind == "approximate" else ""
+        roughly = ""
+        if guarantee.kind == "approximate":
+            roughly = " and makes it approximate"
         said.append(f"{one}{roughly}: if you know what they are, name the {option('task')}.")
     said += [
         str(finding) for finding in (guarantee.verdict, guarantee.drift) if finding is not None
@@ -773,9 +818,17 @@ def _grounds(guarantee: Guarantee) -> list[str]:
 
 def _about_empty(guarantee: Guarantee) -> str:
     """Return how many of the rows drawn have no label, and what they cost."""
-    n, total = guarantee.n_empty, guarantee.n_empty + guarantee.n_calibration
-    said = f"{n:,} of the {total:,} rows drawn at random {'has' if n == 1 else 'have'} no label"
-    cost = f"counting {'it' if n == 1 else 'each'} as the worst possible, whatever the reason, keeps it exact"
+    n_empty = guarantee.n_empty
+    total = n_empty + guarantee.n_calibration
+    has = "have"
+    each = "each"
+    those = "them, or as many as you can"
+    if n_empty == 1:
+        has = "has"
+        each = "it"
+        those = "it"
+    empty = f"{n_empty:,} of the {total:,} rows drawn at random {has} no label"
+    cost = f"counting {each} as the worst possible, whatever the reason, keeps it exact"
     level = calibration_rank(guarantee.confidence or 0.0, total) / (guarantee.n_calibration + 1)
     if (
         guarantee.about in _HOLDS
@@ -784,7 +837,7 @@ def _about_empty(guarantee: Guarantee) -> str:
         and level < 1.0
     ):
         cost += f", at the price of {guarantee.about}s as large as those at {100 * level:.1f} %"
-    return f"{said}: {cost}. Label {'it' if n == 1 else 'them, or as many as you can'}."
+    return f"{empty}: {cost}. Label {those}."
 
 
 @dataclass(frozen=True)
@@ -803,8 +856,15 @@ class Drift:
     def _places(self) -> str:
         """Return where unlabelled rows lie, and what that asks for."""
         if not self.apart:
-            return "Labelled and unlabelled rows lie alike along the order, so that nothing need be assumed of it."
-        word, share = ("later", self.later) if self.later >= 0.5 else ("earlier", 1.0 - self.later)
+            return (
+                "Labelled and unlabelled rows lie alike along the order, so that nothing need be "
+                "assumed of it."
+            )
+        word = "earlier"
+        share = 1.0 - self.later
+        if self.later >= 0.5:
+            word = "later"
+            share = self.later
         where = f"unlabelled rows come {word} than labelled ones in {100 * share:.0f} % of pairs"
         still = "exchangeable means here that nothing changes along it, except by chance"
         return f"Along the order, {where}: {still}."

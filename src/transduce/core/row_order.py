@@ -135,7 +135,9 @@ def _without_gaps(numbers: AnyArray) -> Array:
     """Return numbers with one that compares in the place of those that are missing."""
     numbers = np.asarray(numbers, dtype=float)
     is_missing = np.isnan(numbers)
-    return np.where(is_missing, np.inf, numbers) if is_missing.any() else numbers
+    if is_missing.any():
+        return np.where(is_missing, np.inf, numbers)
+    return numbers
 
 
 def _number_sparse_rows(X: Any) -> AnyArray:

@@ -55,7 +55,9 @@ class PartlyLabelled:
         index: Any = None,
         columns: bool = False,
     ) -> PartlyLabelled:
-        """Read labels that are missing (NaN, None, NA, NaT, or `missing_label`) at the unlabelled rows.
+        """Read labels that are missing at the unlabelled rows.
+
+        A missing label is NaN, None, NA, NaT, or `missing_label`.
 
         With `columns` a row may have several labels, all of them or none. Rows are named as in `y`,
         or `index`.
@@ -65,7 +67,8 @@ class PartlyLabelled:
                 f"X must be an array with one line for each row; got {quoted(X)}."
             )
         values = label_array(y, columns=columns)
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
         if not X.shape:
             raise ValueError(f"X must hold one line for each row; got {type(X).__name__}.")
         if len(values) != X.shape[0]:
@@ -74,14 +77,18 @@ class PartlyLabelled:
                 f"{said}: give one label for each row, NaN or None where the answer is wanted."
             )
         missing = missing_mask(values, missing_label)
-        labelled = ~missing if missing.ndim == 1 else ~np.asarray(missing.all(axis=1))
+        if missing.ndim == 1:
+            labelled = ~missing
+        else:
+            labelled = ~np.asarray(missing.all(axis=1))
         if missing.ndim == 2 and np.any(missing.any(axis=1) == labelled):
             row = int(np.argmax(missing.any(axis=1) == labelled))
             said = f"Row {row} has some of its labels but not all"
             raise ValueError(
                 f"{said}: a row needs all of them or none. Fit the columns one by one."
             )
-        index = y.index if isinstance(y, pd.Series | pd.DataFrame) else index
+        if isinstance(y, pd.Series | pd.DataFrame):
+            index = y.index
         return cls(X, values, labelled, y, index if isinstance(index, pd.Index) else None)
 
     @property
@@ -91,17 +98,19 @@ class PartlyLabelled:
 
     def complete(self, values: Any, known: Any = slice(None)) -> Any:
         """Return the user's labels with `values` at the unlabelled rows that are `known`."""
-        labelled = self.labelled if self.y.ndim == 1 else self.labelled[:, None]
+        if self.y.ndim == 1:
+            labelled = self.labelled
+        else:
+            labelled = self.labelled[:, None]
         if arrays.is_foreign(values):
             labels = arrays.beside(np.where(labelled, self.y, 0.0).astype(float), values)
             return arrays.replaced(labels, ~self.labelled, values)
         values = np.asarray(values)
         numbers = values.dtype.kind == "f"  # then all labels are; objects leave the type of y alone
-        filled = (
-            np.where(labelled, self.y, np.nan).astype(float, copy=False)
-            if numbers
-            else self.y.copy()
-        )
+        if numbers:
+            filled = np.where(labelled, self.y, np.nan).astype(float, copy=False)
+        else:
+            filled = self.y.copy()
         filled[self.unlabelled[known]] = values[known]
         return _like(self.source, filled)
 
@@ -114,10 +123,14 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         y = np.ma.getdata(y).astype(object)
         y[mask] = None
     try:
-        array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+        if hasattr(y, "to_numpy"):
+            array = y.to_numpy()
+        else:
+            array = np.asarray(y)
     except ValueError as error:
         raise ValueError(
-            "y holds lists of different lengths: give one label for each row, NaN or None where the answer is wanted."
+            "y holds lists of different lengths: give one label for each row, NaN or None where "
+            "the answer is wanted."
         ) from error
     if array.dtype.kind == "f" and _is_not_float(y):
         array = np.array(
@@ -125,7 +138,10 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
         )  # integers and categories with gaps stay what they are
     if array.dtype.kind not in "biufc":
         # Not by way of the text array: there a NaN among texts has become the text "nan".
-        array = np.array(y, dtype=object) if isinstance(y, list | tuple) else array.astype(object)
+        if isinstance(y, list | tuple):
+            array = np.array(y, dtype=object)
+        else:
+            array = array.astype(object)
     if array.ndim == 2 and columns:
         return array
     if array.ndim == 2 and array.shape[1] == 1:
@@ -172,13 +188,19 @@ def _like(source: Any, filled: AnyArray) -> Any:
     if isinstance(source, pd.DataFrame):
         return pd.DataFrame(filled, index=source.index, columns=source.columns)
     if isinstance(source, pd.Series):
-        dtype = None if filled.dtype.kind == "f" else source.dtype
+        if filled.dtype.kind == "f":
+            dtype = None
+        else:
+            dtype = source.dtype
         return pd.Series(filled, index=source.index, name=source.name, dtype=dtype)
     if type(source).__module__.partition(".")[0] != "polars":
         return filled
     if hasattr(source, "columns"):
         return type(source)(filled.reshape(len(filled), -1), schema=source.columns)
-    dtype = None if filled.dtype.kind == "f" else source.dtype
+    if filled.dtype.kind == "f":
+        dtype = None
+    else:
+        dtype = source.dtype
     return type(source)(source.name, filled.tolist(), dtype=dtype)
 
 
@@ -204,11 +226,9 @@ def guess_task(sample: PartlyLabelled, estimators: Any = ()) -> str:
         return "classification"
     if isinstance(sample.y[sample.labelled][0], bool | np.bool_):
         return "classification"
-    return (
-        "classification"
-        if any(np.isin(numbers, pair).all() for pair in YES_OR_NO)
-        else "regression"
-    )
+    if any(np.isin(numbers, pair).all() for pair in YES_OR_NO):
+        return "classification"
+    return "regression"
 
 
 def decisive_label(numbers: Array) -> float | None:

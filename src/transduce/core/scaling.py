@@ -49,14 +49,18 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
 
 
 def square_unit(*amounts: Array) -> float:
-    """Return by what to divide numbers so that their squares are finite and not all 0: 1, unless they are extreme.
+    """Return by what to divide numbers so that their squares are finite and not all 0.
+
+    It is 1, unless the numbers are extreme.
 
     >>> square_unit(np.array([2.0, -3.0])), square_unit(np.array([2e200, -3e200]))
     (1.0, 3e+200)
     """
     largest = max(arrays.farthest(np.asarray(numbers, dtype=float)) for numbers in amounts)
     ordinary = 1.0 / LARGEST_SQUARED <= largest <= LARGEST_SQUARED
-    return largest if largest > 0.0 and np.isfinite(largest) and not ordinary else 1.0
+    if largest > 0.0 and np.isfinite(largest) and not ordinary:
+        return largest
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,10 @@ class Scaling:
 
     @classmethod
     def fit_apply(cls, X: Array) -> tuple[Scaling, Array]:
-        """Take mean and standard deviation (ddof 0) of every column that varies; return the scaled rows too.
+        """Take mean and standard deviation of every column that varies; scale the rows too.
 
-        Where a few rows lie far from all others in a column, it is the moments of the others.
+        The standard deviation has ddof 0. Where a few rows lie far from all others in a column, the
+        moments are those of the others.
         """
         xp = arrays.namespace(X)
         mean, scale = moments_without_far_rows(X, *_moments(X))
@@ -88,7 +93,10 @@ class Scaling:
         if not self.keep.any():
             return arrays.zeros((X.shape[0], 1), X)
         mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
-        columns = X if self.keep.all() else arrays.pick_columns(X, self.keep)
+        if self.keep.all():
+            columns = X
+        else:
+            columns = arrays.pick_columns(X, self.keep)
         with np.errstate(over="ignore"):
             scaled = columns - mean
             scaled /= scale
@@ -192,9 +200,9 @@ def fit_power(shares: Array, codes: AnyArray, prior: float = POWER_PRIOR) -> flo
     # A mean of probabilities is more cautious than its members where they agree for different
     # reasons, so that the power is often above 1. A share below half a label counts as half a
     # label.
-    return _best_factor(
-        np.log(np.maximum(shares, 0.5 / n)), np.eye(n_classes)[codes], (-2.0, 2.0), prior
-    )
+    scores = np.log(np.maximum(shares, 0.5 / n))
+    target = np.eye(n_classes)[codes]
+    return _best_factor(scores, target, (-2.0, 2.0), prior)
 
 
 def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prior: float) -> float:
@@ -204,10 +212,12 @@ def _best_factor(scores: Array, target: Array, bounds: tuple[float, float], prio
     """
 
     def loss(log_factor: float) -> float:
-        fit = -float(np.sum(target * log_softmax(np.exp(log_factor) * scores, axis=1)))
+        log_probability = log_softmax(np.exp(log_factor) * scores, axis=1)
+        fit = -float(np.sum(target * log_probability))
         return fit + prior * log_factor**2
 
-    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+    best = minimize_scalar(loss, bounds=bounds, method="bounded")
+    return float(np.exp(best.x))
 
 
 def to_power(shares: Array, power: float) -> Array:

@@ -1,4 +1,7 @@
-"""All contact with scikit-learn's validation, so that methods see clean arrays only; and what all estimators share."""
+"""All contact with scikit-learn's validation, and what all estimators share.
+
+Methods see clean arrays only.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ _INFINITE = "Input y contains infinity or a value too large for dtype('float64')
 def read_rows(
     estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False
 ) -> Any:
-    """Return features (n, d) as a finite float array, or raise a ValueError that says what to correct."""
+    """Return features (n, d) as a finite float array.
+
+    Raise a ValueError that says what to correct if there is none.
+    """
     if arrays.is_foreign(X) and not device:
         only, library = (
             f"{type(estimator).__name__} computes on the processor only",
@@ -76,7 +82,10 @@ def check_unique_names(X: Any) -> None:
 
 
 def without_mask(X: Any) -> Array:
-    """Return a masked array as floats, NaN where it is masked; so that it is refused where NaN is."""
+    """Return a masked array as floats, NaN where it is masked.
+
+    So it is refused where NaN is.
+    """
     values = np.ma.getdata(X).astype(float)
     values[np.ma.getmaskarray(X)] = np.nan
     return values
@@ -90,11 +99,16 @@ def _in_words(error: Exception, X: Any, precomputed: bool) -> Exception:
     if shape is None:
         return ValueError("The rows of X differ in length: give each the same number of features.")
     if len(shape) < 2:
-        what = "scalar" if len(shape) == 0 else "1D"
-        kind = "" if shape else f" X is of the type {type(X).__name__}."
+        what = "1D"
+        if len(shape) == 0:
+            what = "scalar"
+        if shape:
+            kind = ""
+        else:
+            kind = f" X is of the type {type(X).__name__}."
         return ValueError(
-            f"Expected 2D array, got {what} array instead.{kind} Reshape your data: one line for each row, with "
-            "array.reshape(-1, 1) if there is a single feature."
+            f"Expected 2D array, got {what} array instead.{kind} Reshape your data: one line for "
+            "each row, with array.reshape(-1, 1) if there is a single feature."
         )
     if len(shape) > 2 or 0 in shape:
         return error
@@ -112,7 +126,10 @@ def _shape_of(X: Any) -> tuple[int, ...] | None:
 
 
 def _is_plain(X: Any) -> bool:
-    """Return whether features need no check that takes time: a numpy array of finite numbers in double precision."""
+    """Return whether features need no check that takes time.
+
+    Such features are a numpy array of finite numbers in double precision.
+    """
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
@@ -120,7 +137,10 @@ def _is_plain(X: Any) -> bool:
 
 
 def _has_shape(estimator: Any, X: Array, reset: bool) -> bool:
-    """Return whether an array goes with what the estimator remembers, without names of features; it may be set anew."""
+    """Return whether an array without names of features suits the estimator.
+
+    It does if it has as many columns as the estimator remembers; `reset` sets that number anew.
+    """
     if hasattr(estimator, "feature_names_in_"):
         return False
     if reset:
@@ -129,7 +149,10 @@ def _has_shape(estimator: Any, X: Array, reset: bool) -> bool:
 
 
 def _read_foreign(X: Any) -> Any:
-    """Return features of another library than numpy as finite numbers in double precision, on their device."""
+    """Return features of another library than numpy, on their device.
+
+    They are finite numbers in double precision.
+    """
     arrays.check_dispatch(X)
     xp = arrays.namespace(X)
     if X.ndim != 2:
@@ -144,32 +167,39 @@ def _read_foreign(X: Any) -> Any:
         )
     rows = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(rows))):
-        what = "NaN" if bool(xp.any(xp.isnan(rows))) else "infinity"
+        what = "infinity"
+        if bool(xp.any(xp.isnan(rows))):
+            what = "NaN"
         raise ValueError(f"Input X contains {what}: fill or drop these values first.")
     return rows
 
 
 def _explain(X: Any, precomputed: bool) -> Exception | None:
-    """Return an error in one sentence for the usual faults of features, found by looking at them; None for others."""
+    """Return an error in one sentence for the usual faults of features.
+
+    The faults are found by looking at the features; it is None for others.
+    """
     if _columns(X, is_complex):
         return ValueError("Complex data not supported: features must be real numbers.")
     text = _columns(X, _is_text)
     if text:
         encoders = "sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer"
         return ValueError(
-            f"X must be numbers, but {text} holds text: encode it first, for example with {encoders}."
+            f"X must be numbers, but {text} holds text: encode it first, for example with "
+            f"{encoders}."
         )
     odd = _columns(X, lambda column: _odd_cell(column) is not None)
     if odd:
         kinds = [type(_odd_cell(column)).__name__ for _, column in _named_columns(X)]
         kind = next(kind for kind in kinds if kind != "NoneType")
         return WrongTypeError(
-            f"X must be numbers, but {odd} holds objects of the type {kind}: turn them into numbers first; each "
-            "argument must be one, or a string that spells a number."
+            f"X must be numbers, but {odd} holds objects of the type {kind}: turn them into "
+            "numbers first; each argument must be one, or a string that spells a number."
         )
     if _columns(X, is_too_large):
         return ValueError(
-            f"Input X contains a number too large for double precision in {_columns(X, is_too_large)}: divide the "
+            "Input X contains a number too large for double precision in "
+            f"{_columns(X, is_too_large)}: divide the "
             "column by a constant first, or make that cell missing."
         )
     for what, is_bad in (("NaN", _holds_nan), ("infinity", _holds_infinity)):
@@ -195,11 +225,17 @@ def is_complex(column: Any) -> bool:
 
 
 def _odd_cell(column: Any) -> Any:
-    """Return the first cell that is neither a number, nor text, nor missing; None if there is none."""
+    """Return the first cell that is neither a number, nor text, nor missing.
+
+    It is None if there is no such cell.
+    """
     values = np.asarray(column)
     if values.dtype.kind in "biufcUS":
         return None
-    cells = values.ravel().tolist() if values.dtype == object else list(values)
+    if values.dtype == object:
+        cells = values.ravel().tolist()
+    else:
+        cells = list(values)
     is_plain = (numbers.Number, str, np.generic, type(None), type(pd.NA), type(pd.NaT))
     return next((cell for cell in cells if not isinstance(cell, is_plain)), None)
 
@@ -224,8 +260,13 @@ def _holds_infinity(column: Any) -> bool:
 
 
 def read_array(X: Any) -> Array:
-    """Return any finite two-dimensional array as floats; for kernel values, whose columns vary in number."""
-    return _read_foreign(X) if arrays.is_foreign(X) else check_array(X, dtype=np.float64)
+    """Return any finite two-dimensional array as floats.
+
+    This is for kernel values, whose columns vary in number.
+    """
+    if arrays.is_foreign(X):
+        return _read_foreign(X)
+    return check_array(X, dtype=np.float64)
 
 
 def read_candidates(y: Any, n: int) -> Array:
@@ -257,20 +298,32 @@ def _is_date(column: AnyArray) -> bool:
     kind = column.dtype.kind
     if kind in "Mm":
         return True
-    first = next((cell for cell in column if cell is not None), None) if kind == "O" else None
+    if kind == "O":
+        first = next((cell for cell in column if cell is not None), None)
+    else:
+        first = None
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
 
 
 def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:
-    """Return the columns of features with their names, or with their positions if they have none."""
+    """Return the columns of features with their names.
+
+    Columns without names have their positions.
+    """
     if hasattr(X, "columns") and hasattr(X, "shape"):
-        columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
+        if hasattr(X, "items"):
+            columns = X.items()
+        else:
+            columns = ((name, X[name]) for name in X.columns)
         return [(name, np.asarray(column)) for name, column in columns]
     return list(enumerate(np.asarray(X).T))
 
 
 def _columns(X: Any, is_bad: Callable[[Any], bool]) -> str:
-    """Return the bad columns in words: by name if they have one, else by position; "" if there are none."""
+    """Return the bad columns in words, "" if there are none.
+
+    Columns are given by name if they have one, else by position.
+    """
     if not hasattr(X, "columns"):
         if sp.issparse(X):
             return ""
@@ -283,7 +336,9 @@ def _columns(X: Any, is_bad: Callable[[Any], bool]) -> str:
     shown = ", ".join(bad[:5])
     if len(bad) > 5:
         shown = f"{shown} and {len(bad) - 5} more"
-    return f"column{'s' * (len(bad) != 1)} {shown}" if bad else ""
+    if bad:
+        return f"column{'s' * (len(bad) != 1)} {shown}"
+    return ""
 
 
 def read_sample(
@@ -309,10 +364,16 @@ def check_given(estimator: Any, y: Any) -> None:
 def read_labels(
     rows: Array, index: Any, y: Any, *, missing_label: object = None, columns: bool = False
 ) -> PartlyLabelled:
-    """Return labels of rows that have been read, checked; at least one row has a label. Shapes: rows (n, d)."""
+    """Return the checked labels of rows that have been read (n, d).
+
+    At least one row has a label.
+    """
     if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 and not columns:
-        said = "A column-vector y was passed when a 1d array was expected. Pass its only column instead."
-        warnings.warn(said, DataConversionWarning, stacklevel=4)
+        message = (
+            "A column-vector y was passed when a 1d array was expected. "
+            "Pass its only column instead."
+        )
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
     sample = PartlyLabelled.from_arrays(
         rows, y, missing_label=missing_label, index=index, columns=columns
     )
@@ -338,14 +399,17 @@ def _warn_that_none_is_missing(sample: PartlyLabelled, missing_label: object) ->
     if mark is not None:
         count = int(np.sum([label == mark for label in sample.y.ravel().tolist()]))
         warnings.warn(
-            f"No label is missing, but {count} of {len(sample.y)} labels are {mark!r}: if that stands for a missing "
-            f"label, set missing_label={mark!r}. As it is, {mark!r} is a label like the others.",
+            f"No label is missing, but {count} of {len(sample.y)} labels are {mark!r}: if that "
+            f"stands for a missing label, set missing_label={mark!r}. As it is, {mark!r} is a "
+            "label like the others.",
             stacklevel=5,
         )
 
 
 def missing_mark(labels: AnyArray) -> object:
-    """Return the label that looks like a mark for "no label", of labels of which none is missing; None if none does.
+    """Return the label that looks like a mark for "no label"; None if none does.
+
+    None of the labels is missing.
 
     An empty text does, beside others; and so does -1 beside two other classes, or beside numbers
     none of which is negative. Labels that are all -1 or 1 are the two classes of the papers.
@@ -361,12 +425,16 @@ def missing_mark(labels: AnyArray) -> object:
             (label for label in kept if isinstance(label, str) and not label.strip()), None
         )
         others = {label for label in kept if isinstance(label, str) and label.strip()}
-        return blank if others else None
+        if others:
+            return blank
+        return None
     if not all(isinstance(label, int | float) and not isinstance(label, bool) for label in kept):
         return None
     distinct = set(kept)
     others_fit = len(distinct) >= 3 and all(label >= 0 for label in distinct if label != -1)
-    return -1 if -1 in distinct and others_fit else None
+    if -1 in distinct and others_fit:
+        return -1
+    return None
 
 
 def _is_shuffled(one: Any, other: Any) -> bool:
@@ -403,20 +471,29 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
 
 
 def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> Array:
-    """Return kernel values of new rows with the n rows of `fit` and, as one more column, with themselves."""
+    """Return kernel values of new rows with the n rows of `fit` and with themselves.
+
+    Those with themselves are one more column.
+    """
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
         last = arrays.zeros((X.shape[0], 1), X) + (np.nan if own is None else own)
         return arrays.namespace(X).concat([X, last], axis=1)
     if X.shape[1] != n + 1:
         needs = "kernel='precomputed' needs the kernel values of each new row"
-        others = f"with the {n} rows of fit and, as column {n + 1}, with itself (np.column_stack([K, own]))"
+        others = (
+            f"with the {n} rows of fit and, as column {n + 1}, "
+            "with itself (np.column_stack([K, own]))"
+        )
         raise ValueError(f"{needs} {others}; got {X.shape[1]} columns.")
     return X
 
 
 def class_labels(sample: PartlyLabelled, known: Collection[Any] = ()) -> tuple[AnyArray, AnyArray]:
-    """Return the classes, sorted, known ones among them, and the class number of each labelled row, shape (l,)."""
+    """Return the sorted classes, and the class number of each labelled row (l,).
+
+    Known classes are among them.
+    """
     labels = sample.y[sample.labelled]
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError(f"{_INFINITE}: a class label must be finite.")
@@ -447,7 +524,8 @@ def _plain_classes(labels: AnyArray) -> AnyArray:
     halved = next((label for label in labels if isinstance(label, str) and is_halved(label)), None)
     if halved is not None:
         raise ValueError(
-            f"The class label {quoted(halved)} holds half of a character, which no file can hold: write it anew."
+            f"The class label {quoted(halved)} holds half of a character, which no file can hold: "
+            "write it anew."
         )
     plain = numbers.Real | np.bool_ | str
     odd = next((label for label in labels if not isinstance(label, plain)), None)
@@ -514,7 +592,10 @@ class Transducer(BaseEstimator):
         return _safe_indexing(X, known), labels[known]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2 of numbers, or the share of right classes, at the rows (m, d) that have a label."""
+        """Return R^2 of numbers, or the share of right classes.
+
+        It is measured at the rows (m, d) that have a label.
+        """
         from sklearn.metrics import r2_score  # half a second, which no fit needs
 
         rows, labels = self._with_label(X, y)

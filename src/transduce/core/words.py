@@ -1,4 +1,7 @@
-"""Words that users write and read: choices of options, options in messages, percentages and counts."""
+"""Words that users write and read.
+
+These are choices of options, options in messages, percentages and counts.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,18 @@ _IN_PYTHON: dict[str, str] = {}
 
 
 def spell_in_python(flag: str, spelling: str) -> None:
-    """Let messages in Python call a flag of the command line, which is no option there, by what says the same."""
+    """Let messages in Python call a flag of the command line by what says the same.
+
+    The flag itself is no option in Python.
+    """
     _IN_PYTHON[flag] = spelling
 
 
 class OptionError(ValueError):
-    """Options that are wrong, or do not go together: on the command line that is bad usage, not bad data."""
+    """Options are wrong, or do not go together.
+
+    On the command line that is bad usage, not bad data.
+    """
 
 
 Spelling = Callable[[str, Any], str]  # of an option and its value, or None
@@ -40,7 +49,9 @@ def in_python(name: str, value: Any) -> str:
         return _IN_PYTHON[name]
     if name in MODIFIERS and value is not None:
         return f"labels=Chance({name}={value!r})"
-    return name if value is None else f"{name}={value!r}"
+    if value is None:
+        return name
+    return f"{name}={value!r}"
 
 
 def flag(name: str) -> str:
@@ -58,7 +69,9 @@ def in_shell(name: str, value: Any) -> str:
     text = (
         f"'{text}'" if text.endswith((".", ",", ":")) else text
     )  # apart from the sentence around it
-    return f"{flag(name)}={text}" if text.startswith("-") else f"{flag(name)} {text}"
+    if text.startswith("-"):
+        return f"{flag(name)}={text}"
+    return f"{flag(name)} {text}"
 
 
 _SPELLING: ContextVar[Spelling] = ContextVar("spelling", default=in_python)
@@ -70,7 +83,10 @@ def options_spelled(spelling: Spelling) -> AbstractContextManager[None]:
 
 
 def option(name: str, value: Any = None) -> str:
-    """Return an option as the user would set it where the message is read, with a value if one is given."""
+    """Return an option as the user would set it where the message is read.
+
+    It is shown with a value if one is given.
+    """
     return _SPELLING.get()(name, value)
 
 
@@ -89,11 +105,15 @@ def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
     >>> shortened("a label", 5), shortened("a label")
     ('a la…', 'a label')
     """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1]}…"
 
 
 def quoted(value: Any, most: int = LONGEST_SHOWN) -> str:
-    """Return a name, label or cell as a message shows it: as Python writes it, in one line, and no longer than that.
+    """Return a name, label or cell as a message shows it.
+
+    It is written as Python writes it, in one line of at most so many characters.
 
     >>> print(quoted("a" * 1000, 10), quoted(2.5))
     'aaaaaaaaa…' 2.5

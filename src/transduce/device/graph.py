@@ -99,7 +99,9 @@ def merged(keys: DeviceArray, values: DeviceArray, n: int) -> SparseRows:
     """Return entries ``row * n + column`` as a sparse matrix (n, n), equal ones added up."""
     keys, group = arrays.namespace(values).unique_inverse(keys)
     rows = keys // n
-    return SparseRows(rows, keys - rows * n, sum_by_group(values, group, keys.shape[0]), (n, n))
+    columns = keys - rows * n
+    sums = sum_by_group(values, group, keys.shape[0])
+    return SparseRows(rows, columns, sums, (n, n))
 
 
 def sum_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> DeviceArray:
@@ -247,7 +249,8 @@ def device_spectrum(graph: DeviceGraph, d: int, random: Random) -> SpectrumParts
     n = matrix.shape[0]
     with stage("components"):
         count, components = find_components(graph)
-    degrees = (matrix @ (arrays.zeros((n, 1), matrix.data) + 1.0))[:, 0]
+    ones = arrays.zeros((n, 1), matrix.data) + 1.0
+    degrees = (matrix @ ones)[:, 0]
     with stage("spectrum") as report:
         if count > 1:
             return _each_component(graph, d, random, (count, components), degrees, report)
@@ -299,7 +302,8 @@ def _each_component(
         report(stop / n)
     table = np.array(sorted(solved, key=itemgetter(0))).reshape(-1, 4)
     columns = table[:, 3].astype(int)
-    vectors = xp.take(vectors[:, : columns.max(initial=-1) + 1], place, axis=0)
+    n_columns = columns.max(initial=-1) + 1
+    vectors = xp.take(vectors[:, :n_columns], place, axis=0)
     return SpectrumParts(
         vectors=vectors,
         values=table[:, 0],
@@ -363,9 +367,9 @@ def _filtered(S: SparseRows, trivial: DeviceArray, d: int, random: Random, repor
             continue
         return 1.0 - values, vectors, residuals
     raise ArithmeticError(
-        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for fewer "
-        "n_components, give more neighbours, or pass numpy arrays, for which the matrix can be "
-        "inverted."
+        f"The {d} smallest eigenvectors of a graph of {n} rows were not found ({last}): ask for "
+        "fewer n_components, give more neighbours, or pass numpy arrays, for which the matrix can "
+        "be inverted."
     )
 
 
@@ -391,7 +395,8 @@ def leading_pairs(
     matrix = SparseRows(S.rows, S.indices, xp.astype(S.data, block.dtype), S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
-    first = block[:, 0] / xp.sqrt(xp.sum(block[:, 0] * block[:, 0]))
+    first = block[:, 0]
+    first = first / xp.sqrt(xp.sum(first * first))
 
     def product(vector: DeviceArray) -> DeviceArray:
         return (matrix @ vector[:, None])[:, 0]
@@ -460,7 +465,8 @@ def eigenvalue_counts(
         before = vector
         vector = following / beta
     ritz, turn = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1])
-    lower = max(float(ritz[0]) - 2.0 * off_diagonal[-1] * abs(float(turn[-1, 0])), -1.0)
+    slack = 2.0 * off_diagonal[-1] * abs(float(turn[-1, 0]))
+    lower = max(float(ritz[0]) - slack, -1.0)
     counts = vector.shape[0] * turn[0, ::-1] ** 2
     n_above = np.cumsum(counts) - 0.5 * counts
 
@@ -532,11 +538,13 @@ def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
             mixed, own = grams(block, image)
         values, turn = scipy.linalg.eigh(mixed, own)
     values = values[::-1].copy()
-    turn = xp.astype(arrays.beside(turn[:, ::-1].copy(), block), block.dtype)
+    leading_first = turn[:, ::-1].copy()
+    turn = xp.astype(arrays.beside(leading_first, block), block.dtype)
     block = block @ turn
     image = image @ turn
     rest = image - block * xp.astype(arrays.beside(values, block), block.dtype)
-    residuals = arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0))).astype(float)
+    lengths = xp.sqrt(xp.sum(rest * rest, axis=0))
+    residuals = arrays.to_numpy(lengths).astype(float)
     return values, block, residuals
 
 

@@ -80,8 +80,8 @@ class Kernel:
         """Raise an error if the kernel is not there for these arrays, or the matrix cannot fit."""
         if self.name not in ON_DEVICE:
             raise ValueError(
-                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one of "
-                f"{', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
+                f"kernel={self.name!r} is not there for arrays of {arrays.library_of(X)}: use one "
+                f"of {', '.join(map(repr, ON_DEVICE))}, or pass numpy arrays."
             )
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
@@ -147,7 +147,11 @@ class Kernel:
         if self.name == "cosine":
             largest = xp.max(xp.abs(X), axis=1)  # squares of small numbers are 0
             return xp.where(largest > 0.0, xp.ones_like(largest), largest)
-        return np.array([self.matrix(row[None], row[None])[0, 0] for row in X], dtype=float)
+        values = []
+        for row in X:
+            alone = row[None]
+            values.append(self.matrix(alone, alone)[0, 0])
+        return np.array(values, dtype=float)
 
 
 def squared_distances(X: Array, Z: Array, width: float, near: Near | None = None) -> Array:
@@ -207,7 +211,9 @@ def narrowed(X: Array) -> Array:
     if X.shape[1] <= X.shape[0] or arrays.is_foreign(X):
         return X
     # Around their medians: what all rows have in common takes digits from their differences.
-    return np.asarray(np.linalg.qr((X - np.median(X, axis=0)).T, mode="r")).T
+    centred = X - np.median(X, axis=0)
+    coordinates = np.linalg.qr(centred.T, mode="r")
+    return np.asarray(coordinates).T
 
 
 def median_width(X: Array, *, max_rows: int = 1000) -> float:

@@ -146,17 +146,22 @@ def _walk(
     stops = (step < 0) & (after == rank - 1)
     infinite = arrays.zeros((m, 1), places) + xp.inf
     begins = xp.concat([(count >= rank)[:, None], begins], axis=1)
-    stops = xp.concat([stops, (after[:, -1] >= rank)[:, None]], axis=1)
+    stops_at_end = after[:, -1] >= rank
+    stops = xp.concat([stops, stops_at_end[:, None]], axis=1)
     lower = xp.concat([-infinite, places], axis=1)[begins]
     upper = xp.concat([places, infinite], axis=1)[stops]
     n_pieces = arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
-    return Regions(xp.stack([lower, upper], axis=1), np.concatenate([[0], np.cumsum(n_pieces)]))
+    pieces = xp.stack([lower, upper], axis=1)
+    offsets = np.concatenate([[0], np.cumsum(n_pieces)])
+    return Regions(pieces, offsets)
 
 
 def counts(
     rho: DeviceArray, beta: DeviceArray, t: DeviceArray, slack: float
 ) -> tuple[DeviceArray, DeviceArray]:
-    """Return how many labelled rows are more nonconforming than each unlabelled row, and how many tie.
+    """Return how many labelled rows are more nonconforming, and how many tie.
+
+    There are two numbers for each unlabelled row.
 
     The unlabelled rows have the labels `t` (m,).
     """

@@ -87,7 +87,9 @@ def in_order(ids: DeviceArray, scores: DeviceArray) -> Neighbors:
     by_score = xp.argsort(-scores, axis=1, stable=True)
     ids = xp.take_along_axis(ids, by_score, axis=1)
     scores = xp.take_along_axis(scores, by_score, axis=1)
-    return Neighbors(xp.where(xp.isinf(scores), xp.full_like(ids, -1), ids), scores)
+    nobody = xp.full_like(ids, -1)
+    ids = xp.where(xp.isinf(scores), nobody, ids)
+    return Neighbors(ids, scores)
 
 
 def comparable(X: DeviceArray, metric: Any) -> tuple[DeviceArray, DeviceArray]:
@@ -99,7 +101,8 @@ def comparable(X: DeviceArray, metric: Any) -> tuple[DeviceArray, DeviceArray]:
         return X, None
     xp = arrays.namespace(X)
     rows = X - xp.mean(X, axis=0)
-    longest = float(xp.max(xp.sqrt(xp.sum(rows * rows, axis=1))))
+    lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
+    longest = float(xp.max(lengths))
     rows = rows / (longest or 1.0)
     return rows, 0.5 * xp.sum(rows * rows, axis=1)
 
@@ -115,7 +118,9 @@ def nearest_on_device(queries: DeviceArray, X: DeviceArray, k: int, metric: Any)
     n = X.shape[0]
     together = arrays.namespace(X).concat([X, queries], axis=0)
     rows, offsets = comparable(together, metric)
-    neighbors = search_blocks(rows[n:, :], own, rows[:n, :], offsets[:n], k)
+    query_rows = rows[n:, :]
+    known_rows = rows[:n, :]
+    neighbors = search_blocks(query_rows, own, known_rows, offsets[:n], k)
     return in_order(neighbors.ids, -distances_to(queries, X, neighbors.ids))
 
 
@@ -127,7 +132,8 @@ def distances_to(queries: DeviceArray, X: DeviceArray, ids: DeviceArray) -> Devi
     size = max(1, int(memory.work_bytes(X, BUDGET) // bytes_of_query))
     parts = []
     for part in arrays.blocks(queries.shape[0], size):
-        near = xp.where(ids[part, :] >= 0, ids[part, :], xp.zeros_like(ids[part, :]))
+        near = ids[part, :]
+        near = xp.where(near >= 0, near, xp.zeros_like(near))
         rows = xp.take(X, xp.reshape(near, (-1,)), axis=0)
         rows = xp.reshape(rows, (*near.shape, n_features))
         steps = queries[part, :][:, None, :] - rows

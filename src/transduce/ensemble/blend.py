@@ -1,4 +1,4 @@
-"""A blend: the weighted mean of several methods' predictions, with weights from out-of-fold predictions."""
+"""A blend: the mean of several methods' predictions, weighted by how they do out of fold."""
 
 from __future__ import annotations
 
@@ -121,10 +121,13 @@ class TransductiveBlend(Transducer, _BaseComposition):
     random_state: Any = None
     missing_label: Any = None
 
-    # ------------------------------------------------------------------------------------------------ fitting
+    # ------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the members to X (n, d), weigh them, and predict the rows whose label in y (n,) is missing."""
+        """Fit the members, weigh them, and predict the rows whose label is missing.
+
+        Shapes: X (n, d), y (n,).
+        """
         members, problem = self._read(X, y)
         random = check_random_state(self.random_state)
         left_out: dict[str, str] = {}
@@ -133,7 +136,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
             case = problem.case(standardize=self.standardize, random_state=seed, device=self.device)
             members, left_out = self._members_in_budget(case)
         earlier = self.__dict__.pop("_earlier", None)
-        self._fit = fitted = Asking(members, problem, self, earlier).fit(random)
+        fitted = Asking(members, problem, self, earlier).fit(random)
+        self._fit = fitted
         self.estimators_ = {name: member.estimator for name, member in fitted.members.items()}
         self.weights_ = pd.Series(fitted.weights, index=list(fitted.replies), name="weight")
         if fitted.out_of_fold is not None:
@@ -142,7 +146,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return self
 
     def _members_in_budget(self, case: Case) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the default members that fit the budget by their planned costs, and why others do not take part."""
+        """Return the default members that fit the budget as planned, and why others do not."""
         members, left_out = default_members(case)
         if self.budget_seconds is None:
             return members, left_out
@@ -151,17 +155,20 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return kept, left_out | slow
 
     def continue_from(self, earlier: Any, places: AnyArray) -> None:
-        """Let the next fit weigh its members by what an earlier fit, to fewer labels of the same rows, has answered.
+        """Let the next fit weigh its members by what an earlier fit of the same rows has answered.
 
-        At labels that the earlier fit, of the same settings, saw, its out-of-fold answers count, at
-        the others its answers; so no member is asked in folds again. `places` (n,) say where each
-        of its rows is among those of the next.
+        The earlier fit has the same settings and saw fewer labels. At those its out-of-fold answers
+        count, at the others its answers; so no member is asked in folds again. `places` (n,) say
+        where each of its rows is among those of the next.
         """
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
 
     def _read(self, X: Any, y: Any) -> tuple[dict[str, Any], Problem]:
-        """Check the settings; return given members, and table and labels: finite numbers for the default members."""
+        """Check the settings; return given members, and table and labels.
+
+        Default members get finite numbers.
+        """
         validation.check_given(self, y)
         checks.check_choice("task", self.task, TASKS)
         checks.check_flag("standardize", self.standardize)
@@ -170,13 +177,23 @@ class TransductiveBlend(Transducer, _BaseComposition):
             checks.check_positive("budget_seconds", self.budget_seconds)
         if isinstance(self.weights, str):
             checks.check_choice("weights (or an array)", self.weights, ("shrunk", "equal"))
-        members = {} if self.estimators is None else name_members("estimators", self.estimators)
-        if len({bool(get_tags(member).input_tags.pairwise) for member in members.values()}) > 1:
-            mixed = "Some members take a precomputed kernel, others features"
-            raise ValueError(f"{mixed}: give members of one kind.")
-        rows, given = self._rows(X, reset=True), list(members.values())
-        how: dict[str, Any] = {"task": self.task, "missing_label": self.missing_label}
-        problem = replace(read_problem(X, y, estimators=given, **how), X=rows)
+        members: dict[str, Any] = {}
+        if self.estimators is not None:
+            members = name_members("estimators", self.estimators)
+        kinds = {bool(get_tags(member).input_tags.pairwise) for member in members.values()}
+        if len(kinds) > 1:
+            raise ValueError(
+                "Some members take a precomputed kernel, others features: give members of one kind."
+            )
+        rows = self._rows(X, reset=True)
+        problem = read_problem(
+            X,
+            y,
+            estimators=list(members.values()),
+            task=self.task,
+            missing_label=self.missing_label,
+        )
+        problem = replace(problem, X=rows)
         self.task_ = problem.task
         if problem.classes is not None:
             self.classes_ = problem.classes
@@ -189,20 +206,21 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return validate_data(self, read_table(X), reset=reset, skip_check_array=True)
 
     def _missing_label(self) -> Any:
-        return own_missing_label(self.missing_label, [member for _, member in self._named()])
+        members = [member for _, member in self._named()]
+        return own_missing_label(self.missing_label, members)
 
-    # ---------------------------------------------------------------------------------------------- prediction
+    # --------------------------------------------------------------------------------- prediction
 
     def _extend(self, X: Any) -> tuple[Array, Array]:
-        """Return the blend of the members' predictions at rows, shape (m,) or (m, n_classes), and their spread."""
+        """Return the blend at rows, shape (m,) or (m, n_classes), and the members' spread."""
         check_is_fitted(self)
         return self._fit.extend(self._rows(X, reset=False))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the blend of the members' predictions (m,) at rows (m, d), without transducing again.
+        """Return the blend of the members' predictions at rows, without transducing again.
 
-        With `return_std` standard errors (m,) too, of numbers whose weights were estimated; NaN
-        where they are not known.
+        With `return_std` standard errors too, of numbers whose weights were estimated; NaN where
+        they are not known. Shapes: X (m, d), predictions and standard errors (m,).
         """
         mean, spread = self._extend(X)
         if self.answer_.classes is not None:
@@ -214,14 +232,16 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if not return_std:
             return mean
         errors = self._fit.standard_errors(mean, spread)
-        return mean, np.full(len(mean), np.nan) if errors is None else errors
+        if errors is None:
+            errors = np.full(len(mean), np.nan)
+        return mean, errors
 
     @available_if(lambda self: self._kind() != "regression")
     def predict_proba(self, X: Any) -> Array:
         """Return the share of every class at rows (m, d), shape (m, n_classes)."""
         return self._extend(X)[0]
 
-    # --------------------------------------------------------------------------------- scikit-learn's contract
+    # --------------------------------------------------------------------- scikit-learn's contract
 
     def _kind(self) -> str | None:
         """Return the task as far as it is known: of the last fit, or of the fit to come."""
@@ -229,38 +249,42 @@ class TransductiveBlend(Transducer, _BaseComposition):
             return self.task_
         if self.task != "auto":
             return self.task
-        kinds = (get_tags(member).estimator_type for _, member in self._named())
-        return next((KINDS[kind] for kind in kinds if kind in KINDS), None)
+        for _, member in self._named():
+            kind = get_tags(member).estimator_type
+            if kind in KINDS:
+                return KINDS[kind]
+        return None
 
     def _named(self) -> list[Any]:
         """Return the members by name if they were given so, in a list or a dict."""
-        members = (
-            list(self.estimators.items()) if isinstance(self.estimators, dict) else self._pairs()
-        )
+        members = self._pairs()
+        if isinstance(self.estimators, dict):
+            members = list(self.estimators.items())
         return [pair for pair in members if hasattr(pair[1], "get_params")]
 
     def _pairs(self) -> list[Any]:
-        """Return the members if they were given as a list of names and estimators, so that settings can be nested."""
-        members = self.estimators if isinstance(self.estimators, list) else []
-        return (
-            members if all(isinstance(pair, tuple) and len(pair) == 2 for pair in members) else []
-        )
+        """Return the members if they were given as a list of names and estimators.
+
+        Then settings can be nested.
+        """
+        members = self.estimators
+        if not isinstance(members, list):
+            return []
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in members):
+            return []
+        return members
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings, and with `deep` those of members given as a list of (name, estimator)."""
-        return (
-            self._get_params("estimators")
-            if deep and self._pairs()
-            else super().get_params(deep=False)
-        )
+        """Return the settings, and with `deep` those of members in a list of (name, estimator)."""
+        if deep and self._pairs():
+            return self._get_params("estimators")
+        return super().get_params(deep=False)
 
     def set_params(self, **params: Any) -> Any:
-        """Set settings, ``name__setting`` for those of members given as a list of (name, estimator)."""
-        return (
-            self._set_params("estimators", **params)
-            if self._pairs()
-            else super().set_params(**params)
-        )
+        """Set settings, ``name__setting`` for those of members in a list of (name, estimator)."""
+        if self._pairs():
+            return self._set_params("estimators", **params)
+        return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,8 +293,10 @@ class TransductiveBlend(Transducer, _BaseComposition):
         tags.input_tags.sparse = any(member.sparse for member in members)
         kind = self._kind()
         if kind == "classification":
-            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
         elif kind == "regression":
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags()
         tags.target_tags.required = kind is not None
         return tags

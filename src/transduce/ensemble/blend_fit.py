@@ -39,29 +39,36 @@ from transduce.model_selection.fit_and_predict import (
 
 
 def unit_factor(scores: Array) -> float:
-    """Return by what to multiply scores so that the best lies 1 above the mean of its row, on average."""
-    size = float(np.mean(scores.max(axis=1) - scores.mean(axis=1))) if len(scores) else 0.0
-    return 1.0 / size if 0.0 < size < np.inf else 1.0
+    """Return by what to multiply scores so that the best is 1 above its row's mean, on average."""
+    if not len(scores):
+        return 1.0
+    above_mean = scores.max(axis=1) - scores.mean(axis=1)
+    size = float(np.mean(above_mean))
+    if 0.0 < size < np.inf:
+        return 1.0 / size
+    return 1.0
 
 
 def fit_factor(replies: list[Reply], codes: list[AnyArray], n_classes: int) -> float:
-    """Return the factor of a member's scores that minimises the log-loss of its out-of-fold shares."""
-    pairs = [
-        (reply.class_scores(n_classes)[reply.given], code[reply.given])
-        for reply, code in zip(replies, codes, strict=True)
-        if reply.probabilities is None and reply.given.any()
-    ]
-    if not pairs:
+    """Return the factor of a member's scores that makes the log-loss out of fold least."""
+    scores_in_folds = []
+    codes_in_folds = []
+    for reply, code in zip(replies, codes, strict=True):
+        if reply.probabilities is None and reply.given.any():
+            scores_in_folds.append(reply.class_scores(n_classes)[reply.given])
+            codes_in_folds.append(code[reply.given])
+    if not scores_in_folds:
         return 1.0
-    scores, known = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    scores = np.concatenate(scores_in_folds)
     size = unit_factor(scores)
-    return size * fit_temperature(size * scores, known)
+    return size * fit_temperature(size * scores, np.concatenate(codes_in_folds))
 
 
 def stack(replies: Iterable[Reply], factors: Iterable[float], classes: Any) -> tuple[Array, Mask]:
-    """Return answers of k members at the same m rows, shape (k, m) or (k, m, n_classes), and where they were given.
+    """Return answers of k members at the same m rows, and where they were given.
 
-    The shares of the classes are a member's probabilities, or else the softmax of its scores times a factor.
+    The shares of the classes are a member's probabilities, or else the softmax of its scores times
+    a factor. Shapes: (k, m), or (k, m, n_classes) of classes, and (k, m).
     """
     replies = list(replies)
     given = np.stack([reply.given for reply in replies])
@@ -69,10 +76,11 @@ def stack(replies: Iterable[Reply], factors: Iterable[float], classes: Any) -> t
         return np.stack([reply.values for reply in replies]), given
     shares = []
     for reply, factor in zip(replies, factors, strict=True):
-        own = reply.probabilities
-        shares.append(
-            softmax(factor * reply.class_scores(len(classes)), axis=1) if own is None else own
-        )
+        probabilities = reply.probabilities
+        if probabilities is None:
+            scores = reply.class_scores(len(classes))
+            probabilities = softmax(factor * scores, axis=1)
+        shares.append(probabilities)
     return np.stack(shares), given
 
 
@@ -102,15 +110,21 @@ class OutOfFold:
         return 1.0 / np.bincount(self.hidden)[self.hidden]
 
     def errors(self, unit: float) -> Array:
-        """Return errors over `unit`, shape (r, k) or (r n_classes, k); a label hidden t times counts 1/t each time."""
-        times = np.sqrt(self.shares()).reshape(-1, *[1] * (self.truth.ndim - 1))
+        """Return errors over `unit`, shape (r, k) or (r n_classes, k).
+
+        A label hidden t times counts 1/t each time.
+        """
+        times = np.sqrt(self.shares())
+        if self.truth.ndim == 2:
+            times = times[:, None]
         errors = (self.answers - self.truth) * times / unit
         return np.clip(errors, -1e100, 1e100).reshape(len(errors), -1).T
 
     def crossed_errors(self, unit: float) -> Array:
-        """Return errors of the blend over `unit`, shape (r,), with weights that did not see the labels they are of.
+        """Return errors of the blend over `unit`, shape (r,), with weights that did not see them.
 
-        Labels are dealt into parts by the order of their truth; the weights of a part come from the others.
+        Labels are dealt into parts by the order of their truth; the weights of a part come from the
+        others.
         """
         errors = self.errors(unit)
         rows, place = np.unique(self.hidden, return_inverse=True)
@@ -122,57 +136,67 @@ class OutOfFold:
         crossed = np.empty(len(errors))
         for k in np.unique(part):
             inside = part == k
-            others = ~inside if len(rows) > 1 else inside
+            others = inside
+            if len(rows) > 1:
+                others = ~inside
             n_others = len(np.unique(self.hidden[others]))
             crossed[inside] = errors[inside] @ shrunk_weights(errors[others], n_others)
         return crossed / np.sqrt(self.shares())
 
     def by_row(self, entries: Array) -> tuple[AnyArray, Array]:
-        """Return the labelled rows that were hidden, and the mean of entries (r,) or (r, c) at each."""
-        rows, at = np.unique(self.hidden, return_inverse=True)
+        """Return the labelled rows that were hidden, and the mean of entries (r, ...) at each."""
+        rows, place = np.unique(self.hidden, return_inverse=True)
         total = np.zeros((len(rows), *entries.shape[1:]))
-        np.add.at(total, at, entries)
-        return rows, total / np.bincount(at).reshape(-1, *[1] * (entries.ndim - 1))
+        np.add.at(total, place, entries)
+        extra_axes = [1] * (entries.ndim - 1)
+        counts = np.bincount(place).reshape(-1, *extra_axes)
+        return rows, total / counts
 
 
-# Of the weights that fall with the members' errors. The square would be best for independent errors; those of members
-# go together. With 10, 15, 40 and 100 labels errors on 24 real tables are .7652 .7366 .6543 .5922 of those of the mean
-# (.7649 .7350 .6536 .5921 with the square, .7668 .7371 .6542 .5933 with the first power), of linear tables with 15
-# labels and little noise .223 of the spread (.233, .262).
-SHARPNESS = 3
+# Of the weights that fall with the members' errors: the square, which is best for independent
+# errors. With 10, 15, 40 and 100 labels errors on 24 real tables are .7649 .7350 .6536 .5921 of
+# those of the mean (.7652 .7366 .6543 .5922 with the third power, .7668 .7371 .6542 .5933 with the
+# first). Linear tables with 15 labels and little noise speak for the third power: .233 of the
+# spread (.223, .262).
+SHARPNESS = 2
 PARTS = 5  # of the labels: standard errors are of weights that come from the other parts
 
 
 def simplex_weights(errors: Array, pull: float = 0.0, centre: Array | None = None) -> Array:
-    """Return the weights (k,), none negative, with sum 1, for which the error of the blend, of (r, k), is least.
+    """Return the weights, none negative, with sum 1, for which the blend's error is least.
 
-    The pull is towards `centre` (k,), with sum 1: by default equal weights.
+    The pull is towards `centre`, with sum 1: by default equal weights. Shapes: errors (r, k),
+    centre and weights (k,).
     """
-    # On the simplex ``w - c = (I - c 1') w``, so that the penalty is k more rows of errors. Non-negative least squares
-    # with one more row t 1' and target t finds u = s w with ``s^2 q + t^2 (s - 1)^2`` smallest, where q is the
-    # objective at w; at the best s this is ``t^2 q / (q + t^2)``, which increases with q. So w = u / sum(u) is exact
-    # for any t.
+    # On the simplex ``w - c = (I - c 1') w``, so that the penalty is k more rows of errors.
+    # Non-negative least squares with one more row t 1' and target t finds u = s w with
+    # ``s^2 q + t^2 (s - 1)^2`` smallest, where q is the objective at w; at the best s this is
+    # ``t^2 q / (q + t^2)``, which increases with q. So w = u / sum(u) is exact for any t.
     k = errors.shape[1]
     if centre is None:
         centre = np.full(k, 1.0 / k)
-    rows = np.vstack([errors, np.sqrt(pull) * (np.eye(k) - centre[:, None])])
+    penalty = np.sqrt(pull) * (np.eye(k) - centre[:, None])
+    rows = np.vstack([errors, penalty])
     size = float(np.abs(rows).max())
     if size == 0.0 or k == 1:
         return centre
     rows = rows / size
-    t = float(np.sqrt(np.mean(np.sum(rows**2, axis=0))))
-    weights = nnls(np.vstack([rows, np.full(k, t)]), np.append(np.zeros(len(rows)), t))[0]
+    squares = np.sum(rows**2, axis=0)
+    t = float(np.sqrt(np.mean(squares)))
+    design = np.vstack([rows, np.full(k, t)])
+    wanted = np.append(np.zeros(len(rows)), t)
+    weights, _ = nnls(design, wanted)
     return weights / weights.sum()
 
 
 def shrunk_weights(errors: Array, n_labels: int) -> Array:
-    """Return weights (k,) that minimise the blend's error out of fold, of (r, k), shrunk more with fewer labels."""
-    # Before any label is seen, weights may be anything with sum 1, all equally likely: each then has
-    # mean 1/k and variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with this variance around
-    # weights c, and errors of the blend of variance s, make ``|errors @ w|^2 + (s / v) |w - c|^2`` the
-    # negative log posterior, up to factors. The weights c fall with the members' errors, and s is
-    # the variance at c. So a member that is right where the others are far off gets nearly all of
-    # the weight, however few labels show it.
+    """Return weights (k,) that make the blend's error, of (r, k), small, shrunk with few labels."""
+    # Before any label is seen, weights may be anything with sum 1, all equally likely: each then
+    # has mean 1/k and variance ``v = (k - 1) / (k^2 (k + 1))``. A normal prior with this variance
+    # around weights c, and errors of the blend of variance s, make
+    # ``|errors @ w|^2 + (s / v) |w - c|^2`` the negative log posterior, up to factors. The weights
+    # c fall with the members' errors, and s is the variance at c. So a member that is right where
+    # the others are far off gets nearly all of the weight, however few labels show it.
     k = errors.shape[1]
     if k == 1:
         return np.ones(1)
@@ -183,7 +207,7 @@ def shrunk_weights(errors: Array, n_labels: int) -> Array:
 
 
 def inverse_powers(errors: Array) -> Array:
-    """Return weights (k,) with sum 1 in inverse proportion to a power of each member's root mean square error."""
+    """Return weights (k,) with sum 1 in inverse proportion to a power of the members' errors."""
     largest = float(np.abs(errors).max(initial=0.0)) or 1.0
     sizes = np.sqrt(np.mean((errors / largest) ** 2, axis=0))
     inverse = 1.0 / np.maximum(sizes, np.finfo(float).eps) ** SHARPNESS
@@ -191,22 +215,27 @@ def inverse_powers(errors: Array) -> Array:
 
 
 def mix(answers: Array, weights: Array, given: Mask) -> tuple[Array, Array]:
-    """Return the weighted mean of answers (k, m, ...) over the members that gave one (k, m), and their spread."""
+    """Return the weighted mean of answers over the members that gave one, and their spread.
+
+    Shapes: answers (k, m, ...), weights (k,), given (k, m).
+    """
     shape = given.shape + (1,) * (answers.ndim - 2)
     share = np.where(given, weights[:, None], 0.0)
     share = np.where(share.sum(axis=0) > 0.0, share, given)
     total = share.sum(axis=0)
-    share = np.divide(share, total, out=np.full_like(share, np.nan), where=total > 0.0).reshape(
-        shape
-    )
+    unknown = np.full_like(share, np.nan)
+    share = np.divide(share, total, out=unknown, where=total > 0.0)
+    share = share.reshape(shape)
     answers = np.where(given.reshape(shape), answers, 0.0)
     mean = np.sum(share * answers, axis=0)
-    return mean, np.sqrt(np.sum(share * (answers - mean) ** 2, axis=0))
+    variance = np.sum(share * (answers - mean) ** 2, axis=0)
+    return mean, np.sqrt(variance)
 
 
 PENALTY = 30.0  # on the squared coefficients; intervals are hardly wider with 10 or 100
 FARTHEST = 3.0  # standard deviations at which value and spread are cut off
-LEAST = 0.1  # of the root mean square spread is added to every spread, so that a spread of 0 has a logarithm
+# Of the root mean square spread is added to every spread, so that a spread of 0 has a logarithm.
+LEAST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +251,10 @@ class ErrorSize:
     @classmethod
     def fit(cls, values: Array, spreads: Array, errors: Array, shares: Array) -> ErrorSize:
         """Fit the size to out-of-fold errors (r,), by their values, spreads and shares (r,)."""
-        # Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z holds 1 and the two
-        # standardised signals: ``sum(log s + e / s)`` plus a penalty on the coefficients of the signals is convex in c.
-        # With few labels the size is nearly the same everywhere. The standard error is s times the root mean square of
-        # ``e / s``.
+        # Absolute errors ``e`` are taken as exponential with the mean ``s = exp(c'z)``, where z
+        # holds 1 and the two standardised signals: ``sum(log s + e / s)`` plus a penalty on the
+        # coefficients of the signals is convex in c. With few labels the size is nearly the same
+        # everywhere. The standard error is s times the root mean square of ``e / s``.
         typical = float(np.sqrt(_mean(spreads**2, shares)))
         signals = _signals(values, spreads, typical)
         centres = _mean(signals, shares)
@@ -240,14 +269,14 @@ class ErrorSize:
         tight = {"ftol": 1e-15, "gtol": 1e-9}
         known = z, sizes / mean, shares
         solution = minimize(_loss, np.zeros(3), known, jac=True, method="L-BFGS-B", options=tight)
-        factor = float(np.sqrt(_mean((sizes * np.exp(-z @ solution.x)) ** 2, shares)))
+        ratios = sizes * np.exp(-z @ solution.x)
+        factor = float(np.sqrt(_mean(ratios**2, shares)))
         return replace(same, coefficients=solution.x, factor=factor)
 
     def at(self, values: Array, spreads: Array) -> Array:
         """Return standard errors at rows with these values and spreads of the members."""
-        logs = np.sum(
-            self._features(values, spreads) * self.coefficients, axis=1
-        )  # the same for every batch
+        # A sum, not a matrix product, is the same for every batch.
+        logs = np.sum(self._features(values, spreads) * self.coefficients, axis=1)
         return self.factor * np.exp(logs)
 
     def _features(self, values: Array, spreads: Array) -> Array:
@@ -256,7 +285,9 @@ class ErrorSize:
 
 
 def _signals(values: Array, spreads: Array, typical: float) -> Array:
-    logs = np.log(spreads + LEAST * typical) if typical > 0.0 else np.zeros(len(spreads))
+    logs = np.zeros(len(spreads))
+    if typical > 0.0:
+        logs = np.log(spreads + LEAST * typical)
     return np.column_stack([values, logs])
 
 
@@ -276,7 +307,10 @@ def _loss(coefficients: Array, z: Array, sizes: Array, shares: Array) -> tuple[f
 MIN_LABELS = 5  # fewer say nothing about weights
 NEARLY_ALL = 0.7  # of the labels: settings that were chosen with so many are good with all
 FOLDS = 5  # in which members without another way are refitted
-MEAN = "The values are a weighted mean of several methods, weighted by how well each did at hidden labels."
+MEAN = (
+    "The values are a weighted mean of several methods, weighted by how well each did at hidden "
+    "labels."
+)
 NO_GUARANTEE = Guarantee("none", reasons=(MEAN,))
 
 
@@ -307,13 +341,14 @@ def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
 
 
 def _relabelled(fitted: FittedEstimator, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
-    """Return the answers of the same graph cut with the visible labels of each fold; None if one sees one class."""
+    """Return the answers of the same graph cut with the visible labels of each fold.
+
+    None if a fold sees one class alone.
+    """
     if any(len(np.unique(problem.codes[visible])) < 2 for visible, _ in folds):
         return None
-    again, replies = (
-        copy(last_step(fitted.estimator)),
-        [],
-    )  # on the graph and the spectrum of the fitted one
+    again = copy(last_step(fitted.estimator))  # on the graph and the spectrum of the fitted one
+    replies = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for visible, hidden in folds:
@@ -338,8 +373,10 @@ class BlendFit:
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """Mean and spread of the labels, in units of which means are computed; 0 and 1 for classes."""
-        return label_moments(self.problem.labels) if self.problem.classes is None else (0.0, 1.0)
+        """Mean and spread of the labels, in which means are computed; 0 and 1 for classes."""
+        if self.problem.classes is not None:
+            return 0.0, 1.0
+        return label_moments(self.problem.labels)
 
     @property
     def members(self) -> dict[str, FittedEstimator]:
@@ -347,13 +384,17 @@ class BlendFit:
         return {name: reply.fitted for name, reply in self.replies.items()}
 
     def mean(self, answers: Array, given: Mask) -> tuple[Array, Array]:
-        """Return mean and spread of answers, computed in units of the labels so that none is too large to square."""
+        """Return mean and spread of answers."""
+        # In units of the labels none is too large to square.
         centre, unit = self.moments
         mean, spread = mix((answers - centre) / unit, self.weights, given)
         return mean * unit + centre, spread * unit
 
     def blend(self, replies: Iterable[Reply]) -> tuple[Array, Array, Mask]:
-        """Return means, spreads, and where there is a mean at all; elsewhere the labels' mean or shares stand in."""
+        """Return means, spreads, and where there is a mean at all.
+
+        Elsewhere the labels' mean, or the share of each class, stands in.
+        """
         answers, given = stack(replies, self.factors.values(), self.problem.classes)
         mean, spread = self.mean(answers, given)
         if self.problem.classes is not None:
@@ -361,26 +402,29 @@ class BlendFit:
         reached = np.asarray(given.any(axis=0))
         if not reached.all():
             mean = self.problem.filled(mean, reached, np.arange(len(self.problem.labels)))
+            n_unreached = int((~reached).sum())
             warnings.warn(
-                f"No member answers at {int((~reached).sum())} rows: the labels' mean, or the share of each class, "
-                "stands in.",
+                f"No member answers at {n_unreached} rows: the labels' mean, or the share of each "
+                "class, stands in.",
                 stacklevel=4,
             )
         return mean, spread, reached
 
     def extend(self, X: Any) -> tuple[Array, Array]:
-        """Return mean and spread of the members' predictions at other rows; a member without weight is not asked."""
-        n = _num_samples(X)
-        replies = [
-            member.predict(member.own(X), spreads=False, once=True)
-            if weight > 0.0
-            else member.unreached(n)
-            for member, weight in zip(self.members.values(), self.weights, strict=True)
-        ]
-        return self.blend(replies)[:2]
+        """Return mean and spread of the members' predictions at other rows."""
+        n_rows = _num_samples(X)
+        replies = []
+        for member, weight in zip(self.members.values(), self.weights, strict=True):
+            if weight > 0.0:
+                reply = member.predict(member.own(X), spreads=False, once=True)
+            else:
+                reply = member.unreached(n_rows)
+            replies.append(reply)
+        mean, spread, _ = self.blend(replies)
+        return mean, spread
 
     def standard_errors(self, mean: Array, spread: Array) -> Array | None:
-        """Return how large errors are at rows with these values and spreads; None if that is not known."""
+        """Return how large errors are at rows with these values and spreads; None if unknown."""
         if self.error_size is None:
             return None
         centre, unit = self.moments
@@ -388,15 +432,20 @@ class BlendFit:
 
     def answer(self, left_out: dict[str, str]) -> tuple[Answer, Any]:
         """Return the answer at the unlabelled rows, and the labels completed with it."""
-        sample, classes = self.problem.sample, self.problem.classes
+        sample = self.problem.sample
+        classes = self.problem.classes
         mean, spread, reached = self.blend(self.replies.values())
+        index = None
+        if sample.index is not None:
+            index = sample.index[sample.unlabelled]
         status: Any = "answered"
         own: dict[str, Any] = {
             "values": mean,
             "standard_errors": self.standard_errors(mean, spread),
         }
         if classes is not None:
-            ranked, winner = np.sort(mean, axis=1), mean.argmax(axis=1)
+            ranked = np.sort(mean, axis=1)
+            winner = mean.argmax(axis=1)
             own = {
                 "values": classes[winner],
                 "standard_errors": spread[np.arange(len(spread)), winner],
@@ -421,13 +470,14 @@ class BlendFit:
             rows=sample.unlabelled,
             status=np.where(reached, status, "unreached"),
             guarantee=NO_GUARANTEE,
-            index=None if sample.index is None else sample.index[sample.unlabelled],
+            index=index,
             diagnostics=diagnostics,
             **own,
         )
-        return answer, sample.complete(
-            mean if classes is None else answer.values.astype(object), reached
-        )
+        values = mean
+        if classes is not None:
+            values = answer.values.astype(object)
+        return answer, sample.complete(values, reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,15 +488,16 @@ class Earlier:
     places: AnyArray  # (n,) where its rows are in the table of the new fit
 
     def member(self, name: str, n_labels: int) -> FittedEstimator | None:
-        """Return a member to continue from, where it saw nearly as many labels; None if there is none."""
+        """Return a member to continue from that saw nearly as many labels; None if none did."""
         member = self.fit.members.get(name)
         if member is None or len(self.fit.problem.labels) < NEARLY_ALL * n_labels:
             return None
         return replace(member, order=self.places[member.order])
 
     def out_of_fold(self, problem: Problem, names: list[str]) -> OutOfFold | None:
-        """Return what it answered at the labels: out of fold at those that it saw; None if it cannot tell."""
-        fit, old = self.fit, self.fit.problem
+        """Return what it answered at the labels, out of fold at those it saw; None if unknown."""
+        fit = self.fit
+        old = fit.problem
         classes: list[Any] = [[] if one.classes is None else one.classes for one in (old, problem)]
         if fit.hidden is None or not set(names) <= set(fit.replies) or not np.array_equal(*classes):
             return None
@@ -478,13 +529,16 @@ class Asking:
 
     @property
     def refits(self) -> bool:
-        """Whether every member is refitted in every fold, also one that can tell otherwise what it would answer."""
+        """Whether every member is refitted in every fold, also one that can tell without that."""
         return not (isinstance(self.settings.cv, str) and self.settings.cv == "auto")
 
     def fit(self, random: np.random.RandomState) -> BlendFit:
         """Fit the members, weigh them, and return what it takes to blend their answers."""
         given = read_weights(self.settings.weights, list(self.members))
-        replies, problem, earlier, known = self.replies(), self.problem, self.earlier, None
+        replies = self.replies()
+        problem = self.problem
+        earlier = self.earlier
+        known = None
         if earlier is not None and self.estimated:
             known = earlier.out_of_fold(problem, list(replies))
         if earlier is not None and known is not None:
@@ -507,13 +561,18 @@ class Asking:
         )
         if known is None:
             return fitted
-        weights = shrunk_weights(known.errors(fitted.moments[1]), len(np.unique(known.hidden)))
+        _, unit = fitted.moments
+        weights = shrunk_weights(known.errors(unit), len(np.unique(known.hidden)))
         return _with_out_of_fold(replace(fitted, weights=weights), known)
 
     def replies(self) -> dict[str, Reply]:
         """Return what the members answer at the unlabelled rows; leave out those that fail."""
-        members, threads = self.members, threads_of_fit(self.problem.n_rows)
-        parallel = Parallel(self.settings.n_jobs if len(members) > 1 else 1, return_as="generator")
+        members = self.members
+        threads = threads_of_fit(self.problem.n_rows)
+        n_jobs = 1
+        if len(members) > 1:
+            n_jobs = self.settings.n_jobs
+        parallel = Parallel(n_jobs, return_as="generator")
         results: dict[str, Reply | Exception] = {}
 
         def job(name: str) -> Any:
@@ -526,11 +585,11 @@ class Asking:
             for name, result in zip(members, parallel(map(job, members)), strict=True):
                 results[name] = result
                 report(len(results) / len(members))
-        failures = self._failures(results, "")
-        return {name: results[name] for name in members if name not in failures}  # type: ignore[misc]
+        self._failures(results, "")
+        return {name: reply for name, reply in results.items() if isinstance(reply, Reply)}
 
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
-        """Return the failures, note them and warn of them; it is an error if every member failed."""
+        """Return the failures, note them and warn of them; raise one if every member failed."""
         failures = {
             name: result for name, result in results.items() if isinstance(result, Exception)
         }
@@ -549,9 +608,10 @@ class Asking:
     def out_of_fold(
         self, replies: dict[str, Reply], random: np.random.RandomState
     ) -> tuple[list[Fold], dict[str, list[Reply] | None]]:
-        """Return folds, and the replies in them of the members that stay: None for those that need none.
+        """Return folds, and the replies in them of the members that stay.
 
-        There are no folds if they are of no use.
+        None stands for the replies of a member that needs none. There are no folds if they are of
+        no use.
         """
         sure = [
             self.problem.classes is None or _has_probabilities(reply) for reply in replies.values()
@@ -562,7 +622,9 @@ class Asking:
         results: dict[str, Any] = {}
         if len(self.problem.labels) < MIN_LABELS or not needed:
             return [], dict.fromkeys(replies)
-        cv = self.settings.cv if self.refits else FOLDS
+        cv = FOLDS
+        if self.refits:
+            cv = self.settings.cv
         folds = read_folds(cv, self.problem, random_state=random, quiet=True)
         for name in needed:
             results[name] = self._in_folds(self.members[name], replies[name], folds)
@@ -571,14 +633,19 @@ class Asking:
 
     def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Any] | Exception:
         """Return a member's replies at the hidden rows of every fold, or why one is missing."""
-        try:
-            answers = None if self.refits else without_refits(reply, self.problem, folds)
-        except Exception as error:  # an estimator of any make may raise anything
-            return error
+        answers = None
+        if not self.refits:
+            try:
+                answers = without_refits(reply, self.problem, folds)
+            except Exception as error:  # an estimator of any make may raise anything
+                return error
         if answers is not None:
             return answers
         refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
-        return next((answer for answer in refitted if isinstance(answer, Exception)), refitted)
+        for answer in refitted:
+            if isinstance(answer, Exception):
+                return answer
+        return refitted
 
 
 def _attempt(
@@ -594,15 +661,20 @@ def _attempt(
 
 def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     """Return the fit with its out-of-fold answers and, for numbers, the size of its errors."""
-    problem, names = fitted.problem, [*fitted.replies, "blend"]
-    blend, spread = fitted.mean(hidden.answers, np.ones(hidden.answers.shape[:2], dtype=bool))
+    problem = fitted.problem
+    names = [*fitted.replies, "blend"]
+    every = np.ones(hidden.answers.shape[:2], dtype=bool)
+    blend, spread = fitted.mean(hidden.answers, every)
     if problem.classes is not None:
         rows, shares = hidden.by_row(blend)
         fitted = replace(fitted, power=fit_power(shares, problem.codes[rows]))
         blend = to_power(blend, fitted.power)
-    rows, by_row = hidden.by_row(np.moveaxis(np.concatenate([hidden.answers, blend[None]]), 0, -1))
-    at = problem.rows[rows]
-    index = pd.Index(at) if problem.sample.index is None else problem.sample.index[at]
+    answers = np.concatenate([hidden.answers, blend[None]])
+    rows, by_row = hidden.by_row(np.moveaxis(answers, 0, -1))
+    places = problem.rows[rows]
+    index = pd.Index(places)
+    if problem.sample.index is not None:
+        index = problem.sample.index[places]
     if problem.classes is None:
         centre, unit = fitted.moments
         signals = (blend - centre) / unit, spread / unit
@@ -621,7 +693,7 @@ def _has_probabilities(reply: Reply) -> bool:
 def calibrate(
     problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None
 ) -> float:
-    """Return the factor of a member's scores: by its out-of-fold scores, or without labels if it has none."""
+    """Return the factor of a member's scores: by those out of fold, or without labels."""
     if problem.classes is None or _has_probabilities(reply):
         return 1.0
     n_classes = len(problem.classes)
@@ -631,17 +703,17 @@ def calibrate(
 
 
 def read_weights(weights: Any, names: list[str]) -> dict[str, float]:
-    """Return the weight of each member by name, equal ones unless an array is given, or raise a ValueError."""
-    try:
-        numbers = (
-            np.ones(len(names)) if isinstance(weights, str) else np.asarray(weights, dtype=float)
-        )
-    except (TypeError, ValueError, OverflowError):
-        numbers = np.empty(0)
+    """Return the weight of each member by name, equal ones unless an array is given."""
+    numbers = np.ones(len(names))
+    if not isinstance(weights, str):
+        try:
+            numbers = np.asarray(weights, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            numbers = np.empty(0)
     proper = numbers.shape == (len(names),) and np.isfinite(numbers).all() and numbers.min() >= 0.0
     if not proper or numbers.sum() == 0.0:
         raise ValueError(
-            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the {len(names)} members, not all "
-            f"0; got {weights!r}."
+            f"weights must be 'shrunk', 'equal', or a number from 0 on for each of the "
+            f"{len(names)} members, not all 0; got {weights!r}."
         )
     return dict(zip(names, numbers.tolist(), strict=True))

@@ -72,7 +72,9 @@ def log_mean_of_bets(bets: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BoundedDraws:
-    """Numbers from 0 to 1 of rows that were drawn at random from a table, in the order of the draws.
+    """Numbers from 0 to 1 of rows that were drawn at random from a table.
+
+    They are in the order of the draws.
 
     Attributes
     ----------

@@ -1,4 +1,6 @@
-"""Predictions made elsewhere, and the rows that somebody checked: how often they are wrong, exactly.
+"""Predictions made elsewhere, and exactly how often they are wrong.
+
+Somebody checked some of the rows.
 
 A language model, a vendor or an old rule has predicted every row, and the truth is known at some of
 them. The predictions did not see these labels, so all of them calibrate. Within a stratum the rows
@@ -21,9 +23,9 @@ import pandas as pd
 from transduce.core.types import AnyArray, Mask
 from transduce.population.strata import Stratum, most_marked, total_interval
 
-# If fewer drawn rows than this are expected to have a predicted class, its own stratum would
-# often be empty, and the interval comes from labels alone. This is decided by numbers known before
-# the draw, so it is no choice by the result. With 30 checks of a class of 2 % the interval is then as
+# If fewer drawn rows than this are expected to have a predicted class, its own stratum would often
+# be empty, and the interval comes from labels alone. This is decided by numbers known before the
+# draw, so it is no choice by the result. With 30 checks of a class of 2 % the interval is then as
 # wide as from labels alone, otherwise narrower in every case of benchmarks/audit.py.
 FEWEST_EXPECTED = 1.0
 
@@ -80,7 +82,8 @@ class CheckedRows:
 
     def stratified_by(self, codes: AnyArray) -> CheckedRows:
         """Return the same rows, each stratum divided by codes (n,) that no label decided."""
-        joint = pd.factorize(self.strata * (int(codes.max(initial=0)) + 1) + codes)[0]
+        n_codes = int(codes.max(initial=0)) + 1
+        joint = pd.factorize(self.strata * n_codes + codes)[0]
         return replace(self, strata=joint)
 
     def count_strata(self, marked: Mask, *, doubtful: bool) -> MarkedRows:
@@ -203,7 +206,9 @@ def strata_for_class(rows: CheckedRows, code: int) -> CheckedRows:
     open_rows = rows.drawn | ~rows.checked
     predicted = rows.predicted == code
     n_rows = int(np.sum(open_rows))
-    n_rarer = min(int(np.sum(open_rows & predicted)), int(np.sum(open_rows & ~predicted)))
+    n_predicted = int(np.sum(open_rows & predicted))
+    n_others = int(np.sum(open_rows & ~predicted))
+    n_rarer = min(n_predicted, n_others)
     expected = np.sum(rows.drawn) * n_rarer / max(n_rows, 1)
     if expected < FEWEST_EXPECTED:
         return rows

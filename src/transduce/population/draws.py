@@ -20,7 +20,10 @@ FEWEST_A_STRATUM = (
 
 
 def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
-    """Return which rows (n,) a column marks, or raise a ValueError that names a word for neither yes nor no."""
+    """Return which rows (n,) a column marks.
+
+    Raise a ValueError that names a word for neither yes nor no.
+    """
     words = (
         frame[name]
         .astype(object)
@@ -35,7 +38,10 @@ def read_marks(frame: pd.DataFrame, name: Any) -> Mask:
 
 
 def draw_rows(missing: Mask, number: int, seed: int) -> AnyArray:
-    """Return the positions (number,) of some rows where a label is missing (n,), drawn at random, ascending."""
+    """Return the positions (number,) of some rows where a label is missing (n,).
+
+    The rows are drawn at random; their positions ascend.
+    """
     rows = np.flatnonzero(missing)
     if not 1 <= number <= len(rows):
         raise ValueError(
@@ -133,10 +139,10 @@ def allocate(sizes: AnyArray, number: int, spreads: Array, how: Allocation) -> A
 def expected_spreads(sizes: AnyArray, n_checked: AnyArray, n_wrong: AnyArray) -> Array:
     """Return the standard deviation expected of a yes-or-no question in each stratum, shape (H,).
 
-    From the rows that were checked, smoothed as by two more of them. Before any was checked it falls
-    with the root of the size: rows of a rare class are wrong more often than those of a common one.
-    With a class of 5 % and 300 draws this gave exact intervals of .025 of the rows, equal numbers
-    .030 and proportional ones .036 (benchmarks/audit.py).
+    From the rows that were checked, smoothed as by two more of them. Before any was checked it
+    falls with the root of the size: rows of a rare class are wrong more often than those of a
+    common one. With a class of 5 % and 300 draws this gave exact intervals of .025 of the rows,
+    equal numbers .030 and proportional ones .036 (benchmarks/audit.py).
     """
     if not np.any(n_checked):
         return np.asarray(1.0 / np.sqrt(np.maximum(sizes, 1)))

@@ -29,7 +29,10 @@ class Equation(Protocol):
     """What a regression asks of its coefficients, row by row."""
 
     def scores(self, values: Array, theta: Array) -> Array:
-        """Return psi of every row, shape (n, p), if the partly known column has these values (n,)."""
+        """Return psi of every row, shape (n, p).
+
+        The partly known column has these values (n,).
+        """
 
     def slope(self, values: Array, weights: Array, theta: Array) -> Array:
         """Return minus the derivative of the weighted sum of psi, shape (p, p)."""
@@ -37,7 +40,10 @@ class Equation(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinearPredictor:
-    """Least squares of a known outcome on known columns and the partly known one, which is the last."""
+    """Least squares of a known outcome on known columns and the partly known one.
+
+    The partly known column is the last.
+    """
 
     design: Array  # (n, p - 1), the known columns
     outcome: Array  # (n,)
@@ -59,7 +65,10 @@ class LinearPredictor:
 
 @dataclass(frozen=True, eq=False)
 class LogisticPredictor(LinearPredictor):
-    """Logistic regression of a known outcome of zeros and ones, with the partly known predictor last."""
+    """Logistic regression of a known outcome of zeros and ones.
+
+    The partly known predictor is the last.
+    """
 
     def scores(self, values: Array, theta: Array) -> Array:
         """Return ``x (outcome - P(1 | x))``."""
@@ -70,7 +79,8 @@ class LogisticPredictor(LinearPredictor):
         """Return ``sum w P (1 - P) x x'``."""
         rows = self.rows(values)
         probability = expit(rows @ theta)
-        return np.asarray((rows * (weights * probability * (1.0 - probability))[:, None]).T @ rows)
+        variance = weights * probability * (1.0 - probability)
+        return np.asarray((rows * variance[:, None]).T @ rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +91,8 @@ class LogisticOutcome:
 
     def scores(self, values: Array, theta: Array) -> Array:
         """Return ``x (y - P(1 | x))``; for predictions, y is the predicted probability of a one."""
-        return np.asarray(self.design * (values - expit(self.design @ theta))[:, None])
+        residuals = values - expit(self.design @ theta)
+        return np.asarray(self.design * residuals[:, None])
 
     def slope(self, values: Array, weights: Array, theta: Array) -> Array:
         """Return ``sum w P (1 - P) x x'``, whatever the values."""
@@ -119,7 +130,10 @@ def solve(equation: Equation, column: PartlyKnown, n_coefficients: int) -> Solut
 def solve_with_factor(
     equation: Equation, column: PartlyKnown, n_coefficients: int, factor: float
 ) -> Solution | None:
-    """Return the coefficients if predictions count by a factor; None if Newton's steps go astray."""
+    """Return the coefficients if predictions count by a factor.
+
+    They are None if Newton's steps go astray.
+    """
     known = ~column.unknown
     sampled = column.sample.rows
     n_labels, n_unknown = int(np.sum(sampled)), int(np.sum(column.unknown))
@@ -166,7 +180,8 @@ def newton(
         while share > 1e-4:
             proposed = theta + share * step
             ahead = value(proposed)
-            if np.linalg.norm(ahead) < np.linalg.norm(current) or share * np.linalg.norm(step) == 0:
+            is_better = np.linalg.norm(ahead) < np.linalg.norm(current)
+            if is_better or share * np.linalg.norm(step) == 0:
                 break
             share /= 2.0
         moved = share * np.linalg.norm(step)
@@ -189,7 +204,8 @@ def best_factor(equation: Equation, column: PartlyKnown, alone: Solution) -> flo
     of_truth = of_truth - of_truth.mean(axis=0)
     of_guess = of_guess - of_guess.mean(axis=0)
     # Every coefficient counts alike, whatever its unit.
-    sizes = np.maximum(np.sum(of_truth**2, axis=0), np.finfo(float).tiny)
+    sums_of_squares = np.sum(of_truth**2, axis=0)
+    sizes = np.maximum(sums_of_squares, np.finfo(float).tiny)
     together = float(np.sum(np.sum(of_truth * of_guess, axis=0) / sizes))
     guess = float(np.sum(np.sum(of_guess**2, axis=0) / sizes))
     if not guess > 0.0:

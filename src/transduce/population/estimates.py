@@ -401,7 +401,8 @@ def hinges_of_regression(y: Any, X: Any, sample: Sample | None = None) -> dict[A
 
 def make_frame(lines: dict[Any, Estimate]) -> pd.DataFrame:
     """Return estimates as a frame, one line each."""
-    return pd.DataFrame([asdict(line) for line in lines.values()], index=pd.Index(list(lines)))
+    records = [asdict(line) for line in lines.values()]
+    return pd.DataFrame(records, index=pd.Index(list(lines)))
 
 
 def linear_line(column: PartlyKnown, coefficients: Array, confidence: float) -> Estimate:
@@ -594,7 +595,10 @@ def exact_interval(
     predictions: Array,
     random_state: int,
 ) -> tuple[float, float]:
-    """Return an interval for the mean of some rows by bets on ``y - f``, which lies within bounds."""
+    """Return an interval for the mean of some rows by bets on ``y - f``.
+
+    The difference ``y - f`` lies within bounds.
+    """
     low, high = bounds
     drawn_from = (column.sample.rows | column.unknown) & rows
     order = order_at_random(np.flatnonzero(column.sample.rows & rows), random_state)
@@ -739,7 +743,12 @@ def read_groups(by: Any, n_rows: int) -> Iterator[tuple[Any, Mask]]:
     groups = pd.Series(by).reset_index(drop=True)
     check_length("by", groups.to_numpy(), n_rows)
     codes, names = pd.factorize(groups)
-    order = sorted(range(len(names)), key=lambda code: (str(type(names[code])), names[code]))
+
+    def type_and_name(code: int) -> tuple[str, Any]:
+        name = names[code]
+        return str(type(name)), name
+
+    order = sorted(range(len(names)), key=type_and_name)
     for code in order:
         yield names[code], codes == code
 

@@ -7,17 +7,17 @@ known at every row. Write g for predictions that did not see the label of their 
     T_hat = sum_known a_i y_i + sum_unknown a_i g_i + sum_h m_h mean_h(a_i (y_i - g_i))
 
 where h runs over the strata of the sample, ``m_h`` counts the unknown rows of stratum h that matter
-(``a_i != 0``), and the mean is over its labelled rows that matter. If the labelled rows of a stratum
-were drawn at random, ``T_hat`` is unbiased however wrong g is: it is the difference estimator of
-survey sampling (Cassel, Sarndal and Wretman 1976), of late called prediction-powered inference
-(Angelopoulos and others 2023).
+(``a_i != 0``), and the mean is over its labelled rows that matter. If the labelled rows of a
+stratum were drawn at random, ``T_hat`` is unbiased however wrong g is: it is the difference
+estimator of survey sampling (Cassel, Sarndal and Wretman 1976), of late called prediction-powered
+inference (Angelopoulos and others 2023).
 
-What is off is ``sum_h m_h (mean of z in the sample - mean of z among the unknown rows)`` with
-``z_i = a_i (y_i - g_i)``, so its variance is ``sum_h m_h^2 (1 / l_h + 1 / m_h) var_h(z)``. Rows that
-were labelled with their own probability e weigh ``w = (1 - e) / e`` each: the labelled row i then
-adds ``w_i (1 + w_i) (z_i - mean)^2``, which is the same formula where all weights are equal to
-``m / l``. Where whole groups were drawn, groups take the place of rows, and the mean is that of
-the ratio of their sums and sizes.
+What is off is ``sum_h m_h (mean of z in the sample - mean of z among the unknown rows)`` with ``z_i
+= a_i (y_i - g_i)``, so its variance is ``sum_h m_h^2 (1 / l_h + 1 / m_h) var_h(z)``. Rows that were
+labelled with their own probability e weigh ``w = (1 - e) / e`` each: the labelled row i then adds
+``w_i (1 + w_i) (z_i - mean)^2``, which is the same formula where all weights are equal to ``m /
+l``. Where whole groups were drawn, groups take the place of rows, and the mean is that of the ratio
+of their sums and sizes.
 
 *The factor.* ``g = c f``, with c the slope of ``y`` on the predictions f, kept within [0, 1]: it
 never loses much to labels alone. For the labelled row i the slope is that of all other labelled
@@ -90,7 +90,10 @@ class LinearEstimate:
 
 
 def skewed_quantile(quantile: float, skewness: float) -> float:
-    """Return the quantile of a studentised mean whose errors are skewed, given the symmetric one."""
+    """Return the quantile of a studentised mean whose errors are skewed.
+
+    The quantile for symmetric errors is given.
+    """
     if abs(skewness) < 1e-6:
         return quantile
     cubed = 1.0 + skewness * (quantile - skewness / 6.0)
@@ -193,7 +196,9 @@ FEWEST_FOR_REGRESSION = (
 def regress_on_predictions(
     column: PartlyKnown, coefficients: Array, teaching: Mask, averaged: Mask
 ) -> tuple[Array, float]:
-    """Return the regression of the labels on predictions and ``(1, a)``, and the slope of the former.
+    """Return the regression of the labels on predictions and ``(1, a)``.
+
+    The second result is the slope of the predictions.
 
     Where the coefficients ``a_i`` of a linear function differ, errors whose mean is not 0, or that
     grow with them, would add to its spread.
@@ -204,7 +209,8 @@ def regress_on_predictions(
     design = np.column_stack([np.ones(len(coefficients)), coefficients / scale, column.predictions])
     taught = design[teaching]
     # Predictions of any unit: columns are scaled, so that none is lost in the pseudo-inverse.
-    sizes = np.maximum(np.sqrt(np.mean(taught**2, axis=0)), np.finfo(float).tiny)
+    root_mean_squares = np.sqrt(np.mean(taught**2, axis=0))
+    sizes = np.maximum(root_mean_squares, np.finfo(float).tiny)
     design = design / sizes
     taught = taught / sizes
     gram = np.linalg.pinv(taught.T @ taught, rcond=1e-10, hermitian=True)
@@ -389,7 +395,9 @@ def hinge_rows(column: PartlyKnown, coefficients: Array) -> AnyArray:
     off = np.where(matters, coefficients - np.mean(coefficients[matters]), 0.0)
     squares = off**2
     total = float(np.sum(squares))
-    if not total > 0.0 or np.ptp(coefficients[matters]) <= 1e-9 * np.max(np.abs(coefficients)):
+    if not total > 0.0:
+        return np.zeros(0, dtype=int)
+    if np.ptp(coefficients[matters]) <= 1e-9 * np.max(np.abs(coefficients)):
         return np.zeros(0, dtype=int)
     shares = np.where(column.unknown, squares / total, 0.0)
     largest = np.argsort(-shares, kind="stable")[:MOST_HINGES]

@@ -55,7 +55,10 @@ class Sample:
 
     @property
     def is_simple(self) -> bool:
-        """Whether rows were drawn one by one, all with the same probability, and nothing is in doubt."""
+        """Whether rows were drawn one by one, all with the same probability.
+
+        It is False where anything is in doubt.
+        """
         one_by_one = self.groups is None and self.strata is None
         return one_by_one and self.odds is None and self.sensitivity == 1.0
 

@@ -1,24 +1,24 @@
 """How many rows of several strata are marked, from simple random samples of each: exact intervals.
 
-Stratum h has ``N_h`` rows, of which ``K_h`` are marked (wrong, say, or of a class), ``n_h`` were drawn
-at random and ``x_h`` of these are marked. To bound the total ``T = sum K_h`` from above, samples are
-ordered by an approximate upper limit,
+Stratum h has ``N_h`` rows, of which ``K_h`` are marked (wrong, say, or of a class), ``n_h`` were
+drawn at random and ``x_h`` of these are marked. To bound the total ``T = sum K_h`` from above,
+samples are ordered by an approximate upper limit,
 
     S(x) = sum_h N_h x_h / n_h + sqrt(sum_h d_h(x_h)^2),
 
 where ``d_h`` is how far the upper limit of stratum h alone lies above its estimate. A total is too
 large if, however it is split between the strata, so small an S has a probability of at most the
 level: the test of T is inverted over a nuisance, the split. Any order of the samples would give a
-valid bound; a good approximate limit gives a narrow one, since its error hardly depends on the split
-(Buehler 1957; Kabaila and Lloyd 2000). Ordered by the estimate alone, intervals were a quarter wider:
-.039 instead of .030 for a class of 5 %, 10,000 rows, and 150 draws from each of two strata. Splits
-that the strata rule out by themselves are left out, at the price of a small part of the level (Berger
-and Boos 1994).
+valid bound; a good approximate limit gives a narrow one, since its error hardly depends on the
+split (Buehler 1957; Kabaila and Lloyd 2000). Ordered by the estimate alone, intervals were a
+quarter wider: .039 instead of .030 for a class of 5 %, 10,000 rows, and 150 draws from each of two
+strata. Splits that the strata rule out by themselves are left out, at the price of a small part of
+the level (Berger and Boos 1994).
 
-S rises with every ``x_h``, so the probability of so small an S falls as any ``K_h`` rises. For a box
-of splits it is therefore largest at the corner with the fewest marked rows, and the total is largest
-at the corner with the most: boxes are searched in the order of their largest total, and halved until
-one settles it.
+S rises with every ``x_h``, so the probability of so small an S falls as any ``K_h`` rises. For a
+box of splits it is therefore largest at the corner with the fewest marked rows, and the total is
+largest at the corner with the most: boxes are searched in the order of their largest total, and
+halved until one settles it.
 
 Of more than two strata the one that could err most stands by itself; the others are added up on a
 lattice, and d of their sum is that of one stratum of their size.

@@ -1,4 +1,7 @@
-"""Urns: how many rows are marked (wrong, say, or of a class), from a random part of them, exactly."""
+"""Urns: how many rows are marked, exactly, from a random part of them.
+
+A marked row is a wrong one, say, or one of a class.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,14 @@ MOST_TERMS = 1_000_000  # probabilities that are computed at a time
 
 
 def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: float) -> int:
-    """Return how many of the unlabelled rows are marked (wrong, say) at most, given how many calibration rows are."""
+    """Return how many of the unlabelled rows are marked (wrong, say) at most.
 
-    # The number among c rows drawn at random is hypergeometric. The bound is the largest number for which so few, or
-    # fewer, have a probability above 1 - certainty, less those that were seen: nothing is approximated.
+    The number of marked calibration rows is given.
+    """
+
+    # The number among c rows drawn at random is hypergeometric. The bound is the largest number for
+    # which so few, or fewer, have a probability above 1 - certainty, less those that were seen:
+    # nothing is approximated.
     def too_many(more: int) -> bool:
         # The more are wrong, the less likely so few of them are drawn.
         marked = np.array([n_wrong + more])
@@ -44,7 +51,10 @@ class Urn:
         return urn_bound(self.n_marked, self.n_calibration, self.n_unlabelled, certainty)
 
     def surprise(self, n_more: AnyArray) -> Array:
-        """Return minus the logarithm of the p-value of so many marked rows among the unlabelled ones, shape (k,)."""
+        """Return minus the logarithm of a p-value, shape (k,).
+
+        It is that of so many marked rows among the unlabelled ones.
+        """
         # The p-value is the probability of so few marked calibration rows, or fewer.
         marked = self.n_marked + n_more
         p_values = _by_ratios(self.n_marked, marked, self.n_calibration, self.n_unlabelled)
@@ -53,7 +63,10 @@ class Urn:
 
 
 def two_urns_bound(one: Urn, other: Urn, certainty: float) -> int:
-    """Return how many unlabelled rows of two urns are marked at most, together, with a certainty."""
+    """Return how many unlabelled rows of two urns are marked at most, together.
+
+    The bound holds with a certainty.
+    """
     # Each urn has a p-value for each number of its rows that may be marked. What marks the rows of
     # the second urn may depend on what was drawn from the first, but given that, its p-value is
     # uniform (or larger). Together they are as two independent ones, and a weighted sum of their
@@ -74,7 +87,10 @@ def two_urns_bound(one: Urn, other: Urn, certainty: float) -> int:
 
 
 def exponential_quantile(one: float, other: float, certainty: float) -> float:
-    """Return the quantile of the sum of two independent exponential variables with these means, from 0 to 1."""
+    """Return the quantile of the sum of two independent exponential variables.
+
+    Their means lie between 0 and 1.
+    """
 
     def exceeded(amount: float) -> float:
         if abs(one - other) <= 1e-6:
@@ -91,11 +107,14 @@ def cells_up_to(most: int) -> tuple[AnyArray, AnyArray]:
     return firsts, np.append(firsts[1:] - 1, most)
 
 
-MOST_SPLITS = 1000  # cells of numbers of marked rows: beyond, a bound is that share of the rows too large at most
+# Cells of numbers of marked rows: beyond, a bound is that share of the rows too large at most.
+MOST_SPLITS = 1000
 
 
 def drawn_at_most(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled: int) -> Array:
-    """Return the probability that at most `count` of the calibration rows are marked, for numbers (k,) of all marked.
+    """Return the probability that at most `count` calibration rows are marked.
+
+    It is returned for each of the numbers (k,) of all marked rows.
 
     The hypergeometric distribution function; scipy's takes longer the more rows there are.
 
@@ -109,7 +128,10 @@ def drawn_at_most(count: int, n_marked: AnyArray, n_calibration: int, n_unlabell
 
 
 def _by_ratios(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled: int) -> Array:
-    """Return the same by ratios of neighbouring probabilities, some numbers at a time to spare memory."""
+    """Return the same by ratios of neighbouring probabilities.
+
+    It takes some numbers at a time to spare memory.
+    """
     urn = Urn(count, n_calibration, n_unlabelled)
     flat = np.clip(np.ravel(n_marked), 0, n_calibration + n_unlabelled)
     n_blocks = max(1, -(-len(flat) * (n_calibration + 1) // MOST_TERMS))
@@ -121,7 +143,10 @@ def _by_ratios(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled:
 
 
 def drawn_marked(n_marked: AnyArray, urn: Urn) -> Array:
-    """Return the probability of 0, ..., c marked calibration rows, for numbers (k,) of all marked rows."""
+    """Return the probability of 0, ..., c marked calibration rows.
+
+    It is returned for each of the numbers (k,) of all marked rows.
+    """
     # Hypergeometric, by the ratios of neighbouring probabilities: scipy's takes a thousand times as
     # long for a billion rows, and differences of logarithms of factorials lose eight digits.
     drawn = np.arange(urn.n_calibration + 1)
@@ -144,7 +169,10 @@ def drawn_marked(n_marked: AnyArray, urn: Urn) -> Array:
 def urn_interval(
     n_marked: int, n_calibration: int, n_unlabelled: int, confidence: float, n_empty: int = 0
 ) -> tuple[int, int]:
-    """Return between which numbers of the unlabelled rows are marked; `n_empty` of them were drawn to calibrate."""
+    """Return between which numbers of the unlabelled rows are marked.
+
+    `n_empty` of them were drawn to calibrate.
+    """
     sure, drawn, others = (1.0 + confidence) / 2.0, n_calibration + n_empty, n_unlabelled - n_empty
     fewest = others - urn_bound(drawn - n_marked, drawn, others, sure)
     return fewest, urn_bound(n_marked + n_empty, drawn, others, sure) + n_empty

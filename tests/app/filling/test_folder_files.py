@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from transduce.app.cli.app import app
-from transduce.app.filling import FillResult, fill_folder
+from transduce.app.filling import FillResult, fill_folder, sources
 from transduce.app.filling import folder as folders
 from transduce.app.filling.manifest import Manifest, is_intact
 from transduce.app.tables.parts import open_parts
@@ -623,3 +623,34 @@ def test_sentences_of_a_folder_say_what_they_are_about(inputs, quick_fill, tmp_p
         name, row = line["row"].split(", row ")
         written = pd.read_parquet(tmp_path / "out" / name).iloc[int(row) - 1]
         assert written["y_filled"] == line["value"]
+
+
+def test_extreme_labels_of_all_parts_count(tmp_path, monkeypatch):
+    """One negative label, which neither the fit nor its calibration sees, ends the hint at a minimum."""
+    monkeypatch.setattr(sources, "MOST_LABELS", 30)
+    frame = make()
+    frame["y"] = frame["y"].clip(lower=0).map("{:.3f} kg".format).replace("nan kg", None)
+    parts = put_parts(tmp_path / "parts", _three_parts(frame))
+    options = {**QUICK, "confidence": 0.9}
+    before = fill_folder(parts, "y", tmp_path / "before", **options)
+    hints = [note for note in before.notes if note.startswith("No label is negative")]
+    assert len(hints) == 1
+    assert "among the 100 unlabelled rows of the sample" in hints[0]
+    roles = before.seen.roles
+    n_labels = before.counts.labelled
+    assert any(f" with 30 of the {n_labels} labels" in note for note in before.notes)
+    drawn = {100 * part + row for part, row in [*roles.visible, *roles.calibration]}
+    labelled = np.flatnonzero(frame["y"].notna())
+    unseen = next(row for row in labelled[::-1] if row not in drawn)
+    frame.loc[unseen, "y"] = "-8.000 kg"
+    parts = put_parts(tmp_path / "changed", _three_parts(frame))
+    after = fill_folder(parts, "y", tmp_path / "after", **options)
+    assert -8.0 not in after.labels.known
+    assert -8.0 not in after.seen.later_rows(after.options).kept_labels
+    assert not [note for note in after.notes if note.startswith("No label is negative")]
+    with pytest.raises(ValueError, match="has the label -8, beyond minimum=0"):
+        fill_folder(parts, "y", tmp_path / "limited", minimum=0, **options)
+
+
+def _three_parts(frame):
+    return [frame.iloc[start : start + 100].to_csv(index=False) for start in (0, 100, 200)]

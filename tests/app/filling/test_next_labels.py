@@ -88,7 +88,8 @@ def test_limits_cut_intervals_and_values(guarantee):
     frame = table()
     free = fill(frame, "y", method="ridge", guarantee=guarantee)
     cut = free.with_options(minimum=0, maximum=40)
-    rows = free.answer.rows
+    # A limit may rule out a piece of a region that is a union: its end is then that of the next one.
+    rows = free.answer.rows[free.answer.regions.n_pieces == 1]
     for name, low in (("y_lower", True), ("y_upper", False), ("y_filled", None)):
         np.testing.assert_allclose(cut.frame[name][rows], np.clip(free.frame[name][rows], 0, 40))
         assert low is not True or (free.frame[name][rows] < 0).any()

@@ -64,5 +64,5 @@ def test_a_method_named_by_its_scores(task):
 
 @pytest.mark.parametrize("name", ["random_state", "method"])
 def test_help_says_it(name):
-    assert "void a guarantee for the column" in OPTIONS[name].help
+    assert "a guarantee for the column is void" in OPTIONS[name].help
     assert "by row" in OPTIONS[name].help  # where it changes nothing

@@ -145,7 +145,7 @@ def session_state(**changes):
     draws = Draws.of([(60 - s, 3, False) for s in range(20)])
 
     def audit(kind, first=0):
-        found = {"wanted": 3, "wrong": 1}[kind]
+        found = {"wanted": 3, "wrong": 1}.get(kind, 20)  # the rest: all that are not wanted
         return Audit(draws[first:], found, 0, 40)
 
     def outside(kind, doubt):
@@ -159,6 +159,7 @@ def session_state(**changes):
         "audit": audit,
         "outside": outside,
         "freezes": [],
+        "predictions": None,
         "plan": None,
     }
     return SimpleNamespace(**usual | changes)
@@ -349,10 +350,11 @@ def test_what_is_said_of_intervals():
 
 
 def test_what_is_said_of_rows_left():
-    def words(left, n_misses=0, mode="find"):
-        return about_left(
-            SimpleNamespace(left_to_find=lambda: left, n_misses=n_misses, mode=mode, wanted="yes")
-        )
+    def words(left, n_misses=0, mode="find", hit_was_drawn=False):
+        state = SimpleNamespace(left_to_find=lambda: left, n_misses=n_misses, mode=mode)
+        state.wanted = "yes"
+        state.hit_was_drawn = hit_was_drawn
+        return about_left(state)
 
     assert words(None) == ("", "")
     assert "hardly any more of class “yes”" in words(1.4)[0]
@@ -361,6 +363,9 @@ def test_what_is_said_of_rows_left():
     assert words(3.0, n_misses=29)[1] == ""
     assert words(3.0, n_misses=30)[1].startswith("The last 30 proposals were not “yes”")
     assert words(3.0, n_misses=30, mode="learn")[1] == ""
+    # After many misses no number of rows is told that only the few draws leave open.
+    assert "few are left, if any" in words(300.0, n_misses=140)[0]
+    assert "about 300 more" in words(300.0, n_misses=140, hit_was_drawn=True)[0]
 
 
 def test_the_text_of_all_certificates():

@@ -8,10 +8,12 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
+from tests.app.labelling.processes import Running
 from tests.app.page.serving import Served
 from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
 from tests.app.page.test_dead_ends_browser import back, label, to_labelling
 from tests.app.page.test_open_browser import OpenPage
+from transduce.app.page.command import run_open
 from transduce.app.page.workspace import Workspace
 
 
@@ -36,11 +38,8 @@ def test_an_empty_column_is_labelled_and_another_is_added(browser, papers):
         page.find("#begin-classes").send_keys("relevant\nnot relevant\n")
         to_labelling(page, "Begin to label")
         assert page.text("#classes") == "relevant1not relevant2"
-        for key, times in (("1", 2), ("2", 2)):
-            for _ in range(times):
-                before = page.labelled()
-                page.find("body").send_keys(key)
-                page.wait(lambda before=before: page.labelled() == before + 1)
+        for key in ("1", "1", "2", "2"):
+            answer(page, key)
         back(page)
         page.wait(lambda: page.find("#targets [aria-checked=true]"))
         assert "no value yet" not in page.text("#table-lead")
@@ -78,3 +77,84 @@ def test_cells_that_are_no_numbers_are_one_question_and_one_click(browser, tmp_p
         page.wait(lambda: "Guaranteed" in page.text("#outlook"))
         assert page.text("#labels-question") == ""
         assert sorted(space.saved.choices.missing) == ["haemolysed", "pending"]
+
+
+def serve(say, path):
+    run_open(path, port=0, browser=False, say=say)
+
+
+def start(path):
+    """``transduce open`` as a process of its own, and the address of its page."""
+    running = Running(serve, str(path))
+    while True:
+        words = running.hear()
+        if words.startswith("Open http"):
+            return running, words.split()[1]
+
+
+def answer(page, key):
+    before = page.labelled()
+    page.find("body").send_keys(key)
+    page.wait(lambda: page.labelled() == before + 1)
+
+
+def test_predictions_are_checked_blindly_also_after_a_kill(browser, tmp_path):
+    predicted = ["zebra" if i % 3 else "horse" for i in range(60)]
+    texts = [f"message {i}" for i in range(60)]
+    frame = pd.DataFrame({"text": texts, "llm": predicted, "size": np.arange(60)})
+    frame.to_csv(tmp_path / "judged.csv", index=False)
+    running, address = start(tmp_path / "judged.csv")
+    try:
+        page = OpenPage(browser, address)
+        page.read_table()
+        page.click_words("Add a column to label")
+        page.find("#begin-name").send_keys("gold")
+        page.find("#begin-check [value=llm]").click()
+        to_labelling(page, "Begin to label")
+        assert page.text("#classes") == "horse1zebra2"
+        for _ in range(4):
+            row = page.row()
+            assert predicted[row] not in page.text("#row")
+            answer(page, "1")
+            verdict = "Agrees" if predicted[row] == "horse" else "Differs"
+            page.wait(lambda verdict=verdict: page.text("#checked").startswith(verdict))
+            assert f"“llm” said “{predicted[row]}”" in page.text("#checked")
+        shown = page.row(), page.text("#check-headline"), page.text("#check-counts")
+    finally:
+        running.kill()
+    running, address = start(tmp_path / "judged.csv")
+    try:
+        page = OpenPage(browser, address)
+        page.read_table()
+        to_labelling(page, "gold")
+        assert (page.row(), page.text("#check-headline"), page.text("#check-counts")) == shown
+        assert predicted[page.row()] not in page.text("#row")
+    finally:
+        running.kill()
+
+
+def test_back_goes_one_step_back_and_looking_writes_nothing(browser, tmp_path):
+    for name in ("one.csv", "two.csv"):
+        frame = pd.DataFrame({"x": np.arange(30.0), "y": [1.5, 2.5, None] * 10})
+        frame.to_csv(tmp_path / name, index=False)
+    with Served(Workspace(tmp_path)) as served:
+        page = OpenPage(browser, served.address)
+        page.click_words("one.csv")
+        page.read_table()
+        page.click("#close-table")
+        page.wait(lambda: page.button("two.csv"))
+        page.click_words("two.csv")
+        page.read_table()
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["one.csv", "two.csv"]
+        page.click_words("y")
+        page.click("#to-labels")
+        page.wait(lambda: page.find("#view-labels").is_displayed())
+        browser.execute_script("window.stayed = true")
+        browser.back()
+        page.wait(lambda: page.find("#view-table").is_displayed())
+        browser.back()
+        page.wait(lambda: page.find("#view-tables").is_displayed())
+        browser.forward()
+        page.wait(lambda: page.find("#view-table").is_displayed())
+        assert browser.execute_script("return window.stayed")
+    assert not page.errors()

@@ -352,7 +352,7 @@ def test_a_damaged_file_is_put_aside(folder):
 def test_bad_choices_are_refused(opened, changes):
     client, folder = opened
     assert settle(client, changes).status == 400
-    assert Saved.read(folder / "houses.csv.transduce").choices == Choices()
+    assert not (folder / "houses.csv.transduce").exists()  # nothing was said yet
 
 
 def test_many_requests_at_once(opened):
@@ -613,7 +613,8 @@ def test_the_pick_goes_into_the_sheet_that_was_filled(tmp_path, no_figures):
     result = fill_table(table, "y", method="ridge", guarantee="column")
     leave(result, table, tmp_path, {"choices": asdict(choices), "read_at": 0}, "")
     rows = AnswerRows(tmp_path, Preview(tmp_path / "t.xlsx", choices))
-    marked = pd.read_excel(rows.with_trusted({"trust": "0.2", "tolerance": "1"}), sheet_name=None)
+    book = rows.with_trusted({"trust": "0.2", "tolerance": "1"})
+    marked = pd.read_excel(book, sheet_name=None, engine="openpyxl")
     assert marked["notes"].columns.tolist() == ["a"]
     assert (marked["data"]["y_trusted"] == "yes").any()
 

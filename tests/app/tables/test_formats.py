@@ -87,7 +87,8 @@ def test_a_new_format_is_converted_to_all_others_and_from_them(tmp_path):
     (tmp_path / "t.blocks").write_text(GIVEN)
     table = files.read(tmp_path / "t.blocks")
     new = pd.DataFrame({"c": [5, 6]})
-    for ending in files.all_endings():
+    written = [one for one in files.FORMATS if not one.written_as]
+    for ending in (ending for one in written for ending in one.endings):
         files.write(tmp_path / f"out{ending}", table, new)
         other = files.read(tmp_path / f"out{ending}")
         assert other.frame["c"].tolist() == [5, 6], ending

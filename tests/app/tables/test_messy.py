@@ -144,7 +144,7 @@ def cars():
         ),
         (codes, "", ["Left out: 'empty' (empty), 'constant' (constant)"]),
         (nested, "", ["Left out: 'id' (identifier)"]),
-        (orders, "", 1),
+        (orders, "", ["The table is in sheet 'Data 2024'"]),
         (orders, "--sheet 2", ["'note': 1 formula has no value stored and is missing"]),
         (stars, "", 1),
         (stars, "--missing .", ["'N/A' (30) were taken as empty"]),

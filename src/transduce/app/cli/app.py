@@ -229,6 +229,10 @@ def _table(help: str, **more: Any) -> Any:
 
 OPENED = "The table, which is never written to, or a folder of tables; by default this one."
 LABELLED = "The column to label."
+BLINDLY = (
+    "Predictions made elsewhere, to be checked blindly: hidden until a row has a label, they are "
+    "then compared with it, and certificates say how many are wrong."
+)
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
 FRESH = "Draw the same rows again; by default the seed is fresh."
@@ -260,7 +264,8 @@ AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
     "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
-    ".xls, .ods, Stata, SPSS or SAS; or a table of SQLite or DuckDB, as file.db::table"
+    ".xls, .xlsb, .ods, Stata, SPSS, SAS or SAS transport; or a table of SQLite or DuckDB, as "
+    "file.db::table"
 )
 WRITTEN = "Where to write the table, in the format of its name; - for standard output."
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
@@ -553,6 +558,13 @@ def label(  # noqa: PLR0913
     show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
     classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
     wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
+    predictions: Annotated[str | None, _option("--predictions", "COLUMN", BLINDLY)] = None,
+    tolerance: Annotated[
+        float | None, _option("--tolerance", "NUMBER", "How far predicted numbers may be off.")
+    ] = None,
+    person: Annotated[
+        str, _option("--person", "NAME", "Who decides, for the journal.", show_default=False)
+    ] = "",
     task: Annotated[
         Literal["auto", "classes", "numbers"],
         typer.Option(help="Whether labels are classes or numbers."),
@@ -586,11 +598,13 @@ def label(  # noqa: PLR0913
         from transduce.app.page.command import run_label
 
         numbers: dict[str, Any] = {"recall": recall, "certainty": certainty, "seed": seed}
+        numbers |= {"tolerance": tolerance, "person": person}
         settings = SessionSettings(task=task, labels_by_class=labels_by_class, **numbers)
         what: dict[str, Any] = {
             "show": _parted(show),
             "classes": _parted(classes),
             "wanted": wanted,
+            "predictions": predictions,
         }
         page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
         run_label(table, target, settings=settings, demo=demo, **what, **page)

@@ -128,7 +128,7 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         source.check_column(name)
     if given["save"] is not None:
         as_stored(options.parts)  # what cannot be saved is refused before the fit
-    results = list(fill_targets(source, targets, options).results.values())
+    results = list(fill_targets(source, targets, options).values())
     selections = []
     if wanted is not None:
         selections = [select_rows(result, wanted) for result in results]

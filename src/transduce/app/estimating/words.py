@@ -74,10 +74,12 @@ def lines_to_read(column: PredictedColumn, answered: Sequence[Answered]) -> list
 
 def _writer(line: pd.Series, is_share: bool) -> Any:
     """Return what writes the numbers of a line: two digits of the interval's width are enough."""
-    width = line["upper"] - line["lower"]
     estimate = line["estimate"]
+    if isinstance(estimate, str):
+        return str  # dates, times and durations are written already
     if not isinstance(estimate, float | int):
         return lambda value: "–" if pd.isna(value) else f"{value:%Y-%m-%d}"
+    width = line["upper"] - line["lower"]
     size = width if np.isfinite(width) and width > 0 else abs(estimate) / 100.0
     factor = 100.0 if is_share else 1.0
     decimals = 2

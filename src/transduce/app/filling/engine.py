@@ -551,6 +551,7 @@ class SampleFit:
     later: FittedFill  # answers rows that the fit did not see
     roles: RowDraw  # which rows were drawn for what
     labels: Target  # of the sample
+    extremes: Target  # the least and the greatest label of the whole table; none of classes
     diagnosis: Diagnosis
 
     @property
@@ -570,13 +571,28 @@ def fit_sample(
         inside, held = source.take(roles, target, options)
     labels = _labels_of_sample(inside.labels, scans, limits, words=source.words)
     settled = options.for_labels(labels, held.labels)
+    extremes = _read_extremes(labels, scans)
+    options.check_labels(extremes)
     classes = classes_of_sample(labels, held.labels, options)
     rows = replace(inside, frame=inside.frame.reset_index(drop=True), labels=labels)
     n_others = roles.n_unlabelled - len(roles.sampled)
     fit = fit_rows(rows, options_of_sample(labels, settled), n_others, classes)
     diagnosis = Diagnosis(fit, settled)
     later = FittedFill.calibrate(fit, diagnosis.calibration, held, options)
-    return SampleFit(fit, later, roles, labels, diagnosis)
+    return SampleFit(fit, later, roles, labels, extremes, diagnosis)
+
+
+def _read_extremes(labels: Target, scans: list[PartScan]) -> Target:
+    """Return the least and the greatest label of all parts, read as the sample; none of classes."""
+    cells: list[Any] = []
+    if labels.task == "regression":
+        cells = [cell for scan in scans for cell in scan.cells]
+    every = labels.read(pd.DataFrame({labels.name: pd.Series(cells, dtype=object).infer_objects()}))
+    numbers = every.known.astype(float)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(numbers):
+        numbers = np.array([numbers.min(), numbers.max()])
+    return replace(every, labels=numbers, missing=np.zeros(len(numbers), dtype=bool))
 
 
 def _labels_of_sample(
@@ -602,7 +618,8 @@ def fill_parts(source: PartSource, target: ColumnName, options: Options) -> Fill
     no_rows = sample.later.raw_answer(sample.fit.frame[:0])
     answer = join_answers([sample.fit.answer, no_rows], by_class=options.by_class)
     others = OtherRows(sample.later, sample.n_others, 0)
-    seen = SampleOfParts(source, sample.fit.frame, sample.roles, others, totals)
+    extremes = sample.extremes.known
+    seen = SampleOfParts(source, sample.fit.frame, sample.roles, others, totals, extremes)
     return FillResult(sample.fit, seen, options, sample.labels, answer, sample.diagnosis)
 
 

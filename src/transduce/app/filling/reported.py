@@ -108,7 +108,13 @@ def collect_notes(result: FillResult) -> list[str]:
     if result.diagnosis.unmeasured:
         notes.append(result.diagnosis.unmeasured)
     if result.labels.task == "regression" and result.answer.regions is not None:
-        notes += notes_on_numbers(result.answer, result.labels, options.limits)
+        notes += notes_on_numbers(
+            result.answer,
+            result.labels,
+            options.limits,
+            labels_elsewhere=result.seen.labels_elsewhere(),
+            among=result.seen.shown_among_others(),
+        )
     notes += result.diagnosis.by_class
     notes += result.diagnosis.rare_classes
     return [*notes, *result.diagnosis.notes]

@@ -27,7 +27,7 @@ from transduce.app.tables.row_draws import RowDraw
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Mask
+from transduce.core.types import AnyArray, Array, Mask
 from transduce.population.draws import draw_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SeenRows(Protocol):
         """Return the same rows, asked with other options."""
 
     def labels_elsewhere(self) -> AnyArray:
-        """Return the labels of rows that the fit did not see, shape (k,)."""
+        """Return labels of rows that the fit did not see, the extreme ones among them, shape (k,)."""
 
     def later_rows(self, options: Options) -> FittedFill:
         """Return what answers rows that come later."""
@@ -90,6 +90,9 @@ class SeenRows(Protocol):
 
     def notes_on_shown(self) -> list[str]:
         """Return which rows are shown, if not all."""
+
+    def shown_among_others(self) -> str:
+        """Return which rows are counted where those that are shown are; "" if all are."""
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
@@ -144,6 +147,10 @@ class _RowsInMemory:
     def notes_on_shown(self) -> list[str]:
         """Return nothing: all rows are shown."""
         return []
+
+    def shown_among_others(self) -> str:
+        """Return nothing: all rows are shown."""
+        return ""
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
@@ -210,20 +217,23 @@ class OtherRows:
         calibration = replace(calibration, tolerance=options.tolerance)
         return fit.model.guarantee_with_others(others, calibration, certainty, options.tolerance)
 
-    def note(self, fit: TableFit, n_rows: int) -> str:
-        """Return which rows the fit saw, and what became of each label."""
+    def note(self, fit: TableFit, n_rows: int, n_labels: int) -> str:
+        """Return which rows the fit saw, and what became of each of all labels."""
         n_seen = fit.target.n_labels
         n_kept = len(self.later.outside.table.labels)
         n_calibration = fit.model.estimator.guarantee_.n_calibration
         within = ""
         if n_calibration:
             within = f", {n_calibration:,} of which calibrate the predictions at its rows"
+        n_unused = n_labels - n_seen - n_kept
+        kept = f"the other {n_kept:,} labels calibrate their answers"
+        if n_unused > 0:
+            kept = f"{n_kept:,} labels calibrate their answers; {n_unused:,} labels are not used"
         return (
             f"The fit saw {len(fit.frame):,} of the {n_rows:,} rows, drawn at random, with "
-            f"{n_seen:,} of the {n_seen + n_kept:,} labels{within}; all other rows are answered one by "
-            f"one, and the other {n_kept:,} labels calibrate their answers. The comparison of labelled "
-            "and unlabelled rows, the weights of methods and columns, and the map are those of the "
-            "sample."
+            f"{n_seen:,} of the {n_labels:,} labels{within}; all other rows are answered one by "
+            f"one, and {kept}. The comparison of labelled and unlabelled rows, the weights of "
+            "methods and columns, and the map are those of the sample."
         )
 
 
@@ -260,7 +270,7 @@ class SampledRows(_RowsInMemory):
 
     def notes(self, fit: TableFit) -> list[str]:
         """Return which rows the fit saw, and what became of each label."""
-        return [self.others.note(fit, len(self.frame))]
+        return [self.others.note(fit, len(self.frame), self.roles.n_labelled)]
 
     def predict_column(self, result: FillResult) -> PredictedColumn:
         """Return the column with predictions, those at rows that the fit did not see among them."""
@@ -277,6 +287,7 @@ class SampleOfParts:
     roles: RowDraw  # which rows these are
     others: OtherRows
     totals: dict[str, int]  # of the whole table: rows, labelled, unlabelled, statuses once written
+    extremes: Array  # (2,) the least and the greatest label of the whole table; (0,) of classes
     is_sample: bool = True
 
     def with_options(self, options: Options) -> SampleOfParts:
@@ -285,8 +296,12 @@ class SampleOfParts:
         return replace(self, others=replace(self.others, later=later))
 
     def labels_elsewhere(self) -> AnyArray:
-        """Return the labels that were kept from the fit."""
-        return self.others.later.kept_labels
+        """Return the labels that were kept from the fit, and the extreme ones of all parts."""
+        kept_labels = self.others.later.kept_labels
+        if not len(self.extremes):
+            return kept_labels
+        # Of very many labels most are in neither: the fit sees some, and others calibrate it.
+        return np.concatenate([kept_labels, self.extremes])
 
     def later_rows(self, options: Options) -> FittedFill:
         """Return what answers the rows that the fit did not see."""
@@ -341,11 +356,15 @@ class SampleOfParts:
 
     def notes(self, fit: TableFit) -> list[str]:
         """Return which rows the fit saw, and what became of each label."""
-        return [self.others.note(fit, self.totals["rows"])]
+        return [self.others.note(fit, self.totals["rows"], self.totals["labelled"])]
 
     def notes_on_shown(self) -> list[str]:
         """Return that the rows of the sample are shown."""
         return ["The rows that are shown are those of the sample."]
+
+    def shown_among_others(self) -> str:
+        """Return that rows are counted among those of the sample."""
+        return f" among the {len(self.roles.sampled):,} unlabelled rows of the sample"
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""

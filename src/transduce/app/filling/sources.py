@@ -183,7 +183,13 @@ def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options)
     seen = [name for name in frame.columns if name != target and name not in options.ignore]
     hashes = row_hashes(frame[seen], options.random_state)
     hashes = labelled_hashes(hashes, frame[target], missing)
-    return PartScan(missing, hashes, drawn, columns.limit_texts(frame[target]))
+    return PartScan(
+        missing,
+        hashes,
+        drawn,
+        limits=columns.limit_texts(frame[target]),
+        cells=columns.extreme_cells(frame[target], missing),
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -285,6 +291,7 @@ def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame
         np.concatenate([one.hashes for one in scans]),
         np.concatenate(drawn) if drawn else None,
         sum((Counter(one.limits) for one in scans), Counter()),
+        cells=list({cell for one in scans for cell in one.cells}),
     )
 
 

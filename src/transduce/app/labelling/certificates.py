@@ -6,7 +6,8 @@ How many wanted rows are still missed, how many answers are still wrong.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ from transduce.core.types import AnyArray, Array, Mask
 from transduce.population.betting import BETS, log_bets, log_mean_of_bets, log_wealth
 
 if TYPE_CHECKING:
-    from transduce.app.labelling.state import State
+    from transduce.app.labelling.journal import Label
+    from transduce.app.labelling.state import Freeze, State
 
 # A person labels rows in any order, guided by anything. Some rows are drawn: uniformly from those
 # that are unlabelled at that moment. If the table has R hits in all, and h of them are known when a
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 # Totals whose martingale has reached it are rejected for good: looking after every label is
 # allowed.
 MOST_POINTS = 40  # of a curve
+MOST_CLASSES = 12  # whose shares are bounded
+MORE_DRAWS = (30, 100, 300)  # for which it is told what they would bring
 MOST_ROWS = 10**15  # numbers of rows up to here are exact as floats
 ZETA_3 = 1.2020569031595942  # the sum of 1 / k^3
 
@@ -195,6 +199,24 @@ def _log_misses(pool: int, missing: int, count: int) -> Array:
     left = pool - np.append(BETS, 1.0) * missing
     products = gammaln(left + 1.0) - gammaln(left - count + 1.0)
     return np.asarray(products[:-1] - products[-1])
+
+
+def after_more_draws(audit: Audit, count: int) -> Audit:
+    """Return an audit after so many more draws, if hits are as frequent in them as so far."""
+    count = min(count, audit.pool)
+    rate = 0.0
+    if len(audit.draws):
+        rate = float(audit.draws.hits.mean())
+    made = np.arange(count)
+    hits_before = np.floor(rate * made).astype(np.int64)
+    hits = np.floor(rate * (made + 1)).astype(np.int64) - hits_before
+    old = audit.draws
+    draws = Draws(
+        np.append(old.unlabelled, audit.pool - made),
+        np.append(old.known, audit.found + audit.doubtful + hits_before),
+        np.append(old.hits, hits.astype(bool)),
+    )
+    return Audit(draws, audit.found + int(hits.sum()), audit.doubtful, audit.pool - count)
 
 
 def share_of_level(number: int) -> float:
@@ -458,10 +480,14 @@ class Certificates:
     recall_curve: list[tuple[int, float]]  # draws, and the recall that was certain then
     answers_curve: list[tuple[int, int]]  # draws, and how many answers could be wrong then
     share: ShareInterval | None = None  # of the wanted class; None if none is wanted, or drawn
+    predictions: WrongCertificate | None = None  # about predictions made elsewhere
+    predictions_curve: list[tuple[int, int]] = field(default_factory=list)
+    shares: list[tuple[Label, ShareInterval]] = field(default_factory=list)  # of the classes
+    ahead: list[tuple[int, float]] = field(default_factory=list)  # more draws, and the bound then
 
 
 def certify(state: State, wrong_share: float) -> Certificates:
-    """Return all certificates of a state; each freeze of answers has its own part of the level."""
+    """Return all certificates of a state."""
     recall = None
     recall_curve: list[tuple[int, float]] = []
     share = None
@@ -471,8 +497,70 @@ def certify(state: State, wrong_share: float) -> Certificates:
     answers = None
     answers_curve: list[tuple[int, int]] = []
     if state.freezes:
-        answers, answers_curve = _certify_frozen(state, wrong_share)
-    return Certificates(recall, answers, intervals(state), recall_curve, answers_curve, share)
+        # Each freeze has its own part of the level: answers can be frozen again and again.
+        level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
+        answers, answers_curve = _certify_frozen(state, state.freezes[-1], level, wrong_share)
+    certificates = Certificates(
+        recall, answers, intervals(state), recall_curve, answers_curve, share
+    )
+    if state.predictions is None:
+        return replace(certificates, ahead=_recall_ahead(state))
+    level = 1.0 - state.header.certainty
+    predictions, curve = _certify_frozen(state, state.predictions, level, wrong_share)
+    return replace(
+        certificates,
+        predictions=predictions,
+        predictions_curve=curve,
+        shares=class_shares(state),
+        ahead=_wrong_ahead(state, level),
+    )
+
+
+def class_shares(state: State) -> list[tuple[Label, ShareInterval]]:
+    """Return how frequent the classes are, those with most labels first; none for numbers."""
+    if state.numbers:
+        return []
+    frequent = Counter(state.labelled.values())
+    labels = sorted(state.classes, key=lambda label: -frequent[label])[:MOST_CLASSES]
+    return [(label, _certify_class(state, label)) for label in labels]
+
+
+def _certify_class(state: State, wanted: Label) -> ShareInterval:
+    """Return between which shares a class lies, whether it is the wanted one or another."""
+    of_class = state.audit(lambda row, label: label == wanted)
+    of_others = state.audit(lambda row, label: label != wanted)
+    return certify_share(of_class, of_others, certainty=state.header.certainty)
+
+
+def _recall_ahead(state: State) -> list[tuple[int, float]]:
+    """Return the recall that more draws would make certain, if hits stay as frequent in them."""
+    if state.wanted is None:
+        return []
+    audit = state.audit(state.is_wanted)
+    level = 1.0 - state.header.certainty
+    ahead = []
+    for count in MORE_DRAWS:
+        if count < audit.pool:
+            later = after_more_draws(audit, count)
+            recall = 1.0
+            most = total_at_most(later, level)
+            if most:
+                recall = later.found / most
+            ahead.append((count, recall))
+    return ahead
+
+
+def _wrong_ahead(state: State, level: float) -> list[tuple[int, float]]:
+    """Return the share of wrong predictions that more draws would bound, if errors stay as rare."""
+    assert state.predictions is not None
+    audit = state.audit(state.is_wrong(state.predictions), state.predictions.first_draw)
+    ahead = []
+    for count in MORE_DRAWS:
+        if count < audit.pool:
+            later = after_more_draws(audit, count)
+            wrong = total_at_most(later, level) - later.found
+            ahead.append((count, wrong / (later.doubtful + later.pool)))
+    return ahead
 
 
 def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, float]]]:
@@ -502,12 +590,10 @@ def _certify_share(state: State) -> ShareInterval | None:
 
 
 def _certify_frozen(
-    state: State, wrong_share: float
+    state: State, freeze: Freeze, level: float, wrong_share: float
 ) -> tuple[WrongCertificate, list[tuple[int, int]]]:
-    """Return what is certain about the answers frozen last, now and after earlier draws."""
-    freeze = state.freezes[-1]
+    """Return what is certain about frozen answers, now and after earlier draws."""
     is_wrong = state.is_wrong(freeze)
-    level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
     audit = state.audit(is_wrong, freeze.first_draw)
     wrong = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
     certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)

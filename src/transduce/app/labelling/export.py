@@ -63,7 +63,10 @@ def write_files(session: Session, path: Path, *, force: bool) -> Exported:
         verdict = "The table could not be filled."
         grounds = str(error)
         said = f"The table could not be filled: {error}"
-    text = certificate_text(session.certificate(), session.state.wanted, table.name, said)
+    checked = ""
+    if session.state.predictions is not None:
+        checked = session.state.predictions.column
+    text = certificate_text(session.certificate(), session.state.wanted, table.name, said, checked)
     done = Exported(labelled, certificate, None, None, said, verdict, grounds)
     with together():
         write(labelled, source, labels, force=force)
@@ -144,14 +147,23 @@ def label_columns(session: Session, answers: Answers) -> pd.DataFrame:
     by = np.full(n, None, dtype=object)
     random = np.zeros(n, dtype=bool)
     by[list(state.given)] = "table"
-    by[list(state.labels)] = "person"
+    by[list(state.labels)] = session.settings.person or "person"
     random[state.drawn] = True
+    label_name = f"{target}_label"
+    if state.predictions is not None and target not in session.table.frame.columns:
+        label_name = target  # so that `audit` finds the draws of this target
     columns = {
-        f"{target}_label": pd.Series(labels, dtype=object).infer_objects(),
+        label_name: pd.Series(labels, dtype=object).infer_objects(),
         f"{target}_by": by,
         f"{target}_random": np.where(random, "yes", "no"),
         f"{target}_answer": session.named(answers.values),
     }
+    if state.predictions is not None:
+        is_wrong = state.is_wrong(state.predictions)
+        agrees = np.full(n, None, dtype=object)
+        for row, label in state.labelled.items():
+            agrees[row] = "no" if is_wrong(row, label) else "yes"
+        columns[f"{target}_agrees"] = agrees
     taken = [name for name in columns if name in session.table.frame.columns]
     if taken:
         raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")

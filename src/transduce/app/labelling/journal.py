@@ -24,7 +24,10 @@ from transduce.core.types import AnyArray
 
 Label = str | int | float | bool | None
 VERSION = 1
-KINDS = ("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan")
+KINDS = (
+    *("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan"),
+    "check",  # of predictions made elsewhere
+)
 DECISION = (
     "kind",
     "row",
@@ -70,8 +73,11 @@ class Event:
     unlabelled: int = 0  # rows that could be drawn before it happened
     hits: int = 0  # wanted rows known before it happened
     number: float = 0.0  # draws planned, or the tolerance of frozen numbers
-    data: str = ""  # frozen answers, packed
+    data: str = ""  # frozen answers, or predictions made elsewhere, packed
     level: float = 0.0  # of the intervals or sets that planned draws calibrate; 0 in old journals
+    proposed: Label = None  # what was predicted elsewhere for this row
+    proposer: str = ""  # the column of predictions
+    decider: str = ""  # who decided, if there is a name
     time: str = ""  # when, in UTC
 
 

@@ -6,6 +6,7 @@ The numbers are in `transduce.app.labelling.certificates`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from transduce.app.labelling.journal import Label
@@ -92,6 +93,13 @@ def about_left(state: State) -> tuple[str, str]:
     left = state.left_to_find()
     if left is None:
         return "", hint
+    if left >= HARDLY_ANY and state.n_misses >= MANY_MISSES and not state.hit_was_drawn:
+        # The share that a few draws without a hit leave open would be read as rows that are there.
+        few = (
+            f"The search has missed {state.n_misses:,} times in a row, and no random draw was "
+            f"“{state.wanted}”: few are left, if any. That is no certificate."
+        )
+        return few, hint
     rows = "hardly any more"
     if left >= HARDLY_ANY:
         two_digits = float(f"{left:.2g}")
@@ -139,6 +147,37 @@ def _bound_on_wrong_answers(certificate: WrongCertificate) -> tuple[str, str]:
         f"That is {share} of them, and {sure} certain. "
         f"{known} found since the answers were frozen.",
     )
+
+
+def about_predictions(certificate: WrongCertificate, column: str) -> tuple[str, str]:
+    """Return what is certain about predictions made elsewhere, in a headline and a sentence."""
+    if certificate.remaining == 0:
+        return (
+            "Every row is checked.",
+            f"{certificate.found:,} predictions of “{column}” are wrong.",
+        )
+    remaining = counted(certificate.remaining, "unchecked prediction")
+    found = counted(certificate.found, "wrong prediction")
+    draws = counted(certificate.n_draws, "random draw")
+    if certificate.n_draws == 0:
+        return "Nothing is certain yet.", f"{remaining} of “{column}”: check the rows drawn here."
+    wrong = certificate.wrong_at_most
+    share = rounded_up(wrong / certificate.remaining)
+    sure = rounded_down(certificate.certainty)
+    headline = f"At most {wrong:,} of {remaining} {_is(wrong)} wrong."
+    return headline, f"That is {share} of them, and {sure} certain. {found} found in {draws}."
+
+
+def about_shares(shares: Sequence[tuple[Label, ShareInterval]]) -> list[str]:
+    """Return how frequent each class is in the whole table, a sentence for each."""
+    lines = []
+    for label, interval in shares:
+        low, high = interval.ends
+        lines.append(
+            f"“{label}”: from {rounded_down(low)} to {rounded_up(high)} of all "
+            f"{interval.n_rows:,} rows, {rounded_down(interval.certainty)} certain."
+        )
+    return lines
 
 
 def about_intervals(intervals: Intervals) -> str:
@@ -221,15 +260,22 @@ def about_labels_since(count: int, needed: int) -> str:
     return f"{message} Too few rows are left for another block of draws."
 
 
-def certificate_text(certificates: Certificates, wanted: Label, name: str, filled: str) -> str:
+def certificate_text(
+    certificates: Certificates, wanted: Label, name: str, filled: str, column: str = ""
+) -> str:
     """Return all certificates as lines of text, for a file.
 
-    `filled` says what is guaranteed of the filled table.
+    `filled` says what is guaranteed of the filled table; `column` holds predictions that were
+    checked.
     """
     lines = [f"Certificates of {name}", ""]
     if certificates.recall is not None:
         lines += ["Rows found:", *about_recall(certificates.recall, wanted), ""]
         lines += [f"Random draws: {certificates.recall.n_draws:,}.", ""]
+    if certificates.predictions is not None:
+        certified = certificates.predictions
+        lines += [f"Predictions of {column}:", *about_predictions(certified, column), ""]
+        lines += [*about_shares(certificates.shares), ""]
     if certificates.answers is not None:
         lines += ["Frozen answers:", *about_answers(certificates.answers), ""]
     lines += ["Intervals and sets:", about_intervals(certificates.intervals), ""]

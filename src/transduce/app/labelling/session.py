@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -23,12 +23,15 @@ from transduce.app.labelling.table import (
     as_class,
     as_number,
     choose_classes,
+    given_labels,
     read_label_table,
+    read_predictions,
+    spelled_like,
 )
 from transduce.core import checks
 from transduce.core.computing import few_threads, show_progress
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.core.words import quoted
+from transduce.core.words import OptionError, counted, quoted
 
 # What compares all rows is imported when that begins: the first row needs none of it.
 if TYPE_CHECKING:
@@ -66,6 +69,10 @@ class SessionSettings:
     wait : bool, default=True
         Whether to wait until all rows are compared; until then rows come in a random order, without
         answers.
+    tolerance : float, optional
+        How far a number predicted elsewhere may be off and still count as right.
+    person : str, default=""
+        Who decides, for the journal.
 
     Examples
     --------
@@ -89,6 +96,8 @@ class SessionSettings:
     maximum: float | None = None
     first: Sequence[int] = ()
     wait: bool = True
+    tolerance: float | None = None
+    person: str = ""
 
     def __post_init__(self) -> None:
         for name in ("recall", "certainty", "wrong_share", "confidence"):
@@ -98,6 +107,9 @@ class SessionSettings:
             checks.check_whole("seed", self.seed, least=0)
         for row in self.first:
             checks.check_whole("first", row, least=0)
+        if self.tolerance is not None:
+            checks.check_not_negative("tolerance", self.tolerance, "a number from 0")
+        checks.check_type("person", self.person, str, "a name, as text")
 
     def reading(self, table: LabelTable) -> dict[str, list[str]]:
         """Return how the columns that a table has are read, as options of `transduce.fill`."""
@@ -262,6 +274,10 @@ class Session:
         File that everything is written to at once, and from which a session goes on; "auto" is
         ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in
         memory only.
+    predictions : str, optional
+        A column of predictions made elsewhere that are checked blindly: it is neither shown nor
+        learnt from, a prediction is told once its row has a label, rows are drawn at random, and
+        certificates say how many predictions are wrong and how frequent each class is.
     settings : SessionSettings, optional
         Recall, certainty, seed and the like.
 
@@ -284,7 +300,7 @@ class Session:
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         table: str | Path | pd.DataFrame | LabelTable,
         target: str,
@@ -293,6 +309,7 @@ class Session:
         classes: Sequence[Label] = (),
         wanted: Label = None,
         journal: str | Path | None = "auto",
+        predictions: str | None = None,
         settings: SessionSettings | None = None,
     ) -> None:
         self.settings = settings or SessionSettings()
@@ -311,11 +328,13 @@ class Session:
         if wanted is not None:
             wanted = as_class(wanted)
         try:
+            if predictions is not None and task is None:
+                task = self._task_of_predictions(predictions, show)
             self.state = open_state(self.table, self._journal, self.settings, task)
             self._notes = differing(self.state.header, self.settings)
             if self._journal.note:
                 self._notes.insert(0, self._journal.note)
-            self._name_classes(named, wanted)
+            self._check_predictions(predictions, named, wanted)
             self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
             self._journal.abandon()
@@ -323,6 +342,79 @@ class Session:
         self._answers: tuple[int, Answers] | None = None
         self._proposal: Proposal | None = None
         self._recent: list[int] = []
+
+    def _task_of_predictions(self, column: str, show: Sequence[str]) -> str | None:
+        """Return what predictions are, where the table has no label that tells.
+
+        None if the labels, or the settings, tell.
+        """
+        if column in show:
+            raise OptionError(f"{column!r} is hidden until a row has a label: show other columns.")
+        labels, _ = given_labels(self.table, self.settings.task)
+        if labels or self.settings.task != "auto":
+            return None
+        return read_predictions(self.table, column, "auto")[1]
+
+    def _check_predictions(
+        self, asked: str | None, classes: Sequence[Label], wanted: Label
+    ) -> None:
+        """Name the classes, and begin to check predictions, or go on with it."""
+        checked = self.state.predictions
+        if checked is not None and asked not in (None, checked.column):
+            raise ValueError(
+                f"The session checks the predictions of {checked.column!r}, not of {asked!r}: "
+                "give another target, or name another journal."
+            )
+        if checked is not None:
+            asked = checked.column
+        if asked is None:
+            self._name_classes(classes, wanted)
+            return
+        self._hide(asked)
+        if checked is not None:
+            self._name_classes(classes, wanted)
+            return
+        predictions, _ = read_predictions(self.table, asked, self.task)
+        if self.task == "numbers":
+            self._name_classes((), None)
+            self._begin_check(asked, predictions)
+            return
+        known = [*self.state.classes, *classes, *self.state.given.values()]
+        if not self.table.case_sensitive:
+            predictions = spelled_like(predictions, known)
+        predicted = sorted(set(predictions.values()), key=str)
+        self._name_classes([*classes, *predicted], wanted)
+        if wanted is None and self.state.wanted is not None and not self.state.drawn:
+            self._record(Event("wanted", label=None))  # whoever checks searches for none
+        self._begin_check(asked, predictions)
+
+    def _hide(self, column: str) -> None:
+        """Leave a column out of what is shown, searched and learnt from."""
+        shown = [name for name in self.table.show if name != column]
+        self.table = replace(self.table, show=shown)
+        self.settings = replace(self.settings, ignore=[*self.settings.ignore, column])
+
+    def _begin_check(self, column: str, predictions: Mapping[int, Label]) -> None:
+        """Write the predictions to the journal, before any row is drawn to check them."""
+        codes = self.state.codes_of(predictions)
+        values: AnyArray = np.full(self.table.n_rows, -1, dtype=np.int16)
+        tolerance = 0.0
+        if self.task == "numbers":
+            if self.settings.tolerance is None:
+                raise OptionError(
+                    "Say with tolerance how far a predicted number may be off and still count "
+                    "as right."
+                )
+            tolerance = float(self.settings.tolerance)
+            values = np.full(self.table.n_rows, np.nan)
+        values[[*codes]] = [*codes.values()]
+        n_empty = self.table.n_rows - len(codes)
+        if n_empty:
+            rows = counted(n_empty, "row has", "rows have")
+            self._notes.append(f"{rows} no prediction in {column!r}: they count as wrong.")
+        self._record(Event("check", number=tolerance, data=pack(values), proposer=column))
+        if self.state.mode != "audit":
+            self._record(Event("mode", mode="audit"))
 
     def _name_classes(self, classes: Sequence[Label], wanted: Label) -> None:
         """Add the classes that are not in the journal yet, and the class wanted."""
@@ -532,7 +624,12 @@ class Session:
         kind = "change"
         if self.state.label_of(row) is None:
             kind = "answer"
-        self._record(Event(kind, row=row, label=label, mode=mode, random=is_drawn))
+        event = Event(kind, row=row, label=label, mode=mode, random=is_drawn)
+        event = replace(event, decider=self.settings.person)
+        if self.state.predictions is not None:
+            column = self.state.predictions.column
+            event = replace(event, proposed=self.state.prediction_at(row), proposer=column)
+        self._record(event)
 
     def skip(self) -> None:
         """Leave the proposed row without a label.

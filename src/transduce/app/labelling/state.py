@@ -98,6 +98,13 @@ class Freeze:
     time: str  # when
 
 
+@dataclass(frozen=True, eq=False)
+class GivenPredictions(Freeze):
+    """Predictions made elsewhere that are checked: a column of the table, frozen from the start."""
+
+    column: str  # its name
+
+
 @dataclass(frozen=True)
 class PlannedDraws:
     """A block of random draws, whose labels calibrate intervals or sets.
@@ -148,6 +155,8 @@ class State:
     wanted: Label = None
     mode: str = "find"
     freezes: list[Freeze] = field(default_factory=list)
+    predictions: GivenPredictions | None = None
+    first_answers: dict[int, Label] = field(default_factory=dict)  # before a prediction was seen
     plan: PlannedDraws | None = None  # the block that was begun last
     block: PlannedDraws | None = None  # the last one that is complete
     n_blocks: int = 0  # begun
@@ -267,6 +276,11 @@ class State:
             return found[::-1].index(True)
         return len(found)
 
+    @property
+    def hit_was_drawn(self) -> bool:
+        """Whether a random draw turned out to be of the wanted class."""
+        return any(self.labels.get(row) == self.wanted for row in self.drawn)
+
     def left_to_find(self) -> float | None:
         """Return an estimate of how many wanted rows have no label.
 
@@ -280,6 +294,25 @@ class State:
         return float(self.shares_left()[self.places[self.wanted]]) * (
             self.header.n_rows - len(self.labelled)
         )
+
+    def prediction_at(self, row: int) -> Label:
+        """Return what was predicted elsewhere for a row; None if nothing was."""
+        if self.predictions is None:
+            return None
+        value = self.predictions.values[row]
+        if self.numbers:
+            if np.isnan(value):
+                return None
+            return float(value)
+        if value < 0:
+            return None
+        return self.classes[value]
+
+    @property
+    def n_changed(self) -> int:
+        """How many labels differ from the first answer: the prediction had been seen by then."""
+        firsts = self.first_answers
+        return sum(row in firsts and firsts[row] != label for row, label in self.labels.items())
 
     def next_draw(self) -> int:
         """Return the row that is drawn next."""
@@ -435,6 +468,12 @@ class State:
                 if len(frozen) != self.header.n_rows:
                     raise ValueError("as many answers as rows must be frozen")
                 self.freezes.append(Freeze(len(self.drawn), frozen, event.number, event.time))
+            case "check":
+                values = unpack(event.data)
+                if len(values) != self.header.n_rows:
+                    raise ValueError("as many predictions as rows must be checked")
+                about = (event.number, event.time, event.proposer)
+                self.predictions = GivenPredictions(len(self.drawn), values, *about)
             case "plan":
                 self.plan = PlannedDraws(int(event.number), len(self.drawn), level=event.level)
 
@@ -491,6 +530,7 @@ class State:
         else:
             self.decisions[row] = replace(before, label=event.label, changed=True)
         if event.kind != "skip":
+            self.first_answers.setdefault(row, event.label)
             self._set(row, event.label)
         if row == self.pending:
             self.pending = None

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -256,6 +256,28 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
         row: usual[spelling_key(label)] if isinstance(label, str) else label
         for row, label in labels.items()
     }, task
+
+
+def read_predictions(table: LabelTable, column: str, task: str) -> tuple[dict[int, Label], str]:
+    """Return predictions made elsewhere, by row, and what they are: "classes" or "numbers"."""
+    if column == table.target:
+        raise OptionError(f"{column!r} is the column to be labelled: predictions are in another.")
+    check_columns(table.frame, [column])
+    predictions, task = given_labels(replace(table, target=column), task)
+    if not predictions:
+        raise ValueError(f"Column {column!r} is empty: there is no prediction to check.")
+    return predictions, task
+
+
+def spelled_like(labels: Mapping[int, Label], known: Sequence[Label]) -> dict[int, Label]:
+    """Return labels as `known` ones are spelled where they differ in capitals only."""
+    exactly = {str(label): label for label in known}
+    nearly = {spelling_key(str(label)): label for label in known}
+    like = {
+        label: exactly.get(str(label), nearly.get(spelling_key(str(label)), label))
+        for label in set(labels.values())
+    }
+    return {row: like[label] for row, label in labels.items()}
 
 
 def _amounts(column: pd.Series) -> pd.Series:

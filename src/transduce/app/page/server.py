@@ -461,8 +461,13 @@ class OpenServer:
             raise ValueError(f"The table has a column {name!r} already: choose another name.")
         elif frame[frame.columns[columns.index(name)]].notna().any():
             raise ValueError(f"{name!r} has labels already: choose it as the column to fill.")
+        predictions = body.get("predictions")
+        if predictions is not None:
+            classes = []
+            if predictions not in columns or predictions == name:
+                raise ValueError("Choose the column of predictions among the others.")
         self.workspace.change(*_version(body), changes)
-        self._open_labelling(classes=classes, mode=None)
+        self._open_labelling(classes=classes, mode=None, predictions=predictions)
 
     def _label(self, body: Body) -> None:
         """Open the labelling page with the same table, target and level.
@@ -474,7 +479,9 @@ class OpenServer:
             mode = "audit"
         self._open_labelling(classes=[], mode=mode)
 
-    def _open_labelling(self, classes: list[str], mode: str | None) -> None:
+    def _open_labelling(
+        self, classes: list[str], mode: str | None, predictions: Json = None
+    ) -> None:
         """Open a session of the chosen column; without a mode it is the session's own."""
         choices = self.workspace.saved.choices
         path = self.workspace.path
@@ -493,7 +500,12 @@ class OpenServer:
                 case_sensitive=choices.case_sensitive,
             )
             settings = self._session_settings(choices, table.n_rows)
-            session = Session(table, choices.target, classes=classes, settings=settings)
+            checked = None
+            if predictions is not None:
+                checked = str(predictions)
+            session = Session(
+                table, choices.target, classes=classes, predictions=checked, settings=settings
+            )
             self.label.session = session
             if mode is not None:
                 session.propose(mode)

@@ -44,6 +44,7 @@ def view(session: Session) -> dict[str, Json]:
     proposal = session.propose()
     answers = session.answers()
     state = session.state
+    certified = session.certificate()
     unlabelled = np.ones(session.table.n_rows, dtype=bool)
     unlabelled[list(state.labelled)] = False
     certain, uncertain = _listed(session, answers, unlabelled)
@@ -66,7 +67,8 @@ def view(session: Session) -> dict[str, Json]:
         },
         "can_undo": bool(state.undoable),
         "since": _labels_since(session),
-        "certificate": certificates(session, session.certificate()),
+        "certificate": certificates(session, certified),
+        "check": checked(session, certified),
         "certain": certain,
         "uncertain": uncertain,
         "map": on_the_map(session, answers),
@@ -212,6 +214,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         "answer": None,
         "bounds": None,
         "place": None,
+        "checked": None,
         "why": "You chose this row.",
         "random": state.was_drawn(row),
     }
@@ -219,6 +222,8 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
         card["by"] = "table"
         if row in state.labels:
             card["by"] = "person"
+        if state.predictions is not None:
+            card["checked"] = _compared(session, row, label)
     decision = state.decisions.get(row)
     if decision is not None:
         card["decision"] = decided(session, decision)
@@ -279,6 +284,7 @@ def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
             "goal": recall.recall,
             "curve": [list(point) for point in certified.recall_curve],
             "ahead": recall.draws_needed or None,
+            "more": [list(point) for point in certified.ahead],
         }
         estimate, hint = sentences.about_left(session.state)
         share = sentences.about_share(certified.share, session.state.wanted)
@@ -296,6 +302,61 @@ def certificates(session: Session, certified: Certificates) -> dict[str, Json]:
         }
     shown["intervals"] = _calibration(session, certified.intervals)
     return shown
+
+
+def checked(session: Session, certified: Certificates) -> Json:
+    """Return what is known of predictions made elsewhere; None if none are checked.
+
+    No prediction at a row without a label is among it.
+    """
+    predictions = session.state.predictions
+    certificate = certified.predictions
+    if predictions is None or certificate is None:
+        return None
+    headline, text = sentences.about_predictions(certificate, predictions.column)
+    is_wrong = session.state.is_wrong(predictions)
+    wrong = sum(is_wrong(row, label) for row, label in session.state.labelled.items())
+    return {
+        "column": predictions.column,
+        "headline": headline,
+        "text": text,
+        "reached": certificate.reached,
+        "goal": int(certificate.remaining * certificate.share),
+        "curve": [list(point) for point in certified.predictions_curve],
+        "ahead": certificate.draws_needed or None,
+        "more": [list(point) for point in certified.ahead],
+        "agreed": len(session.state.labelled) - wrong,
+        "differed": wrong,
+        "changed": session.state.n_changed,
+        "shares": [
+            asdict(interval) | {"label": str(label)} for label, interval in certified.shares
+        ],
+        "certainty": certificate.certainty,
+        "last": _last_checked(session),
+    }
+
+
+def _last_checked(session: Session) -> Json:
+    """Return the row that got a label last, and what was predicted for it; None if none did."""
+    state = session.state
+    if not state.undoable:
+        return None
+    event = state.undoable[-1][0]
+    if event.kind == "skip" or event.row not in state.labels:
+        return None
+    return _compared(session, event.row, state.labels[event.row])
+
+
+def _compared(session: Session, row: int, label: Label) -> dict[str, Json]:
+    """Return the label of a row beside what was predicted for it."""
+    predictions = session.state.predictions
+    assert predictions is not None
+    return {
+        "row": row,
+        "label": _json(label),
+        "prediction": _json(session.state.prediction_at(row)),
+        "agrees": not session.state.is_wrong(predictions)(row, label),
+    }
 
 
 def _calibration(session: Session, intervals: Intervals) -> dict[str, Json]:

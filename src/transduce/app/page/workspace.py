@@ -302,11 +302,17 @@ class Workspace:
             if name is not None:
                 self.path_of(name)  # refuses what is no table of this folder
             self.notes = []
-            if self.name is not None:
-                replace(self.saved, open=False).write(self._beside(self.name))
+            self._mark_open(False)
             self.name = name
-            if name is not None:
-                replace(self.saved, open=True).write(self._beside(name))
+            self._mark_open(True)
+
+    def _mark_open(self, is_open: bool) -> None:
+        """Write whether the page is at this table, if anything was said about it before.
+
+        Who only looks at a table finds no new file beside it.
+        """
+        if self.name is not None and self._beside(self.name).exists():
+            replace(self.saved, open=is_open).write(self._beside(self.name))
 
     def seen(self, table: str, revision: int) -> Saved:
         """Return what is known of the open table, if it is still what the person saw."""
@@ -327,5 +333,7 @@ class Workspace:
             new = replace(saved, choices=saved.choices.changed(changes))
             if replace(new.choices, step="table") != replace(saved.choices, step="table"):
                 new = replace(new, revision=saved.revision + 1)
-            new.write(self._beside(table))
+            said_before = self._beside(table).exists()
+            if said_before or replace(new.choices, step="table") != Choices():
+                new.write(self._beside(table))
             return new

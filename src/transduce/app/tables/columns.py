@@ -652,6 +652,18 @@ def limit_texts(column: pd.Series) -> Counter[str]:
     return Counter({text: n for text, n in counts.items() if numbers.LIMIT.fullmatch(text)})
 
 
+def extreme_cells(column: pd.Series, missing: Mask) -> list[Any]:
+    """Return cells among which the least and the greatest label are, whatever their spelling is."""
+    labelled = column[~missing]
+    has_order = pd.api.types.is_numeric_dtype(column) or column.dtype.kind in "mM"
+    if has_order:
+        distinct = labelled.drop_duplicates().sort_values()
+        # Several: the first and the last may be marks of a missing value, such as -999.
+        return [*distinct.head(8).tolist(), *distinct.tail(8).tolist()]
+    # Which of several texts is the least is known once it is known how the column is written.
+    return list({cell for cell in labelled.tolist() if isinstance(cell, str | int | float)})
+
+
 def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
     """Return what limits there are among numbers, given their texts and how often each occurs."""
     if not texts:
@@ -947,11 +959,27 @@ def width_reduction(widths: Array, labels: AnyArray, level: float) -> Array:
 
 
 def notes_on_numbers(
-    answer: Answer, target: Target, limits: tuple[float, float] = (-np.inf, np.inf)
+    answer: Answer,
+    target: Target,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+    *,
+    labels_elsewhere: AnyArray | None = None,
+    among: str = "",
 ) -> list[str]:
     """Return notes on numbers that labels suggest to be impossible, or at ends of intervals.
 
-    `limits` are the least and the greatest possible value as far as they were named.
+    Parameters
+    ----------
+    answer : Answer
+        At all rows, or at those of a sample.
+    target : Target
+        The labels of these rows.
+    limits : tuple of float
+        The least and the greatest possible value as far as they were named.
+    labels_elsewhere : array of shape (k,), optional
+        Labels of other rows, the least and the greatest of all among them.
+    among : str
+        Which rows were counted, if not all, such as " among the 100 rows that are shown".
     """
     if answer.regions is None or target.spelling.moments is not None or not len(answer):
         return []
@@ -959,12 +987,15 @@ def notes_on_numbers(
     values = answer.values.astype(float)[reached]
     ends = answer.regions.hull()[reached]
     labels = target.known.astype(float)
+    if labels_elsewhere is not None:
+        labels = np.concatenate([labels, labels_elsewhere.astype(float)])
     notes = []
     if not np.isfinite(limits[0]) and labels.min() >= 0.0:
         low = ends[:, 0]
         n_values = int(np.sum(values < 0.0))
         n_ends = int(np.sum(np.isfinite(low) & (low < 0.0)))
-        notes += _note_beyond(n_values, n_ends, "negative", "below zero", option("minimum", 0))
+        words = ("negative", "below zero")
+        notes += _note_beyond(n_values, n_ends, *words, option("minimum", 0), among)
     greatest = 0.0
     words = ("positive", "above zero")
     if target.spelling.unit == "%" and labels.max() > 0.0:
@@ -974,12 +1005,14 @@ def notes_on_numbers(
         high = ends[:, 1]
         n_values = int(np.sum(values > greatest))
         n_ends = int(np.sum(np.isfinite(high) & (high > greatest)))
-        notes += _note_beyond(n_values, n_ends, *words, option("maximum", int(greatest)))
+        notes += _note_beyond(n_values, n_ends, *words, option("maximum", int(greatest)), among)
     usual = np.isin(answer.status[reached], ["answered", "rejected"])
-    return [*notes, *_note_at_ends(values[usual], ends[usual], limits)]
+    return [*notes, *_note_at_ends(values[usual], ends[usual], limits, among)]
 
 
-def _note_beyond(n_values: int, n_ends: int, word: str, where: str, how: str) -> list[str]:
+def _note_beyond(
+    n_values: int, n_ends: int, word: str, where: str, how: str, among: str
+) -> list[str]:
     """Return a note on values and intervals beyond what all labels keep to, and how to end it."""
     reached = []
     if n_values:
@@ -989,12 +1022,12 @@ def _note_beyond(n_values: int, n_ends: int, word: str, where: str, how: str) ->
     if not reached:
         return []
     return [
-        f"No label is {word}, but {' and '.join(reached)}. If no true value can be {word}, say so "
-        f"with {how}."
+        f"No label is {word}, but {' and '.join(reached)}{among}. If no true value can be {word}, "
+        f"say so with {how}."
     ]
 
 
-def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float]) -> list[str]:
+def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float], among: str) -> list[str]:
     """Return a note on values at an end of their interval that no limit has put there.
 
     It looks like a mistake.
@@ -1005,7 +1038,7 @@ def _note_at_ends(values: Array, ends: Array, limits: tuple[float, float]) -> li
     if not n_rows:
         return []
     return [
-        f"At {counted(n_rows, 'row')} the filled value is an end of its interval. "
+        f"At {counted(n_rows, 'row')}{among} the filled value is an end of its interval. "
         "That is no mistake: values come from a fit to all labels, and an interval that did not "
         "hold its value was extended to it."
     ]

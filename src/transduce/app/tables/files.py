@@ -99,7 +99,8 @@ def out_kind(path: str | Path, default: str) -> tuple[str, str]:
         return "database", ""
     kind, packing = kind_of(path)
     if kind is None:
-        endings = [ending for table_format in WRITTEN for ending in table_format.endings]
+        written = [table_format for table_format in FORMATS if not table_format.written_as]
+        endings = [ending for table_format in written for ending in table_format.endings]
         raise ValueError(
             f"{path} has an unknown format: let its name end in {', '.join(endings)} (.gz or .zip)."
         )
@@ -222,7 +223,10 @@ def _read_content(
         raise OptionError(
             f"has no rows beside its table: leave out {option('header')} and {option('rows')}"
         )
-    frame, original = table_format.read(content, sheet, layout)
+    if table_format.has_layout:
+        frame, original = table_format.read(content, sheet, layout)
+    else:
+        frame, original = table_format.read(content, sheet)
     return Table(frame, original, name, sheet, layout)
 
 

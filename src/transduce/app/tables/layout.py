@@ -304,8 +304,9 @@ def _make_names(rows: Rows, header: Header, columns: list[int], notes: list[str]
     names = [_cell_text(rows[header.names], column) for column in columns]
     if header.groups is not None:
         groups = _carried_right([_cell_text(rows[header.groups], column) for column in columns])
-        names = [f"{group} {name}".strip() for group, name in zip(groups, names, strict=True)]
-    unnamed = [place for place, name in enumerate(names) if not name]
+        pairs = zip(groups, names, strict=True)
+        names = [f"{group.strip()} {name.strip()}".strip() for group, name in pairs]
+    unnamed = [place for place, name in enumerate(names) if not name.strip()]
     for place in unnamed:
         names[place] = f"column {columns[place] + 1}"
     if unnamed:
@@ -320,7 +321,7 @@ def _cell_text(row: Sequence[Cell], column: int) -> str:
     cell = row[column]
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    return str(cell).strip() if isinstance(cell, str) else str(cell)
+    return str(cell)
 
 
 def _carried_right(texts: list[str]) -> list[str]:

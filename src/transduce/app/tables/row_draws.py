@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ class PartScan:
     hashes: AnyArray  # (n,) one for each row
     drawn: Mask | None = None  # (n,) which rows were drawn at random to be labelled
     limits: Mapping[str, int] = field(default_factory=dict)  # labels that are limits: how often
+    cells: Sequence[Any] = ()  # labels, not read yet, the least and the greatest among them
 
 
 @dataclass(frozen=True, eq=False)

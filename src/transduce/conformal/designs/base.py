@@ -116,8 +116,8 @@ class Design:
         for described in _row_fields(self):
             if described.default is MISSING and getattr(self, described.name) is None:
                 raise ValueError(
-                    f"{type(self).__name__} needs {described.name}: the name of a column, or a value "
-                    "for each row."
+                    f"{type(self).__name__} needs {described.name}: the name of a column, or a "
+                    "value for each row."
                 )
 
     def _check_overlapping(self) -> None:
@@ -126,8 +126,8 @@ class Design:
         # of its own.
         if not self.weighs_equally or self.sensitivity != 1.0:
             raise ValueError(
-                "Several columns in within need labels that weigh the same: name one column, or leave "
-                f"out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
+                "Several columns in within need labels that weigh the same: name one column, or "
+                f"leave out sensitivity and use Chance or Drawn instead of {type(self).__name__}."
             )
 
     # ---- how it is written
@@ -156,7 +156,10 @@ class Design:
         return given
 
     def as_flags(self) -> dict[str, Any]:
-        """Return the flags of the command line that describe it, without those at their defaults."""
+        """Return the flags of the command line that describe it.
+
+        Flags at their defaults are left out.
+        """
         changed = changed_fields(self)
         flags = self._flags_of_fields(self.flags, changed)
         if not flags:
@@ -283,12 +286,15 @@ class Design:
         return count_columns(self.within) > 1
 
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
-        """Raise a ValueError if it suits neither the classes (None for numbers) nor sets by class."""
+        """Raise a ValueError if the design does not suit the classes or sets by class.
+
+        `classes` is None for numbers.
+        """
         for name in ("within", "groups"):
             if by_class and getattr(self, name, None) is not None:
                 raise OptionError(
-                    f"{name} and label_conditional exclude each other (rows are compared within one or "
-                    "the other): leave out one of the two."
+                    f"{name} and label_conditional exclude each other (rows are compared within "
+                    "one or the other): leave out one of the two."
                 )
 
     def weigh_outside(self, n_calibration: int, n_empty: int, classes: AnyArray | None) -> Weights:
@@ -297,7 +303,10 @@ class Design:
         return Weights.equal(n_calibration, 0, n_empty=n_empty, grounds=grounds)
 
     def estimates_propensity(self, compared: Exchangeability | None) -> bool:
-        """Return whether propensities are estimated, given how labelled and unlabelled rows compare."""
+        """Return whether propensities are estimated.
+
+        This may depend on how labelled and unlabelled rows compare.
+        """
         return False
 
     @property

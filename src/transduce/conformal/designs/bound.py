@@ -48,8 +48,8 @@ class BoundDesign:
             value = getattr(self, described.name)
             if described.name != "spec" and value is not None and len(value) != n_rows:
                 raise ValueError(
-                    f"labels describes {len(value)} rows, and there are {n_rows}: bind the design to "
-                    "these rows."
+                    f"labels describes {len(value)} rows, and there are {n_rows}: bind the design "
+                    "to these rows."
                 )
         return self
 
@@ -72,13 +72,13 @@ class BoundDesign:
         sensitivity = self.spec.sensitivity
         if sensitivity > 1.0:
             return (
-                f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of a "
-                f"label are off by up to {sensitivity:g}: use a smaller {option('sensitivity')}, or "
-                "ask for less confidence."
+                f"{n_labels} labels are too few to guarantee {percent(confidence)} if the odds of "
+                f"a label are off by up to {sensitivity:g}: use a smaller {option('sensitivity')}, "
+                "or ask for less confidence."
             )
         return (
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}: it "
-            f"takes {labels_needed(confidence)}."
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)}: "
+            f"it takes {labels_needed(confidence)}."
         )
 
     def hold_out(

@@ -79,7 +79,8 @@ class ByClass(Design):
     >>> sick = np.append(np.arange(60) < 30, np.arange(400) < 40)
     >>> X = np.random.default_rng(0).normal(size=(460, 1)) + 2.0 * sick[:, None]
     >>> y = np.where(np.arange(460) < 60, np.where(sick, "yes", "no"), None)
-    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0).fit(X, y)
+    >>> model = ConformalTransducer(LogisticRegression(), labels=ByClass(), random_state=0)
+    >>> model = model.fit(X, y)
     >>> bool(model.class_shares_.to_frame()["share"]["yes"] < 0.2), model.guarantee_.within
     (True, 'class')
     """
@@ -92,8 +93,8 @@ class ByClass(Design):
             kind="switch",
             default=False,
             says=True,
-            help="Labels were chosen by their class: answer for the shares that the classes seem to have "
-            "among rows without a label.",
+            help="Labels were chosen by their class: answer for the shares that the classes seem "
+            "to have among rows without a label.",
         ),
         Flag(
             name="class_shares",
@@ -197,8 +198,9 @@ class BoundByClass(BoundDesign):
     def describe_sample(self, missing: Mask, estimated: Array | None = None) -> Sample:
         """Refuse: labels that were chosen by their class tell the shares of the classes alone."""
         raise ValueError(
-            "Labels that were chosen by their class tell the share of each class over all rows, and "
-            "nothing else: ask for that, or draw rows at random with `transduce draw` and label them."
+            "Labels that were chosen by their class tell the share of each class over all rows, "
+            "and nothing else: ask for that, or draw rows at random with `transduce draw` and "
+            "label them."
         )
 
 
@@ -211,7 +213,8 @@ def read_shares(shares: Any) -> dict[Any, float]:
     for name, share in shares.items():
         if not checks.is_number(share) or not 0.0 <= float(share) <= 1.0:
             raise ValueError(
-                f"The share of class {quoted(name)} must be a number from 0 to 1; got {quoted(share)}."
+                f"The share of class {quoted(name)} must be a number from 0 to 1; got "
+                f"{quoted(share)}."
             )
     total = sum(float(share) for share in shares.values())
     last = min(int(Decimal(repr(float(share))).as_tuple().exponent) for share in shares.values())

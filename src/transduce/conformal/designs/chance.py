@@ -41,9 +41,9 @@ class Chance(Design):
     --------
     >>> from transduce.conformal import Chance
     >>> Chance().assumption
-    'rows were labelled at random, and the other columns came about in the same way with and without a label'
+    'rows were labelled at random, and the other columns came about in the same way ...'
     >>> Chance(within="region").assumption
-    'rows were labelled at random within each category, and the other columns came about in the same way ...'
+    'rows were labelled at random within each category, and the other columns came about ...'
     """
 
     reweight: bool = True

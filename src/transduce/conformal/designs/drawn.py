@@ -53,7 +53,8 @@ class Drawn(Design):
         Flag(
             name="random_labels",
             field="rows",
-            help="A column that marks rows drawn at random to be labelled: these calibrate. See `transduce draw`.",
+            help="A column that marks rows drawn at random to be labelled: these calibrate. "
+            "See `transduce draw`.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -61,7 +62,8 @@ class Drawn(Design):
             way="drawn",
             place=20,
             title="Some on purpose, some by a draw",
-            words="Some rows were drawn at random, and a column marks them; others were chosen at will.",
+            words="Some rows were drawn at random, and a column marks them; others were chosen "
+            "at will.",
             flag="random_labels",
             column="The column that marks the rows drawn",
             kinds=("category", "number"),
@@ -110,8 +112,8 @@ class BoundDrawn(BoundDesign):
         n_labels_drawn = int(self.drawn.labelled.sum())
         return (
             f"{counted(n_labels_drawn, 'label')} of rows drawn at random cannot guarantee "
-            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label more "
-            "rows with `transduce draw`, or ask for less confidence."
+            f"{percent(confidence)}: it takes {fewest_calibration(confidence)}. Draw and label "
+            "more rows with `transduce draw`, or ask for less confidence."
         )
 
     def hold_out(
@@ -120,8 +122,8 @@ class BoundDrawn(BoundDesign):
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":
             raise ValueError(
-                "calibration says how many labels to hold out, and Drawn holds out those of the rows "
-                "drawn: leave calibration at 'auto'."
+                "calibration says how many labels to hold out, and Drawn holds out those of the "
+                "rows drawn: leave calibration at 'auto'."
             )
         return np.asarray(self.drawn.labelled[problem.rows])
 

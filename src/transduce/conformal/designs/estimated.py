@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Estimated(Design):
-    """The other columns played a part in which rows have a label, nobody knows how: the odds are estimated from them.
+    """The other columns played an unknown part in which rows have a label.
+
+    The odds of a label are estimated from these columns.
 
     The guarantee is approximate, and none where labels are worth fewer than ``2 / (1 -
     confidence)`` of equal weight.
@@ -35,7 +37,9 @@ class Estimated(Design):
     >>> from transduce.conformal import ConformalTransducer, Estimated
     >>> rng, X = np.random.default_rng(0), np.linspace(-2, 2, 400)[:, None]
     >>> y = np.where(rng.random(400) < 1 / (1 + np.exp(-X[:, 0])), X[:, 0], np.nan)
-    >>> model = ConformalTransducer(Ridge(), labels=Estimated(), test_exchangeability=False, random_state=0)
+    >>> model = ConformalTransducer(
+    ...     Ridge(), labels=Estimated(), test_exchangeability=False, random_state=0
+    ... )
     >>> model.fit(X, y).guarantee_.kind
     'approximate'
     """
@@ -47,7 +51,8 @@ class Estimated(Design):
             default="auto",
             choices=SHIFTS,
             says="estimate",
-            help="Whether to weigh labels by estimated odds of a label: where rows differ, always, or never.",
+            help="Whether to weigh labels by estimated odds of a label: where rows "
+            "differ, always, or never.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (

@@ -46,7 +46,8 @@ class Grouped(Design):
     >>> from transduce.conformal import ConformalTransducer, Grouped
     >>> X, groups = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) // 2
     >>> y = np.where(groups < 25, X[:, 0], np.nan)
-    >>> ConformalTransducer(Ridge(), labels=Grouped(groups), random_state=0).fit(X, y).guarantee_.n_groups
+    >>> model = ConformalTransducer(Ridge(), labels=Grouped(groups), random_state=0)
+    >>> model.fit(X, y).guarantee_.n_groups
     9
     """
 

@@ -15,7 +15,8 @@ from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.model_selection.fit_and_predict import Problem
 
 N_FOLDS, N_TREES = 5, 50
-MOST_ROWS = 5000  # of each kind that a model is fitted to; a smaller share of one kind changes all odds alike
+# A model is fitted to so many rows of each kind; a smaller share of one changes all odds alike.
+MOST_ROWS = 5000
 MOST_TRIED = 100  # features at a split: of thousands half would take minutes
 FEWEST = 5  # rows of either kind below which nothing can be learned
 # Of the labelled rows have odds up to the cap: beyond, there is next to no labelled row to compare
@@ -124,7 +125,6 @@ def _cross_fit(
 
 def _loss(probability: Array, labelled: Mask) -> float:
     """Return the log-loss, in which both kinds weigh the same."""
-    return (
-        -float(np.log(probability[labelled]).mean() + np.log(1.0 - probability[~labelled]).mean())
-        / 2.0
-    )
+    of_labelled = np.log(probability[labelled]).mean()
+    of_unlabelled = np.log(1.0 - probability[~labelled]).mean()
+    return -float(of_labelled + of_unlabelled) / 2.0

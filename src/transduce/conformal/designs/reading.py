@@ -190,7 +190,8 @@ def read_probability(cells: Cells, missing: Mask) -> Array:
     if len(bad):
         raise ValueError(
             f"{cells} says with which probability each row was chosen to be labelled: it must lie "
-            f"above 0 and be at most 1, and {cells.name_row(bad[0])} has {cells.quote_cell(bad[0])}."
+            f"above 0 and be at most 1, and {cells.name_row(bad[0])} has "
+            f"{cells.quote_cell(bad[0])}."
         )
     certain = np.flatnonzero(missing & (probability == 1.0))
     if len(certain):
@@ -237,7 +238,7 @@ def read_order(cells: Cells) -> Array:
     bad = np.flatnonzero(~np.isfinite(places))
     if len(bad):
         raise ValueError(
-            f"{cells} orders the rows, and {cells.name_row(bad[0])} has {cells.quote_cell(bad[0])}: "
-            "it must be a number or a date in each."
+            f"{cells} orders the rows, and {cells.name_row(bad[0])} has "
+            f"{cells.quote_cell(bad[0])}: it must be a number or a date in each."
         )
     return places

@@ -90,8 +90,8 @@ def design_of_flags(flags: Mapping[str, Any]) -> Design | None:
     if len(meant) > 1:
         first, second = list(meant)[:2]
         raise OptionError(
-            f"{option(first)} and {option(second)} exclude each other, since labels came about in one "
-            "way: leave out one of the two."
+            f"{option(first)} and {option(second)} exclude each other, since labels came about in "
+            "one way: leave out one of the two."
         )
     if not meant:
         return Chance.of_flags(values)

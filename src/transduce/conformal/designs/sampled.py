@@ -45,7 +45,8 @@ class Sampled(Design):
     >>> rng, X = np.random.default_rng(0), np.linspace(-2, 2, 100)[:, None]
     >>> probability = 1 / (1 + np.exp(-X[:, 0]))
     >>> y = np.where(rng.random(100) < probability, X[:, 0], np.nan)
-    >>> ConformalTransducer(Ridge(), labels=Sampled(probability), random_state=0).fit(X, y).guarantee_.headline
+    >>> model = ConformalTransducer(Ridge(), labels=Sampled(probability), random_state=0)
+    >>> model.fit(X, y).guarantee_.headline
     'exact if the given probabilities are right'
     """
 
@@ -55,7 +56,8 @@ class Sampled(Design):
         Flag(
             name="sampling_probability",
             field="probability",
-            help="A column with the probability with which each row was chosen to be labelled, if known.",
+            help="A column with the probability with which each row was chosen to be labelled, "
+            "if known.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (

@@ -59,8 +59,8 @@ class Seen(Design):
         Flag(
             name="seen",
             field="rows",
-            help="A column that marks rows whose labels were seen by what made the predictions: they "
-            "teach, and do not calibrate.",
+            help="A column that marks rows whose labels were seen by what made the predictions: "
+            "they teach, and do not calibrate.",
         ),
     )
     rests_on: ClassVar[Assumption] = UNSEEN
@@ -100,8 +100,8 @@ class BoundSeen(BoundDesign):
         """Return that labels are too few for a level, in a sentence that says what to do."""
         return (
             f"{counted(int(np.sum(self._unseen)), 'label')} of rows that were not seen cannot "
-            f"guarantee {percent(confidence)}: it takes {labels_needed(confidence)}. Label more rows "
-            "at random, or ask for less confidence."
+            f"guarantee {percent(confidence)}: it takes {labels_needed(confidence)}. Label more "
+            "rows at random, or ask for less confidence."
         )
 
     def hold_out(

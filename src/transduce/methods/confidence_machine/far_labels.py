@@ -275,7 +275,9 @@ class GuardedMachine:
         if not len(regions):
             return True
         hull = regions.hull()
-        return bool(hull[:, 0].min() > near[0].low and hull[:, 1].max() < near[-1].high)
+        lowest = hull[:, 0].min()
+        highest = hull[:, 1].max()
+        return bool(lowest > near[0].low and highest < near[-1].high)
 
     def _region_part(self, answers: list[RowAnswers], number: int, j: int, rank: int) -> Array:
         """Return what one piece of the line adds to the region of row j, shape (k, 2)."""

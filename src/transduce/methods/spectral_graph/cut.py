@@ -47,7 +47,8 @@ def minimise_on_sphere(G: Array, b: Array, n: float) -> Sphere:
     scale = max(abs(float(eigenvalues[-1])), abs(float(eigenvalues[0])))
     lead = gaps <= 1e-13 * scale
     # Rounding turns the leading eigenvectors towards the next ones by about this much.
-    turned = 10 * len(b) * EPSILON * max(1.0, scale / float(gaps[~lead].min(initial=np.inf)))
+    smallest_gap = float(gaps[~lead].min(initial=np.inf))
+    turned = 10 * len(b) * EPSILON * max(1.0, scale / smallest_gap)
     if np.linalg.norm(a[lead]) <= turned * size:
         fixed = Q[:, ~lead] @ (a[~lead] / gaps[~lead])
         missing = n - float(fixed @ fixed)
@@ -217,7 +218,8 @@ def _null_basis(sizes: Array) -> Array:
     constant = np.sqrt(np.where(sizes > 0.0, sizes, sizes.max() or 1.0))
     constant /= np.linalg.norm(constant)
     constant[0] += 1.0
-    return (np.eye(len(constant)) - np.outer(constant, constant) / constant[0])[:, 1:]
+    reflection = np.eye(len(constant)) - np.outer(constant, constant) / constant[0]
+    return reflection[:, 1:]
 
 
 def check_penalties(penalise: Penalties) -> None:

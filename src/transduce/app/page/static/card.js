@@ -74,7 +74,8 @@ function stateOf(card, model) {
   const back = model.looking ? make("button", { type: "button", text: "Back to the row to judge", onclick: model.back }) : null;
   if (card.label !== null) {
     const who = card.by === "table" ? "in the table" : card.decision?.random ? "a random draw" : "by you";
-    const words = make("span", { text: `Labelled “${typeof card.label === "number" ? number(card.label) : card.label}”, ${who}. Choose again to change it.` });
+    const predicted = card.checked ? ` Predicted: ${card.checked.prediction === null ? "nothing" : `“${card.checked.prediction}”`}.` : "";
+    const words = make("span", { text: `Labelled “${typeof card.label === "number" ? number(card.label) : card.label}”, ${who}.${predicted} Choose again to change it.` });
     return make("div", { class: "state" }, dot(code(card.label)), words, back);
   }
   if (card.random && (card.decision || back)) {

@@ -41,7 +41,39 @@ function recall(found, { estimate, hint, share }, act, mode, left) {
     : null;
   return make("div", { class: found.reached ? "certificate reached" : "certificate" },
     make("h3", { id: "recall-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot,
+    found.reached ? null : more(found.more, (bound) => `at least ${inPercent(Math.floor(1000 * bound) / 1000)} found`),
     share ? make("p", { id: "share", text: plain(share) }) : null, estimate ? make("p", { id: "estimate", text: estimate }) : null, hint ? make("p", { id: "hint", class: "strong", text: hint }) : null, audit);
+}
+
+// What more draws would make certain, if what they find is as frequent as so far.
+function more(points, words) {
+  if (!points.length) return null;
+  const line = points.map(([draws, bound]) => make("tr", {}, make("th", { scope: "row", text: `${count(draws)} more` }), make("td", { text: words(bound) })));
+  return make("table", { class: "more" }, make("caption", { text: "What more random draws would bring, at the present rate" }), make("tbody", {}, ...line));
+}
+
+const inPercent = (value) => `${(100 * value).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
+
+// Predictions made elsewhere that are checked: how many are wrong, and how frequent each class is.
+function check(found) {
+  const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
+  const plot = curve(found.curve, {
+    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
+    describe: `Predictions that may be wrong at most, draw by draw. ${plain(found.headline)}`,
+    ticks: [[0, "0"], [most, count(most)]],
+  });
+  const seen = found.changed ? ` ${count(found.changed)} of your labels ${found.changed === 1 ? "was" : "were"} changed after the prediction was seen.` : "";
+  const rows = found.shares.map(({ label, fewest: low, most: high, n_rows: of }) => make("tr", {}, make("th", { scope: "row", text: label }), make("td", {}, interval(low / of, high / of)), make("td", { text: `${inPercent(Math.floor(1000 * low / of) / 1000)} to ${inPercent(Math.ceil(1000 * high / of) / 1000)}` })));
+  const shares = rows.length ? make("table", { class: "more" }, make("caption", { text: `True share of each class, each ${inPercent(found.certainty)} certain at every look` }), make("tbody", {}, ...rows)) : null;
+  return make("div", { class: found.reached ? "certificate reached" : "certificate" },
+    make("h3", { id: "check-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }),
+    make("p", { id: "check-counts", text: `${count(found.agreed)} agree, ${count(found.differed)} differ.${seen}` }), plot,
+    more(found.more, (bound) => `at most ${inPercent(Math.ceil(1000 * bound) / 1000)} wrong`), shares);
+}
+
+function interval(low, high) {
+  const bar = drawing("rect", { class: "between", x: 60 * low, y: 1, width: Math.max(60 * (high - low), 1), height: 6, rx: 2 });
+  return drawing("svg", { class: "share", viewBox: "0 0 60 8", "aria-hidden": "true" }, drawing("rect", { class: "whole", x: 0, y: 1, width: 60, height: 6, rx: 2 }), bar);
 }
 
 function part(name, title, words, open, ...children) {
@@ -84,10 +116,11 @@ function intervals(found, about, act) {
   return shown;
 }
 
-export function showCertificates(found, about, { mode, progress }, act) {
+export function showCertificates(found, about, { mode, progress, check: checked }, act) {
   const left = progress.unlabelled;
   const before = $("plan-count"), focused = document.activeElement?.id;
   fill($("certificate"),
+    checked ? check(checked) : null,
     found.recall ? recall(found.recall, found, act, mode, left) : null,
     answers(found.answers, found.no_answers, about, act),
     intervals(found.intervals, about, act));

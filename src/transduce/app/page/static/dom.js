@@ -68,13 +68,24 @@ export function refuse(field, message) {
 
 export const refused = (field) => field.getAttribute("aria-invalid") === "true";
 
-// What happened, in a line that goes by itself; what went wrong stays until it is closed.
-export function toast(text, kind = "error", seconds = 6) {
+const LONG = 15; // seconds that an error stays, to be read twice
+
+// What happened, in a line that goes by itself, unless the mouse is on it; that the program has ended stays.
+export function toast(text, kind = "error", seconds = kind === "error" ? LONG : 6) {
   const same = [...$("toasts").children].find((one) => one.firstChild.textContent === text);
-  const found = same ?? make("p", { class: `toast ${kind}` }, make("span", { text }), make("button", { type: "button", class: "close", "aria-label": "Close", text: "×", onclick: () => found.remove() }));
+  const found = same ?? make("p", { class: `toast ${kind === "gone" ? "error" : kind}` }, make("span", { text }), make("button", { type: "button", class: "close", "aria-label": "Close", text: "×", onclick: () => found.remove() }));
   if (!same) $("toasts").append(found);
   clearTimeout(found.timer);
-  if (kind !== "error") found.timer = setTimeout(() => found.remove(), seconds * 1000);
+  if (kind !== "gone") leave(found, seconds);
+}
+
+function leave(line, seconds) {
+  const go = () => (line.matches(":hover, :focus-within") ? leave(line, 2) : line.remove());
+  line.timer = setTimeout(go, seconds * 1000);
+}
+
+export function clearToasts() {
+  for (const line of [...$("toasts").children]) line.remove();
 }
 
 // Notes to be read at leisure: they stand in the page, over nothing else, until somebody closes them.

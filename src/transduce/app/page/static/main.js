@@ -14,7 +14,7 @@ const model = { about: null, view: null, looking: null, running: null, list: "un
 
 function failed(error) {
   if (model.left) return;
-  toast(error.message);
+  toast(error.message, error instanceof Gone ? "gone" : "error");
   if (error instanceof Gone) $("saved").textContent = "";
 }
 
@@ -28,6 +28,7 @@ function draw() {
   const shown = card();
   showCard(shown, about, { classes: view.classes, looking: model.looking, back, showAnswer: model.showAnswer });
   drawModes(view);
+  drawChecked(view.check);
   drawClasses(view, shown);
   drawProgress(view);
   showCertificates(view.certificate, about, view, act);
@@ -42,6 +43,18 @@ function draw() {
   $("forward").disabled = !model.looking;
 }
 
+// What was predicted for the row that got its label last, told only now.
+function drawChecked(check) {
+  const last = check?.last;
+  $("checked").hidden = !last;
+  if (!last) return;
+  const name = (value) => (typeof value === "number" ? written(value) : `“${value}”`);
+  const said = last.prediction === null ? "nothing" : name(last.prediction);
+  $("checked").classList.toggle("differs", !last.agrees);
+  fill($("checked"), make("strong", { text: last.agrees ? "Agrees. " : "Differs. " }), `Row ${count(last.row + 1)}: you said ${name(last.label)}, “${check.column}” said ${said}. `,
+    last.agrees ? null : make("button", { type: "button", class: "plain", text: "Look again", onclick: () => choose(last.row) }));
+}
+
 const MOST_NAMED = 8;
 
 function restsOn(columns) {
@@ -54,7 +67,7 @@ function restsOn(columns) {
 // Why rows cannot be searched for now.
 function noFind({ preparing, wanted }) {
   if (preparing.words) return `${preparing.words} ${preparing.runs ? "Until then rows come" : "Rows come"} in a random order${model.about.task === "classes" ? ", and Find waits" : ""}.`;
-  return wanted === null ? "Find waits until you choose the wanted class." : "";
+  return wanted === null && !model.view?.check ? "Find waits until you choose the wanted class." : "";
 }
 
 function drawModes(view) {
@@ -62,13 +75,13 @@ function drawModes(view) {
     const mode = button.dataset.mode;
     button.setAttribute("aria-checked", String(view.mode === mode));
     button.tabIndex = view.mode === mode ? 0 : -1;
-    button.hidden = mode === "find" && model.about.task === "numbers";
+    button.hidden = mode === "find" && (model.about.task === "numbers" || Boolean(view.check));
     button.disabled = mode === "find" && Boolean(noFind(view));
   }
   const waits = view.preparing.words || model.about.task === "classes" ? noFind(view) : "";
   const since = model.about.home ? view.since : ""; // a fill takes the labels up to the draws; what comes then is told before
   $("mode-note").textContent = [waits, since].filter(Boolean).join(" ");
-  $("want-box").hidden = model.about.task === "numbers";
+  $("want-box").hidden = model.about.task === "numbers" || Boolean(view.check);
   const none = view.wanted === null ? [make("option", { value: "", text: "choose …" })] : [];
   fill($("want"), ...none, ...view.classes.map(({ name }, code) => make("option", { value: code, text: name, selected: code === view.wanted })));
   $("want").disabled = !view.can_want;
@@ -354,7 +367,7 @@ async function begin() {
   const image = view.proposal?.cells.findIndex(({ kind }) => kind === "image") ?? -1;
   model.imageColumn = image >= 0 && !view.proposal.cells.some(({ kind }) => kind === "text") ? image : null;
   $("table-name").textContent = about.name;
-  $("target-name").textContent = `labelling “${about.target}”`;
+  $("target-name").textContent = view.check ? `checking “${view.check.column}” blindly` : `labelling “${about.target}”`;
   document.title = `${about.target} · ${about.name} · transduce label`;
   beginKeys(about);
   beginDialogs();

@@ -2,7 +2,7 @@
 
 import { Gone, post, read, Stale } from "/page/api.js";
 import { answersBegin, drawAnswers } from "/page/answers.js";
-import { $, notes, toast } from "/page/dom.js";
+import { $, clearToasts, notes, toast } from "/page/dom.js";
 import { drawTable, drawTables, tableBegin } from "/page/table.js";
 import { drawWays, waysBegin } from "/page/ways.js";
 
@@ -18,7 +18,7 @@ let queue = Promise.resolve(); // each act knows what the one before it has chan
 function failed(error) {
   if (error instanceof Gone && lost) return;
   lost = error instanceof Gone;
-  toast(error.message);
+  toast(error.message, lost ? "gone" : "error");
 }
 
 // For screen readers: what happened, in a few words.
@@ -48,9 +48,29 @@ function show(state) {
   page.state = state;
   lost = false;
   if (JSON.stringify(state) === JSON.stringify(before)) return; // what is drawn again can be lost from under the mouse
-  if (state.table !== before?.table) page.step = state.choices?.step ?? "table";
-  if (state.table !== before?.table) notes(state.notes ?? []);
+  if (state.table !== before?.table) {
+    page.step = state.choices?.step ?? "table";
+    notes(state.notes ?? []);
+    if (before) clearToasts(); // they were about another table
+    remember();
+  }
   draw();
+}
+
+// Where the page is goes into the browser's history, so that Back goes one step back.
+function remember() {
+  const place = { table: page.state.table, step: page.step };
+  const { state } = window.history;
+  if (state?.table === place.table && state?.step === place.step) return;
+  if (state === null) window.history.replaceState(place, "");
+  else window.history.pushState(place, "");
+}
+
+async function back(place) {
+  if (!place || !page.state) return;
+  if (place.table !== page.state.table) await act("open", { name: place.table });
+  const there = page.state.table === place.table && place.table !== null;
+  if (there && place.step !== page.step) await go(place.step);
 }
 
 function act(path, body = {}) {
@@ -89,6 +109,7 @@ async function change(changes) {
 
 async function go(step) {
   page.step = page.state.choices.step = step;
+  remember();
   draw();
   window.scrollTo(0, 0);
   $("main").focus({ preventScroll: true });
@@ -140,6 +161,7 @@ async function begin() {
     dialog.append(close);
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   }
+  window.addEventListener("popstate", (event) => back(event.state));
   tableBegin(page);
   waysBegin(page);
   answersBegin(page);

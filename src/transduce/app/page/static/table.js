@@ -152,14 +152,20 @@ function openBegin(page, name) {
   $("begin-form").onsubmit = (event) => {
     event.preventDefault();
     const classes = $("begin-numbers-kind").checked ? [] : $("begin-classes").value.split("\n");
-    beginLabelling(page, { target: $("begin-name").value, classes, added: name === null });
+    beginLabelling(page, { target: $("begin-name").value, classes, added: name === null, predictions: $("begin-check").value || null });
   };
+  const others = found.columns.filter((column) => column.name !== name && !found.without_label.includes(column.name));
+  fill($("begin-check"), make("option", { value: "", text: "none" }), ...others.map((column) => make("option", { value: column.name, text: column.name })));
   showClassesBox();
   $("begin-dialog").showModal();
 }
 
+// Predicted classes are classes without being typed.
 function showClassesBox() {
-  $("begin-classes-box").hidden = $("begin-numbers-kind").checked;
+  const numbers = $("begin-numbers-kind").checked;
+  $("begin-check-box").hidden = numbers;
+  if (numbers) $("begin-check").value = "";
+  $("begin-classes-box").hidden = numbers || $("begin-check").value !== "";
 }
 
 async function beginLabelling(page, body) {
@@ -299,5 +305,5 @@ export function tableBegin(page) {
   $("to-labels").addEventListener("click", () => page.go("labels"));
   $("sheet").addEventListener("change", async () => { if (!(await page.change({ sheet: $("sheet").value, target: null }))) drawTable(page); });
   arrows($("targets"));
-  for (const id of ["begin-classes-kind", "begin-numbers-kind"]) $(id).addEventListener("change", showClassesBox);
+  for (const id of ["begin-classes-kind", "begin-numbers-kind", "begin-check"]) $(id).addEventListener("change", showClassesBox);
 }
