@@ -190,8 +190,9 @@ def class_interval(rows: CheckedRows, code: int, confidence: float) -> tuple[int
     """Return between which numbers of the rows are of a class, with a confidence."""
     strata = strata_for_class(rows, code)
     is_class = rows.checked & (rows.true == code)
-    fewest, _ = strata.count_strata(is_class, doubtful=False).total_interval(confidence)
-    _, most = strata.count_strata(is_class, doubtful=True).total_interval(confidence)
+    fewest, most = strata.count_strata(is_class, doubtful=False).total_interval(confidence)
+    if rows.unanswered.any():
+        _, most = strata.count_strata(is_class, doubtful=True).total_interval(confidence)
     return fewest, most
 
 

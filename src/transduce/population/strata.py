@@ -38,9 +38,12 @@ from transduce.core.types import AnyArray, Array
 from transduce.population.urns import Urn, drawn_marked, urn_bound
 
 SHARE_FOR_SPLITS = 0.04  # of the level, to leave out splits that strata rule out by themselves
-MOST_LATTICE = 4000  # values that the estimate can have: weights are rounded to this
+MOST_LATTICE = 1000  # values that the sum of several strata can have: weights are rounded to this
 FINENESS = 4000  # a bound is too wide by no more than the rows over this
-MOST_BOXES = 2000  # looked at before a bound is taken as it is, which is valid and a little wide
+# Boxes of splits that are looked at before a bound is taken as it is, which is valid and a little
+# wide: of two strata, and of more, each of which takes longer.
+MOST_BOXES = 2000
+MOST_BOXES_OF_MANY = 250
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,8 @@ class SplitSearch:
         largest_known = sum(fewest)
         ticket = count()
         boxes = [(-sum(most), next(ticket), fewest, most)]
-        for _ in range(MOST_BOXES):
+        most_boxes = MOST_BOXES if len(self.strata) == 2 else MOST_BOXES_OF_MANY
+        for _ in range(most_boxes):
             negative_total, _, low, high = heapq.heappop(boxes)
             total = -negative_total
             if low == high or total - largest_known <= near_enough:
