@@ -71,8 +71,8 @@ class Audit:
         Returns
         -------
         DataFrame
-            One line for each number: ``n_checked`` then, ``at_most`` how many of the rows that
-            are left would be wrong, and ``share``, the same as a share of them.
+            One line for each number: ``n_checked`` and ``n_unchecked`` then, ``at_most`` how many
+            of the latter would be wrong, and ``share``, the same as a share of them.
 
         Examples
         --------
@@ -82,20 +82,31 @@ class Audit:
         >>> bool(audit.forecast([100])["share"].iloc[0] < audit.wrong["at_most"].iloc[0] / 200)
         True
         """
-        check_list("more", more)
-        numbers = list(more)
-        if not numbers:
-            raise ValueError("more must name at least one number of further checks, such as 100.")
-        for number in numbers:
-            check_whole("more", number, least=0)
-        now = self.rows.count_strata(self.rows.wrong, doubtful=True)
-        lines = []
-        for number in numbers:
-            then = now.after_more_checks(int(number))
-            at_most = then.at_most_unchecked(self.certainty)
-            share = at_most / max(then.n_unchecked, 1)
-            lines.append({"n_checked": then.n_drawn, "at_most": at_most, "share": share})
-        return pd.DataFrame(lines, index=pd.Index(numbers, name="more"))
+        return forecast_wrong(self.rows, more, self.certainty)
+
+
+def forecast_wrong(rows: CheckedRows, more: Iterable[int], certainty: float) -> pd.DataFrame:
+    """Return the bound on wrong rows that is expected after more checks, at the present rate."""
+    check_list("more", more)
+    numbers = list(more)
+    if not numbers:
+        raise ValueError("more must name at least one number of further checks, such as 100.")
+    for number in numbers:
+        check_whole("more", number, least=0)
+    now = rows.count_strata(rows.wrong, doubtful=True)
+    lines = []
+    for number in numbers:
+        then = now.after_more_checks(int(number))
+        at_most = then.at_most_unchecked(certainty)
+        lines.append(
+            {
+                "n_checked": then.n_drawn,
+                "n_unchecked": then.n_unchecked,
+                "at_most": at_most,
+                "share": at_most / max(then.n_unchecked, 1),
+            }
+        )
+    return pd.DataFrame(lines, index=pd.Index(numbers, name="more"))
 
 
 def audit_classes(

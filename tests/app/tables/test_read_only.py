@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from xml.sax.saxutils import escape
 
@@ -124,6 +125,15 @@ class TestRefusals:
         path = tmp_path / f"a{ending}"
         path.write_bytes(b"this is a text and nothing else\n" * 30)
         with pytest.raises(ValueError, match=rf"{path.name} is no .* file, or is damaged"):
+            files.read(path)
+
+    @pytest.mark.parametrize(("ending", "library"), [(".sav", "pyreadstat"), (".ods", "calamine")])
+    def test_a_library_that_is_not_installed(self, tmp_path, monkeypatch, ending, library):
+        path = tmp_path / f"houses{ending}"
+        write_table(path)
+        module = {"pyreadstat": "pyreadstat", "calamine": "python_calamine"}[library]
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ValueError, match=f"which needs .*{library}: pip install"):
             files.read(path)
 
     def test_no_permission(self, tmp_path, monkeypatch):

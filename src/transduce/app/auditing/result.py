@@ -18,7 +18,7 @@ from transduce.app.report.jsonable import rough_percent, to_json
 from transduce.core.files import write_text
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import counted, percent
-from transduce.population.audit import ALL_ROWS, Audit, NumberAudit
+from transduce.population.audit import ALL_ROWS, Audit, NumberAudit, forecast_wrong
 from transduce.population.estimates import estimate_mean
 from transduce.population.sample import Sample
 
@@ -159,15 +159,8 @@ class AuditResult:
     @cached_property
     def forecast(self) -> pd.DataFrame:
         """What more checks are expected to bring: the bound on wrong predictions."""
-        now = self.whole.rows.count_strata(self.whole.rows.wrong, doubtful=True)
-        lines = []
-        for more in MORE_CHECKS:
-            then = now.after_more_checks(more)
-            at_most = then.at_most_unchecked(self.question.certainty)
-            lines.append({"more": more, "at_most": at_most, "n_unchecked": then.n_unchecked})
-        frame = pd.DataFrame(lines)
-        frame["share"] = frame["at_most"] / frame["n_unchecked"].clip(lower=1)
-        return frame
+        lines = forecast_wrong(self.whole.rows, MORE_CHECKS, self.question.certainty)
+        return lines.reset_index()
 
     @cached_property
     def suspect_rows(self) -> pd.DataFrame:

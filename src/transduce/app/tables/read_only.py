@@ -127,10 +127,10 @@ class StatisticsFormat(_ReadOnlyFormat):
         self, content: bytes, sheet: str | None, layout: LayoutRequest = AUTOMATIC
     ) -> tuple[pd.DataFrame, Original]:
         """Return the table; codes that have a label are read as the label."""
+        if self.program == "SPSS":
+            _import_library("pyreadstat", "is an SPSS file", "transduce[statistics]")
         try:
             frame = self._read_frame(content)
-        except ImportError:
-            raise
         except Exception as error:  # each reader has errors of its own for damaged files
             raise ValueError(f"is no {self.program} file, or is damaged") from error
         labelled = [
@@ -148,9 +148,9 @@ class StatisticsFormat(_ReadOnlyFormat):
         if self.program == "Stata":
             return pd.read_stata(io.BytesIO(content))
         if self.program == "SAS":
-            kind = "sas7bdat" if self.endings[0] == ".sas7bdat" else "xport"
-            return pd.read_sas(io.BytesIO(content), format=kind, encoding="utf-8")
-        _import_library("pyreadstat", "is an SPSS file", "transduce[statistics]")
+            if self.endings[0] == ".sas7bdat":  # says itself how its texts are encoded
+                return pd.read_sas(io.BytesIO(content), format="sas7bdat", encoding="infer")
+            return pd.read_sas(io.BytesIO(content), format="xport", encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "table.sav"
             path.write_bytes(content)
