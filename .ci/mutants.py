@@ -39,6 +39,26 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 TABLE = ROOT / "docs" / "mutants.md"
 
+CALIBRATION_TESTS = [
+    "tests/app/filling/test_levels.py",
+    "tests/app/report/test_cards.py",
+    "tests/conformal/test_by_class.py",
+    "tests/conformal/test_calibrated.py",
+    "tests/conformal/test_edges.py",
+    "tests/conformal/test_estimated_odds.py",
+    "tests/conformal/test_exact_counts.py",
+    "tests/conformal/test_groups.py",
+    "tests/conformal/test_guarantee.py",
+    "tests/conformal/test_guarantees_kept.py",
+    "tests/conformal/test_outside.py",
+    "tests/conformal/test_overlapping.py",
+    "tests/conformal/test_random_labels.py",
+    "tests/conformal/test_second_fit.py",
+    "tests/conformal/test_seen_labels.py",
+    "tests/conformal/test_transducer.py",
+    "tests/conformal/test_weights.py",
+    "tests/conformal/test_wrong_answers.py",
+]
 # The fast tests that are about each module; no test that starts a process is among them.
 MODULES = {
     "conformal.miscoverage": [
@@ -58,20 +78,26 @@ MODULES = {
         "tests/conformal/test_random_labels.py",
         "src/transduce/conformal/selection.py",
     ],
-    "conformal.calibrated": [
-        "tests/conformal/test_calibrated.py",
-        "tests/conformal/test_by_class.py",
-        "tests/conformal/test_estimated_odds.py",
-        "tests/conformal/test_groups.py",
-        "tests/conformal/test_guarantee.py",
-        "tests/conformal/test_exact_counts.py",
-        "tests/conformal/test_outside.py",
-        "tests/conformal/test_random_labels.py",
-        "tests/conformal/test_second_fit.py",
-        "tests/conformal/test_transducer.py",
-        "tests/conformal/test_weights.py",
+    **{
+        f"conformal.{module}": [*CALIBRATION_TESTS, f"src/transduce/conformal/{module}.py"]
+        for module in (
+            "calibrated",
+            "calibrated_answer",
+            "calibrated_fit",
+            "calibrated_guarantee",
+            "class_coverage",
+            "missing_mean",
+            "outside",
+            "ruled_out",
+            "too_few",
+            "wrong_answers",
+        )
+    },
+    "population.urns": [
+        "tests/conformal/test_miscoverage.py",
         "tests/conformal/test_wrong_answers.py",
-        "src/transduce/conformal/calibrated.py",
+        "tests/population/test_audit.py",
+        "src/transduce/population/urns.py",
     ],
     "core.ranks": [
         "tests/core/test_ranks.py",

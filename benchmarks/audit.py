@@ -1,31 +1,43 @@
 """Intervals for the true share of a class, from predictions for all rows and a few checks.
 
-Usage: python benchmarks/audit.py [--draws 200] [--jobs 1] [--rows 10000] [--classes .05 ...]
+Usage: python benchmarks/audit.py [--draws 200] [--jobs 1] [--rows 10000] [--shares .05 ...]
 
 A table has a class of a given share; a predictor finds it with a given sensitivity and specificity.
-Rows are checked by a simple draw, or by a draw from each predicted class. Printed are, for each way,
-how often the 95 % interval holds the truth, how wide it is on average, its width as a ratio to that of
-labels alone with a simple draw of as many rows, and how many calls failed. Opponents that are
-installed run on the same draws: glide, truescore and ppi_py.
+Rows are checked by a simple draw, or by a draw from each predicted class, as `transduce draw --by`
+makes it. Printed are, for each way, how often the 95 % interval holds the truth, how wide it is on
+average, its width as a ratio to that of labels alone with a simple draw of as many rows, and how
+many calls failed. "Narrowest" is the width below which no exact interval from a draw by class can
+be, if its ends rise with the marked rows drawn.
+
+Opponents run on the same simple draws: ppi_py, glide, truescore and evalstats (pip install
+ppi-python glide-py truescore evalstats); one that is not installed is named and left out.
+
+At the end stand the lowest coverage and the widest ratio of each way over all cells. With 16 cores
+`python benchmarks/audit.py --draws 200 --jobs 16` is meant to end within eight minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from scipy.stats import binom
 
 from transduce.population import audit_classes
-from transduce.population.draws import draw_from_strata, expected_spreads
+from transduce.population.draws import allocate, draw_from_strata
+from transduce.population.strata import Stratum, narrowest_most_marked
 from transduce.population.urns import urn_interval
 
 LEVEL = 0.95
+DRAWS_A_TASK = 10
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,12 @@ class Case:
     sensitivity: float
     specificity: float
     n_checked: int
+
+    def __str__(self) -> str:
+        return (
+            f"share {self.share:g}, sensitivity {self.sensitivity:g}, specificity "
+            f"{self.specificity:g}, {self.n_checked} checked"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +79,10 @@ def make_draw(case: Case, seed: int) -> Checked:
     hit = generator.random(case.n_rows)
     predicted = np.where(truth == 1, hit < case.sensitivity, hit > case.specificity).astype(int)
     everywhere = np.ones(case.n_rows, dtype=bool)
-    sizes = np.bincount(predicted, minlength=2)
-    spreads = expected_spreads(sizes, np.zeros(2), np.zeros(2))
     by_class = {}
     for how in ("equal", "neyman"):
-        draw = draw_from_strata(everywhere, predicted, case.n_checked, seed, spreads, how)
+        numbers = allocate(np.bincount(predicted, minlength=2), case.n_checked, how)
+        draw = draw_from_strata(everywhere, predicted, numbers, seed)
         by_class[how] = draw.rows
     simple = generator.choice(case.n_rows, case.n_checked, replace=False)
     return Checked(truth, predicted, simple, by_class)
@@ -85,6 +102,22 @@ def ours(table: Checked, rows: np.ndarray, *, stratified: bool) -> tuple[float, 
     strata = table.predicted if stratified else None
     line = audit_classes(known, table.predicted, strata=strata, certainty=LEVEL).shares.loc[1]
     return float(line["lower"]), float(line["upper"])
+
+
+def narrowest(table: Checked, rows: np.ndarray) -> tuple[float, float]:
+    """Return ends between which an exact interval from a draw by class cannot lie."""
+    strata, mirrored = [], []
+    for code in (0, 1):
+        n_rows = int(np.sum(table.predicted == code))
+        labels = table.truth[rows[table.predicted[rows] == code]]
+        stratum = Stratum(n_rows, len(labels), int(labels.sum()))
+        strata.append(stratum)
+        mirrored.append(stratum.mirrored())
+    level = (1.0 - LEVEL) / 2.0
+    n_rows = len(table.truth)
+    most = narrowest_most_marked(tuple(strata), level)
+    fewest = n_rows - narrowest_most_marked(tuple(mirrored), level)
+    return fewest / n_rows, most / n_rows
 
 
 def ppi_py_interval(table: Checked) -> tuple[float, float]:
@@ -119,61 +152,119 @@ def truescore_interval(table: Checked) -> tuple[float, float]:
     return float(result.low), float(result.high)
 
 
+def evalstats_interval(table: Checked) -> tuple[float, float]:
+    from evalstats import judge_debias_mean_ci
+
+    labels = np.full(len(table.truth), np.nan)
+    labels[table.simple] = table.truth[table.simple]
+    result = judge_debias_mean_ci(table.predicted.astype(float), labels, alpha=1 - LEVEL, rng=0)
+    return float(result.ci_low), float(result.ci_high)
+
+
 WAYS: dict[str, Callable[[Checked], tuple[float, float]]] = {
     "labels alone": labels_alone,
     "ours, simple draw": lambda table: ours(table, table.simple, stratified=False),
     "ours, equal draw": lambda table: ours(table, table.by_class["equal"], stratified=True),
     "ours, neyman draw": lambda table: ours(table, table.by_class["neyman"], stratified=True),
+    "narrowest, equal": lambda table: narrowest(table, table.by_class["equal"]),
+    "narrowest, neyman": lambda table: narrowest(table, table.by_class["neyman"]),
     "ppi_py": ppi_py_interval,
     "glide": glide_interval,
     "truescore": truescore_interval,
+    "evalstats": evalstats_interval,
 }
 
 
-def run_draw(case: Case, seed: int) -> list[tuple[str, float, float, bool]]:
-    """Return, for each way, whether the interval holds, its width, and whether the call failed."""
-    table = make_draw(case, seed)
+OPPONENTS = ("ppi_py", "glide", "truescore", "evalstats")  # as they are imported
+
+
+def installed_ways() -> list[str]:
+    """Return the ways that can run here, and say which opponents cannot."""
+    missing = [name for name in OPPONENTS if find_spec(name) is None]
+    if missing:
+        print(f"Not installed, and left out: {', '.join(missing)}.")
+    return [name for name in WAYS if name not in missing]
+
+
+def run_draws(case: Case, seeds: list[int], ways: list[str]) -> list[dict[str, object]]:
+    """Return a line for each draw and way: whether the interval holds, its width, failures."""
     lines = []
-    for name, interval in WAYS.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                lower, upper = interval(table)
-        except ImportError:
-            continue
-        except Exception:
-            lines.append((name, np.nan, np.nan, True))
-            continue
-        holds = lower - 1e-12 <= table.share <= upper + 1e-12
-        lines.append((name, float(holds), upper - lower, False))
+    for seed in seeds:
+        table = make_draw(case, seed)
+        for name in ways:
+            lines.append({"case": case, "way": name, **run_way(table, name)})
     return lines
 
 
-def measure(case: Case, draws: int, jobs: int) -> pd.DataFrame:
-    runs = Parallel(n_jobs=jobs)(delayed(run_draw)(case, seed) for seed in range(draws))
-    frame = pd.DataFrame(itertools.chain(*runs), columns=["way", "holds", "width", "failed"])
-    lines = frame.groupby("way", sort=False).mean()
-    lines["ratio"] = lines["width"] / lines.loc["labels alone", "width"]
-    return lines
+def run_way(table: Checked, name: str) -> dict[str, object]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lower, upper = WAYS[name](table)
+    except Exception:
+        return {"holds": np.nan, "width": np.nan, "failed": True}
+    holds = lower - 1e-12 <= table.share <= upper + 1e-12
+    return {"holds": float(holds), "width": upper - lower, "failed": False}
+
+
+def summarize(lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of one case, with widths as ratios to that of labels alone."""
+    means = lines.groupby("way", sort=False)[["holds", "width", "failed"]].mean()
+    means["ratio"] = means["width"] / means.loc["labels alone", "width"]
+    return means
+
+
+def measure(cases: list[Case], seeds: range, jobs: int, ways: list[str]) -> pd.DataFrame:
+    """Return the means of each way in each case, which are printed as they come."""
+    blocks = [list(block) for block in np.array_split(seeds, -(-len(seeds) // DRAWS_A_TASK))]
+    tasks = (delayed(run_draws)(case, block, ways) for case in cases for block in blocks)
+    runs = Parallel(n_jobs=jobs, return_as="generator")(tasks)
+    summaries = []
+    for case in cases:
+        lines = pd.DataFrame(itertools.chain(*itertools.islice(runs, len(blocks))))
+        summary = summarize(lines)
+        print(f"\n{case}, {len(seeds)} draws")
+        print(summary.round(3).to_string(), flush=True)
+        summaries.append(summary.reset_index())
+    return pd.concat(summaries, ignore_index=True)
+
+
+def show_worst(cells: pd.DataFrame, n_draws: int) -> None:
+    """Print the worst of all cells, beside what chance alone gives in as many of them."""
+    n_cells = int(np.sum(cells["way"] == "labels alone"))
+    # The smallest share of draws that hold, in so many cells whose coverage is exactly the level.
+    by_chance = binom.ppf(0.05 / n_cells, n_draws, LEVEL) / n_draws
+    worst = cells.groupby("way", sort=False).agg(
+        lowest_coverage=("holds", "min"),
+        widest_ratio=("ratio", "max"),
+        most_failed=("failed", "max"),
+    )
+    print(f"\nWorst of {n_cells} cells; by chance a coverage as low as {by_chance:.3f} is expected")
+    print("in one run of twenty where it is 0.95 in all of them.")
+    print(worst.round(3).to_string(), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.05, 0.3, 0.5])
     parser.add_argument("--checked", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--quality", nargs="+", default=["0.8/0.8", "0.9/0.98", "0.99/0.99"])
     given = parser.parse_args()
-    for share, quality, n_checked in itertools.product(given.shares, given.quality, given.checked):
-        sensitivity, specificity = map(float, quality.split("/"))
-        case = Case(given.rows, share, sensitivity, specificity, n_checked)
-        print(
-            f"\nshare {share:g}, sensitivity {sensitivity:g}, specificity {specificity:g}, ", end=""
+    cases = [
+        Case(given.rows, share, *map(float, quality.split("/")), n_checked)
+        for share, quality, n_checked in itertools.product(
+            given.shares, given.quality, given.checked
         )
-        print(f"{n_checked} checked, {given.draws} draws")
-        print(measure(case, given.draws, given.jobs).round(3).to_string(), flush=True)
+    ]
+    seeds = range(given.first_seed, given.first_seed + given.draws)
+    started = time.perf_counter()
+    cells = measure(cases, seeds, given.jobs, installed_ways())
+    show_worst(cells, given.draws)
+    print(f"{time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

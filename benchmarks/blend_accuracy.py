@@ -36,7 +36,7 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from transduce import TransductiveBlend
-from transduce.model_selection.fit_and_predict import is_transducer, last_step
+from transduce.model_selection.estimator_kinds import is_transducer, last_step
 from transduce.model_selection.methods import Case, default_members
 
 TASKS = ("regression", "classification")

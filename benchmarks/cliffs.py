@@ -335,12 +335,12 @@ def measure_all(
     switches: Iterable[Switch],
     methods: Iterable[str],
     *,
-    draws: int,
+    draws: Iterable[int],
     jobs: int = 1,
 ) -> pd.DataFrame:
     """Return a line for each family, side of a switch, draw and method; a method that does not suit is left out."""
     sides = ("before", "beyond")
-    cases = [Case(*which) for which in itertools.product(families, switches, sides, range(draws))]
+    cases = [Case(*which) for which in itertools.product(families, switches, sides, draws)]
     work = [
         delayed(measure)(case, method)
         for case in cases
@@ -414,7 +414,7 @@ def main() -> None:
         options.families,
         switches,
         [f"fill {name}" for name in methods],
-        draws=draws,
+        draws=range(draws),
         jobs=options.jobs,
     )
     if options.out is not None:

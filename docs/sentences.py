@@ -26,7 +26,7 @@ from transduce.app.cli.app import app
 from transduce.app.labelling import Session, SessionSettings
 from transduce.app.labelling.sentences import certificate_text
 
-STATIC = Path(transduce.__file__).parent / "page" / "static"
+STATIC = Path(transduce.__file__).parent / "app" / "page" / "static"
 QUICK = "--method ridge"
 # Which table, with which options: every design, each kind of label, and what may go wrong.
 FILLS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -706,6 +707,49 @@ def urn_p_value(n_marked, n_calibration, n_unlabelled, n_more):
     return Fraction(sum(few), len(few))
 
 
+def chance_of_marked(found, size, marked, drawn):
+    """How often so many of the rows drawn from an urn are marked, by counting draws."""
+    if not 0 <= found <= drawn:
+        return 0.0
+    ways = math.comb(marked, found) * math.comb(size - marked, drawn - found)
+    return ways / math.comb(size, drawn)
+
+
+def split_outcomes(sizes, drawn, marked):
+    """Every number of marked rows that may be drawn from each stratum, with its probability."""
+    for found in itertools.product(*[range(n + 1) for n in drawn]):
+        probability = math.prod(map(chance_of_marked, found, sizes, marked, drawn))
+        if probability > 0.0:
+            yield found, probability
+
+
+def coverage_of_splits(sizes, drawn, interval):
+    """How often `interval(found)` holds the total, for every split of every total of strata."""
+    for marked in itertools.product(*[range(size + 1) for size in sizes]):
+        outcomes = split_outcomes(sizes, drawn, marked)
+        held = [p for found, p in outcomes if within(sum(marked), interval(drawn, found))]
+        yield marked, sum(held)
+
+
+def coverage_of_divided_samples(sizes, n_drawn, interval):
+    """The same of one simple random sample, divided by stratum after it was drawn."""
+    n_rows = sum(sizes)
+    for marked in itertools.product(*[range(size + 1) for size in sizes]):
+        held = 0.0
+        for n_first in range(n_drawn + 1):
+            drawn = (n_first, n_drawn - n_first)
+            division = chance_of_marked(n_first, n_rows, sizes[0], n_drawn)
+            if division == 0.0:
+                continue
+            for found, p in split_outcomes(sizes, drawn, marked):
+                held += division * p * within(sum(marked), interval(drawn, found))
+        yield marked, held
+
+
+def within(total, ends):
+    return ends[0] <= total <= ends[1]
+
+
 def two_urns_bound(one, other, certainty):
     """The largest sum of two numbers whose p-values, combined by their weighted logarithms, do not rule them out."""
     from scipy.integrate import quad
@@ -1170,3 +1214,25 @@ def is_inside_within_columns(score, scores, features, row, confidence):
     if least.status == 3:  # quantiles as low as one likes are as good
         return False
     return bool(score <= least.fun + 1e-6)
+
+
+def times_usual_error(errors, answered):
+    """Return each error over the median of those at the most similar predictions, in their order."""
+    n = len(errors)
+    n_near = min(max(int(0.2 * n), 10), n)
+    order = sorted(range(n), key=lambda place: (answered[place], place))
+    least = max(np.median(errors) / 4, 1e-9 * (max(answered) - min(answered)))
+    times = np.empty(n)
+    for place, row in enumerate(order):
+        first = min(max(place - n_near // 2, 0), n - n_near)
+        near = [errors[other] for other in order[first : first + n_near]]
+        times[row] = errors[row] / max(np.median(near), least)
+    return times
+
+
+def nearest_labelled(row, labelled, n_near):
+    """Return the nearest labelled rows, and weights by a Gaussian kernel as wide as the last is far."""
+    distances = [float(np.sum((row - other) ** 2)) for other in labelled]
+    nearest = sorted(range(len(labelled)), key=lambda place: (distances[place], place))[:n_near]
+    kernel = [np.exp(-distances[place] / distances[nearest[-1]]) for place in nearest]
+    return nearest, np.array(kernel) / sum(kernel)

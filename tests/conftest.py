@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transduce.conformal import exchangeability_test
+from tests.few_draws import take_few_draws
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 SOURCE = Path(__file__).parents[1] / "src" / "transduce"
@@ -95,15 +95,9 @@ def pytest_make_collect_report():
 
 @pytest.fixture(autouse=True, scope="module")
 def few_draws(request):
-    """A fifth to two fifths of the trees and permutations; tests/slow has them all."""
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name != "slow":
-            # Each row is still out of some tree, and a p-value of 1 % can still be reached.
-            patch.setitem(exchangeability_test.__kwdefaults__, "n_permutations", 99)
-            patch.setattr("transduce.model_selection.methods.TREES", 40)
-            patch.setattr("transduce.methods.confidence_machine.setting_grid.N_TREES", 30)
-            patch.setattr("transduce.conformal.exchangeability.N_TREES", 20)
-            patch.setattr("transduce.conformal.designs.propensity.N_TREES", 20)
+            take_few_draws(patch)
         yield
 
 

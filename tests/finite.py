@@ -536,7 +536,7 @@ def of_estimators() -> dict[str, list[Call]]:
             transduce.TransductiveRidgeClassifier, CLASSES, **ridge
         ),
         "transduce.RidgeConfidenceMachine": estimator_calls(
-            transduce.RidgeConfidenceMachine, NUMBERS, **machine
+            transduce.RidgeConfidenceMachine, NUMBERS, **machine | {"resolution": 0.5}
         ),
         "transduce.RidgeConfidenceClassifier": estimator_calls(
             transduce.RidgeConfidenceClassifier, CLASSES, **machine | {"label_conditional": True}
@@ -591,6 +591,11 @@ def of_filling() -> dict[str, list[Call]]:
     def later(frame: Any) -> Any:
         columns = usual_fit().new_columns(frame)
         return columns[columns["price_status"].astype(str) == "answered"]
+
+    def estimate_later(frame: Any, what: Any) -> Any:
+        line = usual_fit().estimate(frame, what)
+        promised = line["kind"] != "none"
+        return line.loc[promised, ["estimate", "lower", "upper"]]
 
     def save_and_load(table: Any, target: Any, name: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -663,7 +668,8 @@ def of_filling() -> dict[str, list[Call]]:
             Call(fit_fill, {"table": TABLE, "target": "price"}, slow=True)
         ],
         "transduce.app.filling.FittedFill": [
-            Call(later, {"frame": TABLE[:5]}, "new_columns", slow=True)
+            Call(later, {"frame": TABLE[:5]}, "new_columns", slow=True),
+            Call(estimate_later, {"frame": TABLE, "what": "mean"}, "estimate", slow=True),
         ],
         "transduce.app.filling.save": [
             Call(
@@ -829,6 +835,9 @@ def of_conformal() -> dict[str, list[Call]]:
         ],
         "transduce.conformal.Estimated": [
             Call(fit_by(conformal.Estimated), {"sensitivity": 1.2}, slow=True)
+        ],
+        "transduce.conformal.ByValue": [
+            Call(fit_by(conformal.ByValue), {"sensitivity": 1.0}, slow=True)
         ],
         "transduce.conformal.ByClass": [
             Call(by_class, {"shares": {"yes": 0.5, "no": 0.5}}, slow=True),
@@ -1143,7 +1152,13 @@ def of_displays() -> dict[str, list[Call]]:
         return call
 
     two = Regions.from_intervals([[0, 1], [2, 3]])
-    ridge = fitted(transduce.RidgeConfidenceMachine, False)
+    answer = transduce.Answer(
+        np.arange(2),
+        np.array([0.5, 2.5]),
+        np.array(["answered"] * 2),
+        transduce.Guarantee("none"),
+        regions=two,
+    )
     law = conformal.Miscoverage(20, 12, 10)
     truth, guess = np.array(["a", "b"] * 4), np.array(["a", "a"] * 4)
     rejection = {"y_true": truth, "y_pred": guess, "confidence": np.linspace(0.1, 0.9, 8)}
@@ -1158,7 +1173,7 @@ def of_displays() -> dict[str, list[Call]]:
             ),
             Call(
                 closing(lambda answer: display.RegionDisplay.from_answer(answer)),
-                {"answer": ridge.answer_},
+                {"answer": answer},
                 "from_answer",
                 slow=True,
             ),

@@ -32,20 +32,20 @@ except ImportError:
     polars = Missing("polars")
 
 
-def _reason(name):
-    if importlib.util.find_spec("array_api_strict" if name == "strict" else "torch") is None:
-        return f"{name} is not installed"
-    if name == "cuda":
-        import torch
-
-        return "" if torch.cuda.is_available() else "there is no CUDA device"
-    return ""
+# A text is looked at when the test begins: torch takes seconds to import.
+NO_DEVICE = "not __import__('torch').cuda.is_available()"
 
 
 def library(name):
     """Return a parameter for a test: the name, skipped with a reason where it cannot be had."""
-    reason = _reason(name)
-    return pytest.param(name, marks=pytest.mark.skipif(bool(reason), reason=reason))
+    module = "array_api_strict" if name == "strict" else "torch"
+    if importlib.util.find_spec(module) is None:
+        mark = pytest.mark.skip(reason=f"{name} is not installed")
+    elif name == "cuda":
+        mark = pytest.mark.skipif(NO_DEVICE, reason="there is no CUDA device")
+    else:
+        mark = ()
+    return pytest.param(name, marks=mark)
 
 
 ON_PROCESSOR = [library("strict"), library("torch")]

@@ -62,7 +62,7 @@ def test_both_sides_of_a_switch_have_the_same_rows(cliffs):
 
 def test_a_line_is_measured(cliffs):
     switch = cliffs.Switch("small", cliffs.Size(40, 12, 2), cliffs.Size(41, 12, 2))
-    lines = cliffs.measure_all(["exact linear"], [switch], ["fill ridge"], draws=1)
+    lines = cliffs.measure_all(["exact linear"], [switch], ["fill ridge"], draws=range(1))
     assert set(lines["method"]) == {"mean", "ridge", "forest", "fill ridge"}
     filled = lines[lines["method"] == "fill ridge"]
     assert (filled["error"] < 0.5).all()

@@ -16,7 +16,7 @@ from transduce.app.report.quality import CLEARLY_BETTER, FEWEST_TICKED
 from transduce.conformal import Miscoverage
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.exchangeability import SIGNIFICANCE
-from transduce.core.guarantee import SUSPECTED
+from transduce.core.findings import SUSPECTED
 from transduce.core.ranks import fewest_calibration
 from transduce.model_selection import methods
 

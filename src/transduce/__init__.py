@@ -1,7 +1,8 @@
 """Transductive inference: answers at the rows you have, with honest uncertainty.
 
-The main names are here and are imported when first used; everything else is in its room, as in scikit-learn:
-`transduce.model_selection`, `transduce.conformal`, `transduce.display`, `transduce.metrics`, `transduce.methods`.
+The main names are here and are imported when first used; everything else is in its room, as in
+scikit-learn: `transduce.model_selection`, `transduce.conformal`, `transduce.display`,
+`transduce.metrics`, `transduce.methods`.
 """
 
 from typing import TYPE_CHECKING

@@ -8,41 +8,49 @@ from __future__ import annotations
 import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from transduce.core.answer import Answer, Regions
-from transduce.core.types import AnyArray, Array
+from transduce.core import arrays
+from transduce.core.answer import Answer, LevelAnswer, Regions
+from transduce.core.types import AnyArray, Array, Rows
+from transduce.core.words import percent
 from transduce.metrics import rejection_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MiscoverageDisplay", "RegionDisplay", "RejectionCurveDisplay", "RelevanceDisplay"]
 __all__ += ["BandDisplay", "EnvelopeDisplay", "GraphMapDisplay"]
 
 INSIDE, OUTSIDE, REGION, VALUE = "#1b6ca8", "#c8371e", "#a9bccb", "#33414c"
+PALEST, DARKEST = "#dce5ec", "#7f9db4"  # of regions at several levels
 MOST_BARS = 400
+LegendPlace = Literal["best", "upper left", "upper center", "upper right"]
 
 
 class Display(ABC):
     """A plot that draws itself on given or new axes, and remembers them as `ax_` and `figure_`."""
 
-    ax_: Any
+    ax_: Axes
     figure_: Any
     _size = (6.5, 4.5)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw on given or new axes, and return the display itself.
 
         `ax_` and `figure_` are what it was drawn on.
         """
         ax = new_axes(self._size) if ax is None else ax
         self._draw(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
     @abstractmethod
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         """Draw on axes."""
 
 
@@ -53,10 +61,20 @@ def new_axes(size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def finish(ax: Any, *, xlabel: str, ylabel: str, loc: str = "upper left") -> None:
+def finish(ax: Axes, *, xlabel: str, ylabel: str, loc: LegendPlace = "upper left") -> None:
     """Label the axes, and add a legend that does not hide what is behind it."""
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.legend(framealpha=0.85, edgecolor="none", fontsize="small", loc=loc)
+
+
+def _shades(number: int) -> list[Any]:
+    """Return the colours of regions at so many levels, that of the highest first."""
+    if number == 1:
+        return [REGION]
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("regions", [PALEST, DARKEST])
+    return [shades(share) for share in np.linspace(0.0, 1.0, number)]
 
 
 # ------------------------------------------------------------------------------------------ answers
@@ -74,6 +92,10 @@ class RegionDisplay(Display):
         Answers, and their regions.
     y_true : array of shape (m,), optional
         True labels.
+    level : float, optional
+        Of the regions, for the legend.
+    further : tuple of LevelAnswer
+        Regions at other levels, drawn around these or within them.
 
     Examples
     --------
@@ -88,10 +110,12 @@ class RegionDisplay(Display):
     values: Array
     regions: Regions
     y_true: Array | None = None
+    level: float | None = None
+    further: tuple[LevelAnswer, ...] = ()
     _size = (8, 4.5)
 
     @classmethod
-    def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Any = None) -> Self:
+    def from_answer(cls, answer: Answer, *, y_true: Any = None, ax: Axes | None = None) -> Self:
         """Plot the predictions of a regression method.
 
         The true labels (m,) at its rows are shown if they are known.
@@ -103,14 +127,16 @@ class RegionDisplay(Display):
         truth = None if y_true is None else np.asarray(y_true, dtype=float)
         if truth is not None and truth.shape != (len(answer),):
             raise ValueError(f"Give one true label for each of the {len(answer)} unlabelled rows.")
-        return cls(answer.values, answer.regions, truth).plot(ax=ax)
+        level = answer.guarantee.confidence
+        return cls(answer.values, answer.regions, truth, level, answer.further).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         place = np.argsort(np.argsort(self.values, kind="stable")).astype(float)
         self._draw_regions(ax, place)
         size = float(np.clip(80.0 / np.sqrt(max(len(place), 1)), 1.0, 6.0))
         if self.y_true is not None:
-            inside, known = self.regions.contains(self.y_true), ~np.isnan(self.y_true)
+            inside = self.regions.contains(self.y_true)
+            known = ~np.isnan(self.y_true)
             for mask, color, marker, word in (
                 (inside & known, INSIDE, "o", "truth, inside"),
                 (~inside & known, OUTSIDE, "X", "truth, outside"),
@@ -123,25 +149,36 @@ class RegionDisplay(Display):
         _whole_numbers(ax)
         finish(ax, xlabel="unlabelled rows, by prediction", ylabel="label")
 
-    def _draw_regions(self, ax: Any, place: Array) -> None:
+    def _draw_regions(self, ax: Axes, place: Array) -> None:
         """Draw every piece as a bar; rays end a little beyond everything finite."""
         from matplotlib.collections import LineCollection
 
-        pieces, _ = self.regions.to_arrays()
+        by_level = {self.level or 0.5: self.regions}
+        for other in self.further:
+            assert other.regions is not None
+            by_level[other.level] = other.regions
+        highest_first = sorted(by_level.items(), reverse=True)
         truth = np.empty(0) if self.y_true is None else self.y_true
-        finite = np.concatenate([self.values, pieces.ravel(), truth])
+        pieces = {level: arrays.to_numpy(regions.pieces) for level, regions in highest_first}
+        all_ends = [ends.ravel() for ends in pieces.values()]
+        finite = np.concatenate([self.values, *all_ends, truth])
         finite = finite[np.isfinite(finite)]
         low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
         margin = 0.05 * (high - low) or 1.0
-        x = np.repeat(place, self.regions.n_pieces)
-        ends = np.clip(pieces, low - margin, high + margin)
-        lines = [[(at, lower), (at, upper)] for at, (lower, upper) in zip(x, ends, strict=True)]
         width = float(np.clip(300.0 / max(len(place), 1), 0.8, 6.0))
-        ax.add_collection(LineCollection(lines, colors=REGION, linewidths=width, label="region"))
+        shades = _shades(len(highest_first))
+        for (level, regions), color in zip(highest_first, shades, strict=True):
+            x = np.repeat(place, regions.n_pieces)
+            ends = np.clip(pieces[level], low - margin, high + margin)
+            lines = [[(at, lower), (at, upper)] for at, (lower, upper) in zip(x, ends, strict=True)]
+            label = "region"
+            if self.further:
+                label = f"region at {percent(level)}"
+            ax.add_collection(LineCollection(lines, colors=color, linewidths=width, label=label))
         ax.set(xlim=(-1, len(place)), ylim=(low - margin, high + margin))
 
 
-def _whole_numbers(ax: Any) -> None:
+def _whole_numbers(ax: Axes) -> None:
     """Count along the x axis."""
     from matplotlib.ticker import MaxNLocator
 
@@ -181,7 +218,7 @@ class MiscoverageDisplay(Display):
 
     @classmethod
     def from_law(
-        cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Any = None
+        cls, law: Any, *, certainty: float = 0.95, truth: int | None = None, ax: Axes | None = None
     ) -> Self:
         """Plot a distribution, such as ``model.miscoverage_``.
 
@@ -193,7 +230,7 @@ class MiscoverageDisplay(Display):
             raise TypeError(f"Pass a Miscoverage, {got}. {why}.")
         return cls(law.probabilities, law.quantile(certainty), certainty, truth).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         counts = np.arange(len(self.probabilities))
         likely = int(np.searchsorted(np.cumsum(self.probabilities), 0.999))
         last = min(max(likely, self.bound, self.truth or 0) + 1, counts[-1])
@@ -260,14 +297,14 @@ class RejectionCurveDisplay(Display):
         confidence: Any,
         *,
         name: str = "predictions kept",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Plot the curve of any predictions (m,), given how certain each is."""
         return cls(*rejection_curve(y_true, y_pred, confidence), name).plot(ax=ax)
 
     @classmethod
     def from_answer(
-        cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Any = None
+        cls, answer: Answer, y_true: Any, *, name: str = "predictions kept", ax: Axes | None = None
     ) -> Self:
         """Plot the curve of a classifier's predictions.
 
@@ -277,11 +314,12 @@ class RejectionCurveDisplay(Display):
             raise TypeError("Pass the answer_ of a classifier that has confidences.")
         return cls.from_predictions(y_true, answer.values, answer.confidence, name=name, ax=ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         color = f"C{len(ax.lines)}" if ax.lines else INSIDE
         if not ax.lines:  # beside another curve it stands already
             ax.axhline(self.errors[0], color=REGION, lw=1.2, label="nothing rejected")
-        rejected, errors = np.append(self.rejected, 1.0), np.append(self.errors, self.errors[-1])
+        rejected = np.append(self.rejected, 1.0)
+        errors = np.append(self.errors, self.errors[-1])
         ax.step(rejected, errors, where="post", color=color, label=self.name)
         highest = max(float(np.max(line.get_ydata())) for line in ax.lines)
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.08 * highest or 0.1))
@@ -320,13 +358,13 @@ class EnvelopeDisplay(Display):
     _size = (7, 4.5)
 
     @classmethod
-    def from_envelope(cls, envelope: Any, *, ax: Any = None) -> Self:
+    def from_envelope(cls, envelope: Any, *, ax: Axes | None = None) -> Self:
         """Plot the envelope of one row, as `RidgeConfidenceMachine.envelope` returns it."""
         if not hasattr(envelope, "owners"):
             raise TypeError(f"Pass the envelope of one row; got {type(envelope).__name__}.")
         return cls(envelope).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         low, high = self._range()
         labels = np.linspace(low, high, 400)
         for s in range(len(self.envelope.curves)):
@@ -361,12 +399,14 @@ class EnvelopeDisplay(Display):
         room = 0.35 * np.ptp(ends) or reach
         return float(ends.min() - room), float(ends.max() + room)
 
-    def _draw_pieces(self, ax: Any, low: float, high: float) -> tuple[float, float]:
+    def _draw_pieces(self, ax: Axes, low: float, high: float) -> tuple[float, float]:
         """Draw the envelope between two labels, with a colour for each setting.
 
         Return its largest and smallest value.
         """
-        one, colours, heights = self.envelope, dict[int, str](), []
+        one = self.envelope
+        colours = dict[int, str]()
+        heights = []
         ends = np.append(one.starts[1:], np.inf)
         for start, end, owner in zip(one.starts, ends, one.owners.tolist(), strict=True):
             if end <= low or start >= high:
@@ -417,7 +457,9 @@ class RelevanceDisplay(Display):
         self._size = (6, 0.9 + 0.28 * max(len(self.names), 3))
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, max_features: int = 20, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, *, max_features: int = 20, ax: Axes | None = None
+    ) -> Self:
         """Plot the largest relevances of a fitted `TransductiveGPRegressor`.
 
         They are those for features of standard deviation 1.
@@ -428,7 +470,7 @@ class RelevanceDisplay(Display):
         most = np.argsort(-relevance, kind="stable")[:max_features]
         return cls(relevance[most], names[most]).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         order = np.argsort(self.relevance, kind="stable")
         ax.barh([self.names[j] for j in order], self.relevance[order], color=INSIDE, height=0.7)
         ax.set(xlabel="relevance (inverse length scale, in standard deviations)", xlim=(0, None))
@@ -470,7 +512,9 @@ class BandDisplay(Display):
     _size = (7.5, 4.5)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, feature: Any = 0, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Rows, *, feature: Any = 0, ax: Axes | None = None
+    ) -> Self:
         """Plot a `TransductiveGPRegressor` fitted on `X` along one feature.
 
         The other features are at their median.
@@ -480,7 +524,8 @@ class BandDisplay(Display):
             raise ValueError(
                 f"Pass the {len(estimator.transduction_)} rows of fit; got {np.shape(X)[0]}."
             )
-        names, rows = _names(estimator), np.asarray(X, dtype=float)
+        names = _names(estimator)
+        rows = np.asarray(X, dtype=float)
         j: Any = names.index(feature) if feature in names else feature
         if not isinstance(j, numbers.Integral) or j not in range(len(names)):
             some = ", ".join(names[:20])
@@ -496,14 +541,16 @@ class BandDisplay(Display):
         answer = estimator.answer_
         known = np.setdiff1d(np.arange(len(rows)), answer.rows)
         labels = np.asarray(estimator.transduction_, dtype=float)
-        seen, asked = (rows[known, j], labels[known]), rows[answer.rows, j]
+        seen = (rows[known, j], labels[known])
+        asked = rows[answer.rows, j]
         name = names[j] + (", others at their median" if rows.shape[1] > 1 else "")
         return cls(
             line, mean, std, seen, (asked, answer.values, answer.standard_errors), name
         ).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
-        low, high = self.mean - 1.96 * self.std, self.mean + 1.96 * self.std
+    def _draw(self, ax: Axes) -> None:
+        low = self.mean - 1.96 * self.std
+        high = self.mean + 1.96 * self.std
         label = "95 % of labels, by the model"
         ax.fill_between(self.x, low, high, color=REGION, alpha=0.5, lw=0, label=label)
         ax.plot(self.x, self.mean, color=INSIDE, lw=1.8, label="mean")
@@ -553,7 +600,7 @@ class GraphMapDisplay(Display):
     _size = (6.4, 4.8)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
         """Plot a fitted `SpectralGraphTransducer`."""
         if not hasattr(estimator, "spectrum_") or not hasattr(estimator, "answer_"):
             raise TypeError("Pass a fitted SpectralGraphTransducer.")
@@ -575,15 +622,22 @@ class GraphMapDisplay(Display):
         positions = spectrum.vectors[:, :2] / roots[:, None]
         return cls(positions, colours, labelled, estimator.classes_).plot(ax=ax)
 
-    def _draw(self, ax: Any) -> None:
-        reached, places, count = ~np.isnan(self.colours), self.positions.T, len(self.classes)
+    def _draw(self, ax: Axes) -> None:
+        reached = ~np.isnan(self.colours)
+        x, y = self.positions.T
+        count = len(self.classes)
         names = [
             f"{name:g}" if isinstance(name, float) else str(name) for name in self.classes.tolist()
         ]
         size = float(np.clip(4000.0 / len(self.colours), 3.0, 30.0))
         if not reached.all():
             ax.scatter(
-                *places[:, ~reached], s=size, marker="x", color=REGION, label="no path to a label"
+                x[~reached],
+                y[~reached],
+                s=size,
+                marker="x",
+                color=REGION,
+                label="no path to a label",
             )
         if count == 2:
             limit = float(np.abs(self.colours[reached]).max())
@@ -592,22 +646,30 @@ class GraphMapDisplay(Display):
             from matplotlib import colormaps
             from matplotlib.colors import ListedColormap
 
-            few, many = (
-                colormaps["tab10"](range(10)),
-                colormaps["turbo"](np.linspace(0.05, 0.95, count)),
-            )
-            shades = ListedColormap((few if count <= 10 else many)[:count])
+            if count <= 10:
+                colours = colormaps["tab10"](range(10))
+            else:
+                colours = colormaps["turbo"](np.linspace(0.05, 0.95, count))
+            shades = ListedColormap(colours[:count])
             style = {"cmap": shades, "vmin": -0.5, "vmax": count - 0.5}
         points = ax.scatter(
-            *places[:, reached], c=self.colours[reached], s=size, linewidths=0, **style
+            x[reached], y[reached], c=self.colours[reached], s=size, linewidths=0, **style
         )
         labelled = self.labelled & reached
-        style |= {"s": 3 * size + 20, "edgecolors": "black", "linewidths": 1.2, "label": "labelled"}
-        ax.scatter(*places[:, labelled], c=self.colours[labelled], **style)
+        ax.scatter(
+            x[labelled],
+            y[labelled],
+            c=self.colours[labelled],
+            s=3 * size + 20,
+            edgecolors="black",
+            linewidths=1.2,
+            label="labelled",
+            **style,
+        )
         bar = ax.figure.colorbar(points, ax=ax)
         if count == 2:
             bar.set_label(f"score: {names[0]} below 0, {names[1]} above")
         else:
-            bar.set_ticks(np.arange(count), labels=names)
+            bar.set_ticks(list(range(count)), labels=names)
             bar.ax.tick_params(length=0)
         finish(ax, xlabel="first eigenvector", ylabel="second eigenvector", loc="best")

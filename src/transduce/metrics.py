@@ -17,7 +17,8 @@ __all__ = ["area_under_rejection_curve", "precision_recall_break_even", "rejecti
 def _read(y_true: Any, y_pred: Any, confidence: Any) -> tuple[AnyArray, Array]:
     """Return which predictions are wrong and the confidences, checked."""
     check_consistent_length(y_true, y_pred, confidence)
-    truth, answers = column_or_1d(y_true), column_or_1d(y_pred)
+    truth = column_or_1d(y_true)
+    answers = column_or_1d(y_pred)
     if len(truth) == 0:
         raise ValueError("There is no prediction to reject: give at least one row.")
     if missing_mask(truth).any():
@@ -121,7 +122,8 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     >>> precision_recall_break_even([1, 1, 0, 0], [0.9, 0.2, 0.8, 0.1])
     0.5
     """
-    truth, score = np.asarray(y_true), as_floats("score", score)
+    truth = np.asarray(y_true)
+    score = as_floats("score", score)
     if truth.ndim != 1 or score.shape != truth.shape:
         raise ValueError(
             f"Give one score for each label; got shapes {truth.shape} and {score.shape}."
@@ -139,6 +141,7 @@ def precision_recall_break_even(y_true: Any, score: Any) -> float:
     if count == 0:
         raise ValueError("No row is positive: the break-even point is not defined.")
     cutoff = np.partition(score, len(score) - count)[len(score) - count]
-    above, level = score > cutoff, score == cutoff
+    above = score > cutoff
+    level = score == cutoff
     share = (count - int(above.sum())) / int(level.sum())
     return float((positive[above].sum() + share * positive[level].sum()) / count)

@@ -37,9 +37,10 @@ from transduce.conformal.selection import (
 )
 from transduce.conformal.too_few import too_few_labels
 from transduce.conformal.wrong_answers import changed_by, wrong_at_calibration
-from transduce.core import guarantee as words
+from transduce.core import assumptions as words
 from transduce.core.answer import Answer
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.core.findings import Verdict
+from transduce.model_selection.fit_and_predict import RawPrediction
 from transduce.population.urns import two_urns_bound, urn_bound, urn_interval
 
 NO_YES = np.array(["no", "yes"])
@@ -49,7 +50,7 @@ def reply(values, *, lost=(), **parts):
     """Return answers; rows in `lost` have none."""
     status = np.array(["answered"] * len(values), dtype="<U9")
     status[list(lost)] = "unreached"
-    return Reply(np.asarray(values), status, **parts)
+    return RawPrediction(np.asarray(values), status, **parts)
 
 
 def numbers(known, labels, unlabelled, **changes):
@@ -285,7 +286,7 @@ def test_what_a_guarantee_assumes():
     assert chosen.guarantee(0.8, 0.9).assumptions == (words.BY_CLASS, words.SEEN)
     untested = "Whether labelled and unlabelled rows differ was not tested."
     assert table.guarantee(0.8, 0.9).reasons == (untested,)
-    tested = words.Verdict(0.5, False, 20, 2)
+    tested = Verdict(0.5, False, 20, 2)
     known = replace(table, weights=table.weights.resting_on(verdict=tested))
     assert known.guarantee(0.8, 0.9).reasons == ()
 

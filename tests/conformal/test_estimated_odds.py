@@ -13,7 +13,7 @@ from transduce import ConformalTransducer
 from transduce.conformal import Chance, Estimated
 from transduce.conformal.designs import propensity
 from transduce.conformal.designs.propensity import _cross_fit, _deal, estimate_odds
-from transduce.core.guarantee import ESTIMATE
+from transduce.core.assumptions import ESTIMATE
 from transduce.population.draws import draw_rows
 
 
@@ -128,7 +128,7 @@ def test_too_little_in_common_guarantees_nothing_and_says_what_would_help():
     assert "worth" in found.grounds
     assert "90 % takes 20" in found.grounds
     assert found.remedy == tuple(draw_rows(np.isnan(y), 20, 0))
-    assert f"rows {found.remedy[0] + 1}, {found.remedy[1] + 1}, " in found.grounds
+    assert f"Rows {found.remedy[0] + 1}, {found.remedy[1] + 1}, " in found.grounds
     assert np.isinf(model.answer_.regions.measure()).all()
     np.testing.assert_array_equal(
         model.answer_.values, fit(X, y, labels=Chance(reweight=False)).answer_.values

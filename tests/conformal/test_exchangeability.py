@@ -16,6 +16,7 @@ from tests.libraries import polars as pl
 from transduce.conformal import exchangeability_test
 from transduce.conformal.exchangeability import (
     RESIDUAL_RIDGE,
+    RIDGE,
     SIGNIFICANCE,
     _areas,
     _by_feature,
@@ -25,7 +26,7 @@ from transduce.conformal.exchangeability import (
     _residuals_apart,
     table_features,
 )
-from transduce.core.guarantee import FALSE_ALARMS, Verdict
+from transduce.core.findings import FALSE_ALARMS, Verdict
 
 # --------------------------------------------------------------------------------------------------- exact
 
@@ -49,11 +50,11 @@ def test_scores_are_out_of_fold():
     Z, fold = rng.normal(size=(30, 4)), np.arange(30) % 5
     K = Z @ Z.T
     z = (rng.random(30) < 0.5).astype(float)
-    scores = _out_of_fold(K, [fold], z[:, None], 2.0)[:, 0]
+    scores = _out_of_fold(K, [fold], z[:, None])[:, 0]
     for k in range(5):
         train = fold != k
         weights = np.linalg.solve(
-            K[np.ix_(train, train)] + 2.0 * np.eye(24), z[train] - z[train].mean()
+            K[np.ix_(train, train)] + RIDGE * np.eye(24), z[train] - z[train].mean()
         )
         np.testing.assert_allclose(scores[~train], K[np.ix_(~train, train)] @ weights, atol=1e-10)
 
@@ -221,7 +222,7 @@ def test_what_cannot_be_compared_is_not_tested():
         found = exchangeability_test(rows, labelled)
         assert found.p_value == 1.0
         assert not found.shifted
-        assert "nothing can be seen" in str(found)
+        assert "cannot be tested" in str(found)
     assert table_features(["", ""], [0, 1])[1] == []
 
 
@@ -268,7 +269,7 @@ def test_verdicts_are_graded():
     )
     assert "(p = 0.06, most of all in 'age')" in str(signs)
     assert (sure.suspected, signs.suspected, none.suspected) == (False, True, False)
-    assert "an alarm, which chance alone raises in 1 of 100 tables" in str(sure)
+    assert "Chance alone raises this alarm in 1 of 100 tables" in str(sure)
     assert pytest.approx(1.0 / FALSE_ALARMS) == SIGNIFICANCE
     for verdict in (signs, none):
         assert "power of at least 80 % against a shift of one column by 1.1" in verdict.power

@@ -24,7 +24,7 @@ from transduce.conformal import (
 from transduce.conformal.calibrated_guarantee import largest_share
 from transduce.conformal.exchangeability import drift_along
 from transduce.model_selection import cross_val_transduce
-from transduce.model_selection.cross_validation import group_folds, with_group_folds
+from transduce.model_selection.folds import group_folds, with_group_folds
 
 # -------------------------------------------------------------------------------------------------- groups
 
@@ -359,7 +359,7 @@ def test_what_is_assumed_along_an_order():
     spread = np.where(place % 2 == 0, truth, np.nan)
     among = quiet(Ridge(), labels=Chance(order=place)).fit(X, spread)
     assert among.guarantee_.headline == "exact if rows were labelled at random"
-    assert "lie alike along the order" in among.guarantee_.grounds
+    assert "are spread alike along the order" in among.guarantee_.grounds
 
 
 # ----------------------------------------------------------------------------------------------- refusals

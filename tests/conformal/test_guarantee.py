@@ -17,7 +17,7 @@ from transduce import RidgeConfidenceMachine
 from transduce.conformal import Miscoverage
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.model_selection.fit_and_predict import Problem
+from transduce.model_selection.problem import Problem
 
 
 def outside_counts(fit, splits):

@@ -65,7 +65,7 @@ def test_asked_rows_of_classes_without_a_label_count_as_outside(n):
         assert high.guarantee.any_class
         assert high.label_sets.all()
         assert high.unseen.all()
-        assert "a class that no label shows; the sets say so" in high.guarantee.statement
+        assert "a class without a label; the sets say so" in high.guarantee.statement
     assert 0.2 < np.mean(outside) < 0.7 + 3 * 0.5 / np.sqrt(n * 50)
 
 

@@ -57,7 +57,7 @@ def test_the_guarantee_says_so_and_calibration_rows_are_those_marked():
     np.testing.assert_array_equal(model.calibration_rows_, np.flatnonzero(drawn))
     assert model.guarantee_.kind == "exact"
     assert model.guarantee_.headline == "exact"
-    assert "19 of 59 labels calibrate, those of rows drawn at random" in model.guarantee_.grounds
+    assert "19 of 59 labels, those of rows drawn at random, were used" in model.guarantee_.grounds
     assert model.exchangeability_.n_labelled == 19
 
 

@@ -6,16 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import brute
-from transduce.conformal.shares import (
-    ClassShares,
-    compare_shares,
-    estimate_shares,
-    fit_shares,
-    mixture,
-    permutation_test,
-    pool_classes,
-    share_intervals,
-)
+from transduce.conformal.share_likelihood import fit_shares, mixture, share_intervals
+from transduce.conformal.shares import ClassShares, estimate_shares
+from transduce.conformal.shares_compared import compare_shares, permutation_test, pool_classes
 from transduce.core.scaling import fit_power, to_power
 
 

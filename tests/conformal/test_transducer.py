@@ -33,6 +33,7 @@ from transduce import (
     ConformalTransducer,
     RidgeConfidenceClassifier,
     RidgeConfidenceMachine,
+    SpectralGraphTransducer,
     TransductiveGPRegressor,
     TransductiveRidge,
     TransductiveRidgeClassifier,
@@ -227,7 +228,7 @@ def test_selection_by_definition():
         mask = brute.benjamini_hochberg(np.array(p), 0.2)
         np.testing.assert_array_equal(picked.rows, np.flatnonzero(unlabelled)[mask])
         assert len(picked) > 5
-        assert "at most 20 % on average" in str(picked)
+        assert "false discovery rate is at most 20 %" in str(picked)
         np.testing.assert_array_equal(picked.to_frame()["value"], picked.values)
     assert "not above -1 or not below 1" in repr(picked)
 
@@ -246,7 +247,7 @@ def test_answers_that_are_off_by_little_are_picked_by_definition():
         mask = brute.benjamini_hochberg(np.array(p), 0.3)
         np.testing.assert_array_equal(picked.rows, unlabelled[mask])
         np.testing.assert_allclose(picked.answers, f[unlabelled])
-    assert "answer is off by more than 3 is at most 30 %" in str(picked)
+    assert "whose prediction is off by more than 3 is at most 30 %" in str(picked)
     assert len(picked) > 0
 
 
@@ -910,3 +911,13 @@ def test_classes_that_are_known_besides_those_with_a_label():
     with pytest.warns(TooFewLabelsWarning, match="of class 'b'"):
         by_class.fit(X, y)
     assert by_class.answer_.label_sets.tolist() == [[True, True]] * 60
+
+
+def test_probabilities_of_new_rows_beside_scores():
+    """A transducer whose own rows have scores and no probabilities has them at new rows."""
+    X, y, _ = classes()
+    model = quiet(SpectralGraphTransducer(random_state=0)).fit(X, y)
+    probabilities = model.predict_proba(X[:5])
+    expected = model._fit.answering.estimator.predict_proba(X[:5])
+    np.testing.assert_allclose(probabilities, expected)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

@@ -127,17 +127,36 @@ def test_bounds_within_classes_share_the_doubt():
     assert bound.at_most == one.quantile(1 - 0.1 * 0.05) + other.quantile(1 - 0.9 * 0.05)
 
 
+def statement_of(wrong):
+    return Guarantee("exact", about="set", confidence=0.9, wrong=wrong).statement
+
+
 def test_a_bound_that_one_answer_for_all_would_have_too_is_not_told():
     """With 80 labels, 39 of them judging, of a class with 61 %: at most 308 of 420 beside "69 % right"."""
     weak = WrongAnswers(Urn(14, 39, 420), 314, 420, Urn(31, 80, 420)).bound(0.95)
     assert (weak.at_most > weak.simplest, weak.tells) == (True, False)
-    said = Guarantee("exact", about="set", confidence=0.9, wrong=weak).statement
+    assert not weak.judged_tells
+    said = statement_of(weak)
     assert "do not bound how many of the 420 filled classes are wrong any better than if" in said
     strong = WrongAnswers(Urn(3, 39, 420), 400, 420, Urn(31, 80, 420)).bound(0.95)
     assert strong.tells
-    said = Guarantee("exact", about="set", confidence=0.9, wrong=strong).statement
-    assert f"at most {strong.at_most} of the 420 filled classes are wrong." in said
+    assert (
+        f"at most {strong.at_most} of the 420 filled classes are wrong: {strong.at_most - 20} in "
+        "the fit that leaves the calibration labels out, and the 20 at which"
+    ) in statement_of(strong)
     assert not CountBound(0.95, 420, 420).tells
+
+
+def test_of_two_bounds_the_one_is_told_that_tells():
+    """That of the fit which is judged, if rows that another fit changed make the other too large."""
+    bound = WrongAnswers(Urn(5, 39, 420), 260, 420, Urn(40, 80, 420)).bound(0.95)
+    judged = urn_bound(5, 39, 420, 0.95)
+    assert (bound.judged, bound.changed, bound.at_most) == (judged, 160, judged + 160)
+    assert (bound.tells, bound.judged_tells) == (False, True)
+    said = statement_of(bound)
+    assert f"at most {judged} of the 420 predicted classes are wrong in the fit that leaves" in said
+    assert "differ at 160 rows, of which nothing is certain" in said
+    assert "do not bound" not in said
 
 
 @pytest.mark.parametrize(
@@ -147,7 +166,7 @@ def test_a_bound_that_one_answer_for_all_would_have_too_is_not_told():
 def test_the_bound_holds_over_splits(refit, n):
     """Wrong more often than the bound in at most 10 % of the splits, of all rows and of those of each class."""
     X, truth = load_iris(return_X_y=True)
-    failed, failed_of_class = 0, 0
+    failed, failed_of_first, failed_of_class = 0, 0, 0
     for split in range(n):
         rows = np.random.default_rng(split).permutation(150)
         y = np.append(truth[rows[:50]].astype(float), np.full(100, np.nan))
@@ -160,6 +179,8 @@ def test_the_bound_holds_over_splits(refit, n):
         ).fit(X[rows], y)
         wrong = model.answer_.values != truth[rows[50:]]
         found = model.guarantee_at(certainty=0.9)
+        judged = model._fit.table.unlabelled.values != truth[rows[50:]]
+        failed_of_first += judged.sum() > found.wrong.judged
         failed += wrong.sum() > found.wrong.at_most
         assert found.wrong.at_most == model.wrong_at_most(0.9)
         for label, bound in found.wrong_by_class:
@@ -167,6 +188,7 @@ def test_the_bound_holds_over_splits(refit, n):
                 failed_of_class += wrong[model.answer_.values == label].sum() > bound.at_most
     limit = binom.ppf(0.999, n, 0.1)
     assert failed <= limit
+    assert failed_of_first <= limit
     assert failed_of_class <= limit
 
 

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 from transduce import (
     BayesianTransducer,
@@ -290,3 +291,22 @@ def test_texts_in_messages_are_short():
 def test_a_long_class_in_a_refusal(name):
     y = classes("x" * 1_000_000, "x" * 1_000_000)
     refuses(CLASSES[name](), rows(), y, r"one class only \('xxx")
+
+
+def test_folds_without_labels_point_to_what_hides_labels():
+    """Where rows are cut into folds, one may have no label: the error names what to use instead."""
+    X = np.arange(40.0)[:, None]
+    numbers = np.where(np.arange(40) < 10, X[:, 0], np.nan)
+    model = TransductiveRidge().fit(X, numbers)
+    with pytest.raises(ValueError, match="use TransductiveSearchCV or cross_val_transduce"):
+        model.score(X[20:], numbers[20:])
+    classes = np.where(np.arange(40) < 10, np.where(X[:, 0] < 5, "a", "b"), None)
+    with pytest.raises(ValueError, match=r"None of these rows has a label.*TransductiveSearchCV"):
+        TransductiveRidgeClassifier().fit(X, classes).score(X[20:], classes[20:])
+
+
+def test_sparse_rows_are_pointed_to_a_kernel():
+    X = scipy.sparse.random(20, 5, density=0.5, random_state=0, format="csr")
+    y = np.where(np.arange(20) < 10, np.arange(20.0), np.nan)
+    with pytest.raises(TypeError, match="set kernel='precomputed'"):
+        TransductiveRidge().fit(X, y)

@@ -51,7 +51,7 @@ from transduce.ensemble.blend_fit import (
     stack,
 )
 from transduce.model_selection import TransductiveSearchCV, cross_val_transduce
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 FIXED = {"width": 1.5, "ridge": 0.1}
 
@@ -254,17 +254,17 @@ def test_scores_and_hard_answers_become_shares():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, size=200)
     logits = 2.0 * np.eye(3)[codes] + rng.normal(size=(200, 3))
-    reply = Reply(logits.argmax(axis=1), np.ones(200, dtype=bool), scores=1000 * logits)
+    reply = RawPrediction(logits.argmax(axis=1), np.ones(200, dtype=bool), scores=1000 * logits)
     factors = fit_factor([reply], [codes], 3) * np.array([0.7, 1.0, 1.4])
     losses = [
         -np.mean(np.log(softmax(f * 1000 * logits, axis=1)[np.arange(200), codes])) for f in factors
     ]
     assert np.argmin(losses) == 1
-    hard = Reply(reply.values, reply.given)
+    hard = RawPrediction(reply.values, reply.given)
     shares = stack([hard], [fit_factor([hard], [codes], 3)], range(3))[0][0]
     right = np.mean(reply.values == codes)
     np.testing.assert_allclose(shares.max(axis=1), right, atol=0.03)
-    sure = Reply(reply.values, reply.given, probabilities=np.eye(3)[reply.values])
+    sure = RawPrediction(reply.values, reply.given, probabilities=np.eye(3)[reply.values])
     np.testing.assert_array_equal(stack([sure], [3.0], range(3))[0][0], np.eye(3)[reply.values])
     assert fit_factor([sure], [codes], 3) == 1.0
 
@@ -631,7 +631,7 @@ def test_huge_and_constant_labels():
     np.testing.assert_allclose(huge.answer_.values / 1e200, plain.answer_.values, rtol=1e-6)
     same = TransductiveBlend(random_state=0).fit(X, np.where(np.isnan(y), np.nan, 7.25))
     np.testing.assert_allclose(same.transduction_, 7.25)
-    np.testing.assert_allclose(same.weights_, 0.25)
+    np.testing.assert_allclose(same.weights_, 1.0 / len(same.weights_))
     doubled = TransductiveBlend(random_state=0).fit(np.vstack([X, X]), np.append(y, y))
     assert np.isfinite(doubled.transduction_).all()
 

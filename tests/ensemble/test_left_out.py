@@ -18,8 +18,9 @@ from transduce import (
     TransductiveRidgeClassifier,
 )
 from transduce.ensemble.blend_fit import without_refits
-from transduce.model_selection.cross_validation import ask_folds
-from transduce.model_selection.fit_and_predict import ask, read_problem
+from transduce.model_selection.cross_validation import predict_folds
+from transduce.model_selection.fit_and_predict import fit_and_predict
+from transduce.model_selection.problem import read_problem
 from transduce.model_selection.trees import (
     BoostedClassifier,
     BoostedRegressor,
@@ -32,7 +33,7 @@ def asked(estimator, X, y, task):
     """The problem, the reply of a fit to all labels, and folds."""
     problem = read_problem(X, y, task=task)
     every = np.arange(len(problem.labels))
-    reply = ask(estimator, problem, every, problem.sample.unlabelled)
+    reply = fit_and_predict(estimator, problem, every, problem.sample.unlabelled)
     folds = [(every[every % 4 != k], every[every % 4 == k]) for k in range(4)]
     return problem, reply, folds
 
@@ -68,7 +69,7 @@ def test_a_graph_is_cut_again():
     )
     problem, reply, folds = asked(model, X, y, "classification")
     before = reply.fitted.estimator[-1].answer_
-    found, refits = without_refits(reply, problem, folds), ask_folds([model], problem, folds)[0]
+    found, refits = without_refits(reply, problem, folds), predict_folds([model], problem, folds)[0]
     for part, refit in zip(found, refits, strict=True):
         np.testing.assert_allclose(part.scores, refit.scores, rtol=1e-6, atol=1e-8)
         np.testing.assert_array_equal(part.values, refit.values)

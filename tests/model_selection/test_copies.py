@@ -7,7 +7,8 @@ from sklearn.linear_model import Ridge
 from transduce import SpectralGraphTransducer, TransductiveBlend
 from transduce.core.answer import Answer
 from transduce.core.guarantee import Guarantee
-from transduce.model_selection.fit_and_predict import answer_of, ask, read_problem
+from transduce.model_selection.fit_and_predict import answer_of, fit_and_predict
+from transduce.model_selection.problem import read_problem
 
 
 def table_of_copies():
@@ -25,7 +26,7 @@ def test_one_answer_for_copies():
     unlabelled = problem.sample.unlabelled
     visible = np.arange(len(problem.labels))
     graph = SpectralGraphTransducer(n_neighbors=4, random_state=0)
-    reply = ask(graph, problem, visible, unlabelled)
+    reply = fit_and_predict(graph, problem, visible, unlabelled)
     answer = answer_of(reply, problem, Guarantee("none"))
     assert isinstance(answer, Answer)
     np.testing.assert_array_equal(answer.rows, unlabelled)

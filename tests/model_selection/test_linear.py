@@ -12,7 +12,12 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests import brute
 from transduce import TransductiveBlend
 from transduce.ensemble.blend_fit import shrunk_weights
-from transduce.model_selection.linear import LinearRegressor, find_relation
+from transduce.model_selection.linear import (
+    FeatureScaler,
+    LinearRegressor,
+    find_relation,
+    widen_cut,
+)
 from transduce.model_selection.methods import Case, default_members
 
 
@@ -165,3 +170,38 @@ def test_few_labels_of_a_line(n_labels):
         ours.append(np.sqrt(np.mean((model.transduction_ - truth)[missing] ** 2)))
         theirs.append(np.sqrt(np.mean((ridge.predict(X[missing]) - truth[missing]) ** 2)))
     assert np.mean(ours) <= 1.35 * np.mean(theirs) + 0.03
+
+
+# ------------------------------------------------------------------------------------------------------ few labels
+
+
+@pytest.mark.parametrize("n_rows", [4, 9, 30])
+def test_the_cut_is_as_rare_as_with_the_true_spread(n_rows):
+    """A normal number lies beyond it as often as beyond so many of its own standard deviations."""
+    rng = np.random.default_rng(n_rows)
+    rows = rng.normal(size=(100_000, n_rows))
+    scaled = (rng.normal(size=100_000) - rows.mean(axis=1)) / rows.std(axis=1)
+    share = np.mean(np.abs(scaled) > widen_cut(1.0, n_rows))
+    assert abs(share - 0.3173) < 0.006
+
+
+def test_few_labels_do_not_cut_off_ordinary_rows():
+    """With 9 labels, whose spreads are often half the true ones, a line is level with ridge."""
+    ours = []
+    theirs = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(100, 4))
+        truth = X @ np.array([1.0, -1.0, 0.5, 0.5]) + 0.1 * rng.normal(size=100)
+        model = LinearRegressor(farthest=3.0).fit(X[:9], truth[:9])
+        ours.append(np.mean((model.predict(X[9:]) - truth[9:]) ** 2))
+        ridge = RidgeCV(np.geomspace(1e-3, 1e3, 20)).fit(X[:9], truth[:9])
+        theirs.append(np.mean((ridge.predict(X[9:]) - truth[9:]) ** 2))
+    assert np.mean(np.sqrt(ours)) < 1.1 * np.mean(np.sqrt(theirs))
+
+
+def test_far_rows_are_cut_off_all_the_same():
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    scaler = FeatureScaler(farthest=3.0).fit(X)
+    assert np.abs(scaler.transform(np.array([[1e9, -1e9]]))).tolist() == [[scaler.cut_] * 2]
+    assert 4.0 < scaler.cut_ < 5.5

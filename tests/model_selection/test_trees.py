@@ -14,6 +14,7 @@ from tests import brute
 from tests.contract import contract, keep
 from transduce.core.row_order import content_order, number_rows
 from transduce.model_selection import trees
+from transduce.model_selection.compiled_trees import Growth
 from transduce.model_selection.trees import (
     BinnedRows,
     BoostedClassifier,
@@ -65,13 +66,13 @@ def test_a_tree_is_that_of_an_exhaustive_search(seed, size, k, tried, random_cut
     values = random.integers(-4, 5, size=(n, k)).astype(float)
     most, fewest = size
     penalty, any_gain = (0.0, True) if most == 1000 else (1.0, False)
-    splits, leaves, totals, gains = trees._grow(
+    splits, leaves, totals, gains = trees.grow(
         np.ascontiguousarray(bins.T),
         np.arange(d),
         rows,
         np.column_stack([values * mass[:, None], mass]),
         most,
-        (fewest, tried, penalty, random_cuts, any_gain),
+        Growth(fewest, tried, penalty, random_cuts, any_gain),
         np.array([seed], dtype=np.uint64),
     )
     how = {
@@ -136,9 +137,9 @@ def test_wide_tables_are_screened_by_the_best_first_cut(k, monkeypatch):
     random = np.random.default_rng(k)
     X, n = random.normal(size=(60, 12)), 60
     y = X[:, 3] + np.sin(2 * X[:, 7]) if k == 1 else np.digitize(X[:, 3] - X[:, 5], [-0.5, 0.8])
-    seen, grow = [], trees._grow
+    seen, grow = [], trees.grow
     monkeypatch.setattr(trees, "SCREENED", 4)
-    monkeypatch.setattr(trees, "_grow", lambda *given: (seen.append(given[1]), grow(*given))[1])
+    monkeypatch.setattr(trees, "grow", lambda *given: (seen.append(given[1]), grow(*given))[1])
     model = (BoostedRegressor if k == 1 else BoostedClassifier)(**FEW, max_features=1.0).fit(X, y)
     outputs = (y - y.mean())[:, None] / y.std() if k == 1 else np.eye(3)[y]
     left = []
@@ -269,8 +270,8 @@ def test_features_that_labels_depend_on_are_important():
     assert found[0] > 0.8 > 0.05 > found[1]
     values = np.random.default_rng(0).integers(-4, 5, size=(60, 1)).astype(float)
     bins, sums = BinnedRows.of(X[:60]).bins, np.column_stack([values, np.ones(60)])
-    given = (bins, np.arange(4), np.arange(60), sums, 1000, (1, 4, 0.0, False, True))
-    gains = trees._grow(*given, np.zeros(1, np.uint64))[3]
+    given = (bins, np.arange(4), np.arange(60), sums, 1000, Growth(1, 4, 0.0, False, True))
+    gains = trees.grow(*given, np.zeros(1, np.uint64))[3]
     np.testing.assert_allclose(gains.sum(), np.sum((values - values.mean()) ** 2))
 
 

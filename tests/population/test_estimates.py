@@ -19,7 +19,14 @@ from transduce.population import (
     estimate_total,
 )
 from transduce.population.betting import BoundedDraws
-from transduce.population.linear import estimate_linear, hinge_rows, worst_mean
+from transduce.population.corrections import (
+    share_of_degrees,
+    spread_of_all_units,
+    worst_mean,
+)
+from transduce.population.equations import Equation, EquationOfColumn
+from transduce.population.linear import estimate_linear, hinge_rows
+from transduce.population.lines import labels_for_width
 from transduce.population.sample import PartlyKnown
 
 
@@ -57,11 +64,56 @@ class TestExact:
             if np.sum(labelled & (coefficients != 0)) < 2:
                 continue
             found = estimate_linear(column_of(y, f, labelled), coefficients)
-            estimates.append((int(np.sum(labelled & (coefficients != 0))), found.estimate))
+            estimates.append((int(np.sum(labelled & (coefficients != 0))), found.number.estimate))
         # Given the number of labels that matter, every set of them is equally likely.
         frame = pd.DataFrame(estimates, columns=["count", "estimate"])
         for _, part in frame.groupby("count"):
             assert part["estimate"].mean() == pytest.approx(truth, abs=1e-9)
+
+    @pytest.mark.parametrize("kind", ["mean", "group"])
+    def test_rows_elsewhere_are_unbiased_for_the_others(self, kind):
+        """Each set of rows in turn is labelled elsewhere, and the rest is asked about."""
+        rng = np.random.default_rng(2)
+        n, n_labels = 9, 4
+        y = rng.exponential(size=n) ** 2
+        f = 3.0 * y + 10.0 * rng.normal(size=n) - 5.0
+        group = np.arange(n) < (9 if kind == "mean" else 7)
+        errors = []
+        for labelled in brute.every_sample(n, n_labels):
+            n_here = int(np.sum(labelled & group))
+            if n_here < 2:
+                continue
+            sample = Sample(labelled, elsewhere=labelled)
+            frame = estimate_mean(np.where(labelled, y, np.nan), f, by=group, sample=sample)
+            errors.append((n_here, frame.loc[True, "estimate"] - y[group & ~labelled].mean()))
+        frame = pd.DataFrame(errors, columns=["count", "error"])
+        for _, part in frame.groupby("count"):
+            assert part["error"].mean() == pytest.approx(0.0, abs=1e-9)
+
+    @pytest.mark.parametrize("ones", range(11))
+    def test_exact_shares_of_rows_elsewhere_never_miss_more_than_they_may(self, ones):
+        n_rows, n_labels, confidence = 10, 4, 0.8
+        y = (np.arange(n_rows) < ones).astype(float)
+        missed = total = 0
+        for labelled in brute.every_sample(n_rows, n_labels):
+            sample = Sample(labelled, elsewhere=labelled)
+            column = np.where(labelled, y, np.nan)
+            line = estimate_share(column, of=1.0, confidence=confidence, sample=sample).iloc[0]
+            truth = y[~labelled].mean()
+            missed += not line["lower"] - 1e-9 <= truth <= line["upper"] + 1e-9
+            total += 1
+        assert missed <= (1.0 - confidence) * total
+
+    def test_a_regression_of_the_rows_asked_about(self):
+        """With predictions that are right the coefficients are those of these rows alone."""
+        rng = np.random.default_rng(3)
+        x, noise = rng.normal(size=(2, 80))
+        y = 1.0 + 2.0 * x + noise
+        elsewhere = np.arange(80) < 30
+        sample = Sample(elsewhere, elsewhere=elsewhere)
+        frame = estimate_regression(np.where(elsewhere, y, np.nan), x[:, None], y, sample=sample)
+        slope, constant = np.polyfit(x[~elsewhere], y[~elsewhere], 1)
+        assert frame["estimate"].tolist() == pytest.approx([constant, slope])
 
     @pytest.mark.parametrize(("n_rows", "n_labels"), [(5, 2), (8, 3), (12, 4), (12, 7)])
     def test_exact_shares_never_miss_more_than_they_may(self, n_rows, n_labels):
@@ -145,6 +197,35 @@ class TestExact:
         assert np.allclose(frame["estimate"], [model.intercept_[0], *model.coef_[0]], atol=1e-4)
         other = estimate_regression(x[:, 1], x[:, :1], outcome=y, logistic=True)
         assert np.allclose(other["estimate"], frame["estimate"])
+
+    def test_leverages_by_leaving_rows_out(self):
+        """Without its row a coefficient moves by the influence of the row over 1 - h (linear, exact)."""
+        rng = np.random.default_rng(21)
+        y, outcome = rng.normal(size=12), rng.normal(size=12)
+        column = PartlyKnown(y, np.zeros(12), Sample(np.ones(12, dtype=bool)))
+        problem = EquationOfColumn(Equation(np.ones((12, 1)), outcome), column, np.zeros(12))
+        solution = problem.solve_with_factor(0.0)
+        moves = problem.row_errors(solution, 1).errors
+        for row in range(12):
+            rest = np.arange(12) != row
+            without = np.polyfit(y[rest], outcome[rest], 1)[0]
+            assert solution.theta[1] - without == pytest.approx(moves[row])
+
+    def test_a_sample_without_the_large_rows_is_told_how_much_larger_the_others_are(self):
+        """Errors in proportion to a: their variance over all rows is that of the mean a^2."""
+        of_sample = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+        of_all = np.vstack([of_sample, [[10.0, 0.0], [20.0, 0.0]]])
+        squares = 7.0 * of_sample[:, 0]
+        factor = spread_of_all_units(squares, np.ones(3), of_sample, of_all)
+        assert factor == pytest.approx(of_all[:, 0].mean() / of_sample[:, 0].mean())
+        assert spread_of_all_units(squares, np.ones(3), of_sample, of_sample) == 1.0
+
+    def test_degrees_of_unequal_terms_by_their_definition(self):
+        """Satterthwaite: the degrees that a chi-squared of that mean and variance has."""
+        squares = np.array([1.0, 4.0, 9.0, 0.25, 1.0])
+        # sum w_i chi_i: mean sum w, variance 2 sum w^2; c chi_d: mean c d, variance 2 c^2 d.
+        degrees = squares.sum() ** 2 / np.sum(squares**2)
+        assert share_of_degrees(squares) == pytest.approx(degrees / 5)
 
 
 def distinct_samples(y, n_labels):
@@ -236,6 +317,92 @@ class TestLaws:
         found = estimate_difference(y, by=by, groups=("a", "b"))["estimate"].iloc[0]
         assert found == pytest.approx(means["a"] - means["b"])
 
+    @pytest.mark.parametrize("logistic", [False, True])
+    def test_designs_that_are_simple_samples_in_other_words(self, logistic):
+        """Of a regression with the column as a predictor: one stratum, groups of one, equal odds."""
+        rng = np.random.default_rng(22)
+        labelled = rng.permutation(80) < 30
+        truth = rng.normal(size=80)
+        outcome = truth + rng.normal(size=80)
+        if logistic:
+            outcome = (outcome > 0.0).astype(float)
+        y = np.where(labelled, truth, np.nan)
+        f = 0.8 * truth + 0.3 * rng.normal(size=80)
+        odds = np.full(80, 50.0 / 30.0)
+        samples = [
+            None,
+            Sample(labelled, strata=np.full(80, 3)),
+            Sample(labelled, groups=np.arange(80)),
+            Sample(labelled, odds=odds),
+        ]
+        frames = [
+            estimate_regression(y, None, f, outcome=outcome, logistic=logistic, sample=sample)
+            for sample in samples
+        ]
+        pd.testing.assert_frame_equal(frames[0], frames[1])
+        for frame in frames[2:]:
+            np.testing.assert_allclose(frame["estimate"], frames[0]["estimate"])
+
+    def test_a_stratum_that_is_known_leaves_a_regression_to_the_others(self):
+        rng = np.random.default_rng(23)
+        truth = np.append(10.0 + rng.normal(size=20), rng.normal(size=60))
+        outcome = truth + rng.normal(size=80)
+        known = np.arange(80) < 20
+        drawn = ~known & (rng.random(80) < 0.5)
+        y = np.where(known | drawn, truth, np.nan)
+        by_strata = estimate_regression(
+            y, outcome=outcome, sample=Sample(known | drawn, strata=known.astype(int))
+        )
+        on_purpose = estimate_regression(y, outcome=outcome, sample=Sample(drawn))
+        np.testing.assert_allclose(by_strata["estimate"], on_purpose["estimate"])
+
+    def test_a_sensitivity_widens_a_regression(self):
+        rng = np.random.default_rng(24)
+        labelled = rng.random(100) < 0.5
+        truth = rng.normal(size=100)
+        y = np.where(labelled, truth, np.nan)
+        outcome = truth + rng.normal(size=100)
+        plain = estimate_regression(y, outcome=outcome).loc["y"]
+        wide = estimate_regression(
+            y, outcome=outcome, sample=Sample(labelled, sensitivity=1.5)
+        ).loc["y"]
+        assert wide["lower"] < plain["lower"]
+        assert wide["upper"] > plain["upper"]
+        assert wide["estimate"] == pytest.approx(plain["estimate"])
+
+    def test_labels_for_a_width_are_those_that_give_it(self):
+        """Standard errors of a mean in proportion to sqrt(1 / l - 1 / n)."""
+        labels = labels_for_width(40, 300, 0.5)
+        error, half = (np.sqrt(1.0 / count - 1.0 / 300) for count in (40, labels))
+        assert half == pytest.approx(error / 2.0)
+        assert labels_for_width(40, 300, 0.0) == pytest.approx(300)
+        assert labels_for_width(40, np.inf, 0.5) == pytest.approx(160)
+
+    def test_groups_drawn_as_wholes_are_compared_as_wholes(self):
+        """Both halves of every household have its own level: the difference hardly varies."""
+        rng = np.random.default_rng(25)
+        household = np.repeat(np.arange(60), 2)
+        by = np.tile(["a", "b"], 60)
+        level = np.repeat(10.0 * rng.normal(size=60), 2)
+        truth = level + (by == "b") + 0.1 * rng.normal(size=120)
+        labelled = np.isin(household, rng.permutation(60)[:20])
+        y = np.where(labelled, truth, np.nan)
+        sample = Sample(labelled, groups=household)
+        line = estimate_difference(y, by=by, groups=("b", "a"), sample=sample).iloc[0]
+        assert line["upper"] - line["lower"] < 0.3
+        assert line["lower"] <= truth[by == "b"].mean() - truth[by == "a"].mean() <= line["upper"]
+
+    def test_rows_drawn_without_a_label_leave_nothing_to_compare_or_regress(self):
+        rng = np.random.default_rng(26)
+        lost = np.arange(40) >= 38
+        y = np.where(np.arange(40) < 20, rng.normal(size=40), np.nan)
+        sample = Sample(~np.isnan(y), lost=lost)
+        by = np.tile(["a", "b"], 20)
+        compared = estimate_difference(y, by=by, groups=("a", "b"), sample=sample)
+        regressed = estimate_regression(y, outcome=rng.normal(size=40), sample=sample)
+        assert compared["kind"].tolist() == ["none"]
+        assert regressed["kind"].tolist() == ["none", "none"]
+
 
 class TestLimits:
     def test_nothing_unknown(self):
@@ -257,10 +424,19 @@ class TestLimits:
         frame = estimate_mean(y, by=["a", "a", "a", "a", "b", "b"])
         assert frame["kind"].tolist() == ["approximate", "none"]
 
-    def test_constant_labels_and_predictions(self):
+    @pytest.mark.parametrize("predictions", [None, np.full(20, 5.0), np.arange(20.0)])
+    def test_equal_labels_tell_no_spread(self, predictions):
+        """Ten labels of 2 do not show that all others are 2: they once gave 2 to 2, and "exact"."""
         y = np.array([2.0] * 10 + [np.nan] * 10)
-        line = estimate_mean(y, np.full(20, 5.0)).iloc[0]
-        assert line["estimate"] == line["lower"] == line["upper"] == 2.0
+        line = estimate_mean(y, predictions).iloc[0]
+        assert line["estimate"] == pytest.approx(2.0)
+        assert (line["lower"], line["upper"], line["kind"]) == (-np.inf, np.inf, "none")
+
+    def test_predictions_without_an_error_are_no_guarantee(self):
+        y = np.append(np.arange(10.0), np.full(10, np.nan))
+        line = estimate_mean(y, np.arange(20.0)).iloc[0]
+        assert line["lower"] == pytest.approx(line["upper"])
+        assert line["kind"] == "approximate"
 
     def test_one_row_decides_a_slope(self):
         rng = np.random.default_rng(16)
@@ -280,6 +456,12 @@ class TestLimits:
         y = np.where(drawn | (np.arange(100) == 0), truth, np.nan)
         line = estimate_mean(y, sample=Sample(drawn)).iloc[0]
         assert line["estimate"] == pytest.approx(10.0)
+
+    def test_classes_that_a_column_tells_apart_have_no_slope(self):
+        x = np.linspace(-2.0, 2.0, 60)
+        y = np.where(np.arange(60) % 3 == 0, (x > 0.0).astype(float), np.nan)
+        frame = estimate_regression(y, x[:, None], logistic=True)
+        assert frame["kind"].tolist() == ["none", "none"]
 
     def test_median_of_a_known_column(self):
         line = estimate_quantile(np.arange(11.0)).iloc[0]

@@ -7,7 +7,15 @@ import pytest
 from scipy.stats import hypergeom
 from scipy.stats import t as student_t
 
-from transduce.population import Sample, estimate_mean, estimate_share, estimate_total
+from transduce.population import (
+    Sample,
+    estimate_mean,
+    estimate_regression,
+    estimate_share,
+    estimate_total,
+)
+from transduce.population.linear import estimate_linear
+from transduce.population.sample import read_column
 from transduce.population.urns import urn_interval
 
 
@@ -101,3 +109,49 @@ def test_a_row_drawn_without_a_label_may_be_anything():
     assert share["kind"] == "exact"
     assert share["lower"] <= plain["lower"] < plain["upper"] <= share["upper"]
     assert estimate_mean(y, sample=sample)["kind"].iloc[0] == "none"
+
+
+def test_numbers_of_ppi_py():
+    """ppi_py 0.2.3 with lam=1, about the rows without a label: the labelled ones are elsewhere.
+
+    Labels vary more than predictions, so that the factor is 1 here too.
+    """
+    k = np.arange(40)
+    x = np.round(np.linspace(-2.0, 2.0, 40), 3)
+    noise = np.sin(7.0 * k)
+    labelled = k % 2 == 0
+    sample = Sample(labelled, elsewhere=labelled)
+    numbers = np.where(labelled, 2.0 * x + noise, np.nan)
+    mean = estimate_mean(numbers, np.round(x, 1), sample=sample)
+    assert mean["estimate"].tolist() == pytest.approx([0.06222588066])
+    probabilities = np.round(0.5 + 0.05 * (x + 3.0 * noise), 3)
+    ones = (x + 3.0 * noise + 1.5 * np.cos(3.0 * k) > 0.0).astype(float)
+    logistic = estimate_regression(
+        np.where(labelled, ones, np.nan), x[:, None], probabilities, logistic=True, sample=sample
+    )
+    expected = [-0.18373138893541, 0.13857698276277]  # ppi_logistic_pointestimate
+    assert logistic["estimate"].tolist() == pytest.approx(expected)
+
+
+def test_the_mean_of_groups_drawn_as_wholes():
+    """Lohr, Sampling, 5.3: the ratio estimator of clusters of unequal sizes, and its variance."""
+    sizes = np.array([2, 3, 5, 4, 2, 6, 3, 5])
+    group = np.repeat(np.arange(8), sizes)
+    rng = np.random.default_rng(2)
+    truth = np.repeat(rng.normal(size=8), sizes) + rng.normal(size=30)
+    drawn = np.array([2, 3, 5, 6])  # larger than the others, whose errors then are no larger
+    labelled = np.isin(group, drawn)
+    sample = Sample(labelled, groups=group)
+    column = read_column(np.where(labelled, truth, np.nan), None, sample)
+    mean = estimate_linear(column, np.full(30, 1.0 / 30.0)).number
+    totals = np.bincount(group, truth)[drawn]
+    ratio = totals.sum() / sizes[drawn].sum()
+    assert mean.estimate == pytest.approx(ratio)
+    residuals = totals - ratio * sizes[drawn]
+    n, n_all = 4, 8
+    variance = (1 - n / n_all) * residuals @ residuals / (n - 1) / n / np.mean(sizes[drawn]) ** 2
+    # The textbook scales by the share of the groups that were not drawn, we by that of their rows.
+    share_of_rows = np.mean(~labelled) / (1 - n / n_all)
+    assert mean.standard_error == pytest.approx(np.sqrt(variance) * share_of_rows)
+    squares = sizes.astype(float) ** 2
+    assert mean.degrees == pytest.approx((n - 1) * squares.mean() ** 2 / np.mean(squares**2))

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import itertools
+import math
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy.stats import beta, hypergeom
 
-from transduce.population.strata import SplitSearch, Stratum, most_marked, total_interval
+from tests import brute
+from transduce.population import strata as strata_module
+from transduce.population.lattice import largest_over_splits
+from transduce.population.strata import (
+    SplitSearch,
+    Stratum,
+    most_marked,
+    narrowest_most_marked,
+    total_interval,
+)
 
 
-def outcomes(sizes, drawn, marked):
-    """Yield every number of marked rows that may be drawn from each stratum, with its probability."""
-    ranges = [range(n + 1) for n in drawn]
-    for found in itertools.product(*ranges):
-        probability = np.prod(
-            [
-                hypergeom.pmf(x, size, k, n)
-                for x, size, k, n in zip(found, sizes, marked, drawn, strict=True)
-            ]
-        )
-        if probability > 0.0:
-            yield found, probability
+def probability(search, split):
+    """Return how probable an S is that does not exceed the observed one, by every outcome."""
+    sizes = tuple(stratum.n_rows for stratum in search.strata)
+    drawn = tuple(stratum.n_drawn for stratum in search.strata)
+    return sum(
+        probability_of_outcome
+        for found, probability_of_outcome in brute.split_outcomes(sizes, drawn, split)
+        if search.weights @ np.array(found[1:]) <= search.reached[found[0]]
+    )
+
+
+def largest_by_trying(search):
+    """Return the largest total of a split that the test does not reject, trying all of them."""
+    fewest, most = search.limits()
+    splits = itertools.product(*[range(a, b + 1) for a, b in zip(fewest, most, strict=True)])
+    return max(sum(split) for split in splits if probability(search, split) > search.level)
 
 
 class TestExact:
@@ -34,37 +49,76 @@ class TestExact:
             ((4, 4, 4), (2, 2, 2)),
             ((8, 4), (2, 4)),
             ((7,), (3,)),
+            ((5, 3, 6), (2, 1, 3)),
+            ((3, 3, 4, 3), (1, 2, 2, 1)),
         ],
     )
     def test_no_table_is_missed_too_often(self, sizes, drawn):
         """Every split of every total of small tables, at a level where it matters."""
         confidence = 0.7
-        intervals = {
-            found: total_interval(
-                tuple(Stratum(*numbers) for numbers in zip(sizes, drawn, found, strict=True)),
-                confidence,
-            )
-            for found in itertools.product(*[range(n + 1) for n in drawn])
-        }
-        for marked in itertools.product(*[range(size + 1) for size in sizes]):
-            held = 0.0
-            for found, probability in outcomes(sizes, drawn, marked):
-                lower, upper = intervals[found]
-                held += probability * (lower <= sum(marked) <= upper)
-            assert held >= confidence - 1e-9, marked
 
-    def test_the_probability_of_a_split_is_that_of_its_outcomes(self):
-        strata = (Stratum(9, 3, 1), Stratum(20, 5, 2), Stratum(7, 2, 0))
-        search = SplitSearch.of(strata, 0.1)
+        @cache
+        def interval(drawn, found):
+            return total_interval(tuple(map(Stratum, sizes, drawn, found)), confidence)
+
+        for marked, coverage in brute.coverage_of_splits(sizes, drawn, interval):
+            assert coverage >= confidence - 1e-9, marked
+
+    @pytest.mark.parametrize(("sizes", "n_drawn"), [((6, 4), 4), ((4, 8), 5), ((9, 3), 3)])
+    def test_a_sample_that_was_divided_misses_no_table_too_often(self, sizes, n_drawn):
+        """Over all divisions of one simple random sample, also those without a row of one part."""
+        confidence = 0.7
+
+        @cache
+        def interval(drawn, found):
+            strata = tuple(map(Stratum, sizes, drawn, found))
+            return total_interval(strata, confidence, drawn_as_one=True)
+
+        worst = 1.0
+        for marked, coverage in brute.coverage_of_divided_samples(sizes, n_drawn, interval):
+            assert coverage >= confidence - 1e-9, marked
+            worst = min(worst, coverage)
+        assert worst < confidence + 0.2  # or it would say nothing
+
+    def test_the_chance_of_no_marked_row_counts_undivided(self):
+        """The bound is the largest total that its definition does not reject, split by split."""
+        undivided = Stratum(27, 10, 3)
+        search = SplitSearch.of((Stratum(12, 4, 1), Stratum(15, 6, 2)), 0.1, undivided)
         sizes = tuple(stratum.n_rows for stratum in search.strata)
         drawn = tuple(stratum.n_drawn for stratum in search.strata)
-        split = (7, 4, 3)
-        expected = sum(
-            probability
-            for found, probability in outcomes(sizes, drawn, split)
-            if search.weights @ np.array(found[1:]) <= search.reached[found[0]]
-        )
-        assert search.probability(split) == pytest.approx(expected)
+        fewest, most = search.limits()
+        possible = []
+        for split in itertools.product(*map(range, fewest, np.add(most, 1))):
+            none = math.prod(map(brute.chance_of_marked, (0, 0), sizes, split, drawn))
+            none_undivided = brute.chance_of_marked(0, 27, sum(split), 10)
+            if probability(search, split) - none + none_undivided > search.level:
+                possible.append(sum(split))
+        assert search.largest_total() == max(possible)
+
+    def test_without_a_marked_row_a_division_costs_nothing(self):
+        for n_first in (0, 10, 24, 30):
+            strata = (Stratum(800, n_first, 0), Stratum(200, 30 - n_first, 0))
+            alone = Stratum(1000, 30, 0).most(1.0 - 0.025)
+            assert alone <= most_marked(strata, 0.025, drawn_as_one=True) <= 1.012 * alone
+
+    def test_strata_are_added_up_over_every_split_of_a_total(self):
+        """What the compiled loop returns is the largest convolution, term by term."""
+        generator = np.random.default_rng(0)
+        reach = np.sort(generator.random((4, 9)), axis=1)
+        probabilities = generator.dirichlet(np.ones(3), size=5)
+        weight = 2
+        largest = largest_over_splits(reach, probabilities, weight)
+        for total, y in itertools.product(range(4 + 5 - 1), range(9)):
+            expected = [
+                sum(
+                    probabilities[cell, drawn] * reach[total - cell, y - weight * drawn]
+                    for drawn in range(3)
+                    if y >= weight * drawn
+                )
+                for cell in range(5)
+                if 0 <= total - cell < 4
+            ]
+            assert largest[total, y] == pytest.approx(max(expected))
 
     def test_samples_are_ordered_by_an_approximate_limit(self):
         """What is reached are the samples whose limit, written out, is no larger."""
@@ -89,13 +143,50 @@ class TestExact:
             below = [limit(x_first, x) <= observed + 1e-9 for x in range(other.n_drawn + 1)]
             assert search.reached[x_first] == sum(below) - 1
 
-    def test_the_search_finds_what_trying_all_splits_finds(self):
-        strata = (Stratum(12, 4, 1), Stratum(15, 6, 2))
+    @pytest.mark.parametrize("marked", [(1, 2), (0, 0), (3, 1), (4, 6)])
+    def test_the_bound_is_what_trying_all_splits_finds(self, marked):
+        strata = (Stratum(12, 4, marked[0]), Stratum(15, 6, marked[1]))
         search = SplitSearch.of(strata, 0.1)
-        fewest, most = search.limits()
-        splits = itertools.product(*[range(a, b + 1) for a, b in zip(fewest, most, strict=True)])
-        possible = [sum(split) for split in splits if search.probability(split) > search.level]
-        assert search.largest_total() == max(possible)
+        assert search.largest_total() == largest_by_trying(search)
+
+    @pytest.mark.parametrize("marked", [(1, 2, 0), (0, 0, 0), (2, 1, 1)])
+    def test_of_three_strata_it_is_hardly_more(self, marked):
+        """The worst split may be another one for every sum, which costs a row or two."""
+        strata = tuple(map(Stratum, (9, 12, 7), (3, 4, 2), marked))
+        search = SplitSearch.of(strata, 0.1)
+        by_trying = largest_by_trying(search)
+        assert by_trying <= search.largest_total() <= by_trying + 1
+
+    def test_coarser_cells_only_widen_a_bound(self, monkeypatch):
+        strata = (Stratum(4000, 30, 2), Stratum(900, 20, 9), Stratum(300, 10, 4))
+        fine = most_marked(strata, 0.05)
+        monkeypatch.setattr(strata_module, "MOST_CELLS", 20)
+        assert fine <= most_marked(strata, 0.05) <= 1.2 * fine
+
+
+class TestNarrowest:
+    """No bound that rises with the marked rows drawn can be narrower, so ours is not either."""
+
+    def test_it_is_the_largest_total_that_so_few_marked_rows_leave_possible(self):
+        strata = (Stratum(8, 3, 1), Stratum(10, 4, 2))
+        level = 0.1
+        possible = [
+            a + b
+            for a, b in itertools.product(range(9), range(11))
+            if hypergeom.cdf(1, 8, a, 3) * hypergeom.cdf(2, 10, b, 4) > level
+        ]
+        assert narrowest_most_marked(strata, level) == max(possible)
+
+    @pytest.mark.parametrize(("n_common", "n_rare"), [(15, 15), (25, 5), (50, 50), (80, 20)])
+    def test_ours_is_hardly_above_it(self, n_common, n_rare):
+        for x_common, x_rare in itertools.product((0, 1), (n_rare // 3, 2 * n_rare // 3)):
+            strata = (Stratum(9360, n_common, x_common), Stratum(640, n_rare, x_rare))
+            narrowest = narrowest_most_marked(strata, 0.025)
+            assert narrowest <= most_marked(strata, 0.025) <= 1.1 * narrowest
+
+    def test_more_strata_are_refused(self):
+        with pytest.raises(ValueError, match="two strata at most"):
+            narrowest_most_marked((Stratum(4, 1, 0),) * 3, 0.05)
 
 
 class TestLimits:

@@ -300,3 +300,84 @@ def test_the_mixed_tables_are_ten_of_each_kind():
     assert tasks.count("regression") == tasks.count("classification") == 10
     packages = [table.package for table in mixed_tables.TABLES.values()]
     assert max(packages.count(name) for name in packages) <= 4
+
+
+def test_completions_are_pooled_by_rubins_rules():
+    """Three completions of two rows, by hand: within 1/12 on average, between (1 + 1/3) / 4."""
+    import estimate_questions as questions
+    import estimate_ways as ways
+
+    rows = np.ones(2, dtype=bool)
+    question = questions.Question(
+        "mean",
+        "mean",
+        np.zeros(2),
+        np.zeros(2),
+        np.zeros(2),
+        questions.analyse_mean(rows),
+        pd.DataFrame,
+        rows,
+        questions.as_numbers,
+    )
+    completed = [np.array([0.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 2.0])]
+    within = np.mean([0.25, 0.0, 0.25])
+    between = (1.0 + 1.0 / 3.0) * 0.25
+    for of_these_rows, total in ((False, within + between), (True, between)):
+        lower, upper = ways.pool(question, completed, of_these_rows=of_these_rows)
+        degrees = 2.0 * (total / between) ** 2
+        half = stats.t.ppf(0.975, degrees) * np.sqrt(total)
+        np.testing.assert_allclose((lower, upper), (1.0 - half, 1.0 + half))
+
+
+def test_complete_columns_are_analysed_as_textbooks_do():
+    """Slopes and their robust variances are those of a general formula; the truth of a logistic slope is its root."""
+    import estimate_questions as questions
+
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=200)
+    y = 2.0 * x + generator.normal(size=200) * (1.0 + x**2)
+    design = np.column_stack([np.ones(200), x])
+    bread = np.linalg.inv(design.T @ design)
+    beta = bread @ design.T @ y
+    meat = design.T @ (design * ((y - design @ beta) ** 2)[:, None])
+    slope, variance = questions.analyse_slope(x)(y)
+    np.testing.assert_allclose((slope, variance), (beta[1], (bread @ meat @ bread)[1, 1]))
+    ones = (y > 0).astype(float)
+    logistic, _ = questions.analyse_logistic(x)(ones)
+    moved = [_log_likelihood(design, ones, logistic + step) for step in (-0.01, 0.0, 0.01)]
+    assert moved[1] == max(moved)
+
+
+def _log_likelihood(design, ones, slope):
+    """Return the largest log likelihood of a logistic regression with a given slope."""
+    from scipy.optimize import minimize_scalar
+
+    def negative(constant):
+        linear = constant + slope * design[:, 1]
+        return np.sum(np.logaddexp(0.0, linear)) - np.sum(ones * linear)
+
+    return -minimize_scalar(negative).fun
+
+
+def test_estimates_go_on_where_they_stopped(tmp_path, monkeypatch):
+    """A case whose records are in the file is not asked again; others are added to it."""
+    import estimates
+
+    asked = []
+
+    def judge(case, read, packages):
+        asked.append(case.key)
+        about = {"table": case.table, "labels": case.n_labels, "draw": case.draw, "place": 0}
+        record = about | {"question": "mean", "kind": "approximate", "held": True}
+        return [record | {"way": way, "width": 1.0} for way in ("ours", "labels alone", "allowed")]
+
+    monkeypatch.setattr(estimates, "judge", judge)
+    lines = estimates.Lines(tmp_path / "lines.csv")
+    cases = [estimates.Case("table", 30, draw, "fill", False) for draw in range(3)]
+    readers = {"table": lambda: None}
+    estimates.run_cases(cases[:2], readers, lines, jobs=1, minutes=1.0)
+    records = estimates.run_cases(cases, readers, lines, jobs=1, minutes=1.0)
+    assert asked == [("table", 30, 0), ("table", 30, 1), ("table", 30, 2)]
+    assert len(records) == len(lines.read()) == 9
+    assert estimates.tabulate(records).loc[("mean", 30), "ours"] == "1.000 (1.00)"
+    assert len(estimates.run_cases(cases, readers, lines, jobs=1, minutes=0.0)) == 9

@@ -8,9 +8,13 @@ hits than it allows have a probability of one in ten thousand if the level holds
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
+from sklearn.linear_model import LogisticRegression
 
+from transduce import fill
+from transduce.conformal import ByClass, Chance, Estimated
 from transduce.population import (
     Sample,
     estimate_difference,
@@ -80,6 +84,15 @@ def draw_by_value(rng, x, y):
     return labelled, Sample(labelled, sensitivity=1.6)
 
 
+def draw_estimated(rng, x, y):
+    """Rows are labelled with probabilities that nobody knows: odds come from a regression on x."""
+    labelled, _ = draw_known_probabilities(rng, x, y)
+    model = LogisticRegression().fit(x[:, None], labelled)
+    probability = model.predict_proba(x[:, None])[:, 1]
+    odds = (1.0 - probability) / probability
+    return labelled, Sample(labelled, odds=odds, known_odds=False)
+
+
 DESIGNS = {
     "chance": draw_chance,
     "strata": draw_strata,
@@ -87,6 +100,7 @@ DESIGNS = {
     "groups": draw_groups,
     "drawn": draw_on_purpose_and_at_random,
     "sensitivity": draw_by_value,
+    "estimated": draw_estimated,
 }
 
 
@@ -109,6 +123,31 @@ def test_the_mean_is_held_and_the_naive_interval_is_not(name):
         completed = np.where(labelled, y, predictions)
         half = 1.645 * completed.std(ddof=1) / np.sqrt(N_ROWS)
         naive_hits += abs(completed.mean() - y.mean()) <= half
+    assert hits >= fewest_hits(LEVEL - SLACK)
+    assert naive_hits < fewest_hits(LEVEL - SLACK)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_slope_on_the_column_is_held_and_the_naive_interval_is_not(name):
+    """Estimating equations: a known outcome on the column, filled values as if measured."""
+    x, prices, _ = make_column()
+    y = np.log(prices)
+    predictions = 0.2 + 0.4 * x
+    outcome = 2.0 * y + np.random.default_rng(5).normal(size=N_ROWS)
+    truth = np.polyfit(y, outcome, 1)[0]
+    rng = np.random.default_rng(6)
+    hits = 0
+    naive_hits = 0
+    for _ in range(N_DRAWS):
+        labelled, sample = DESIGNS[name](rng, x, y)
+        column = np.where(labelled, y, np.nan)
+        line = estimate_regression(
+            column, None, predictions, outcome=outcome, confidence=LEVEL, sample=sample
+        ).loc["y"]
+        hits += line["lower"] <= truth <= line["upper"]
+        completed = np.where(labelled, y, predictions)
+        slope, covariance = np.polyfit(completed, outcome, 1, cov=True)
+        naive_hits += abs(slope[0] - truth) <= 1.645 * np.sqrt(covariance[0, 0])
     assert hits >= fewest_hits(LEVEL - SLACK)
     assert naive_hits < fewest_hits(LEVEL - SLACK)
 
@@ -183,3 +222,66 @@ def test_the_exact_mean_holds_at_every_look():
             held &= line["lower"] <= y.mean() <= line["upper"]
         hits += held
     assert hits >= binom.ppf(1e-4, n_draws, LEVEL)
+
+
+def make_classes(rng, n_rows=400):
+    """Return a table whose class depends on two columns, and the class: a fifth is "yes"."""
+    x = rng.normal(size=(n_rows, 2))
+    is_yes = x[:, 0] + 0.5 * x[:, 1] + 0.7 * rng.normal(size=n_rows) > 1.1
+    return pd.DataFrame(x, columns=["a", "b"]), np.where(is_yes, "yes", "no").astype(object)
+
+
+def test_shares_are_held_where_labels_were_chosen_by_their_class():
+    """Half of the labels are "yes": shares of the filled column, and of the labels, are not the truth."""
+    n_draws = 60
+    hits = 0
+    naive_hits = 0
+    for draw in range(n_draws):
+        rng = np.random.default_rng(draw)
+        table, truth = make_classes(rng)
+        labelled = np.zeros(len(truth), dtype=bool)
+        for label in ("yes", "no"):
+            labelled[rng.choice(np.flatnonzero(truth == label), 30, replace=False)] = True
+        table["kind"] = np.where(labelled, truth, None)
+        result = fill(table, "kind", method="ridge", labels=ByClass())
+        line = result.estimate("share of yes", level=LEVEL).iloc[0]
+        share = np.mean(truth == "yes")
+        hits += line["lower"] <= share <= line["upper"]
+        naive = fill(table, "kind", method="ridge").new["kind_filled"] == "yes"
+        half = 1.645 * np.sqrt(naive.mean() * (1.0 - naive.mean()) / len(naive))
+        naive_hits += abs(naive.mean() - share) <= half
+    assert hits >= binom.ppf(1e-4, n_draws, LEVEL - SLACK)
+    assert naive_hits < binom.ppf(1e-4, n_draws, LEVEL - SLACK)
+
+
+def test_means_are_held_where_other_columns_decided_who_has_a_label():
+    """Odds are estimated by `fill`, since the comparison of rows finds the difference."""
+    n_draws = 60
+    hits = 0
+    promised = 0
+    naive_hits = 0
+    for draw in range(n_draws):
+        rng = np.random.default_rng(draw)
+        x = rng.normal(size=(400, 2))
+        y = np.exp(0.5 * x[:, 0] + 0.3 * x[:, 1] + 0.3 * rng.normal(size=400))
+        labelled = rng.random(400) < 0.1 + 0.4 / (1.0 + np.exp(-1.5 * x[:, 0]))
+        table = pd.DataFrame(x, columns=["a", "b"]).assign(y=np.where(labelled, y, np.nan))
+        result = fill(table, "y", method="ridge", labels=Estimated())
+        line = result.estimate("mean", level=LEVEL).iloc[0]
+        promised += line["kind"] != "none"
+        hits += line["lower"] <= y.mean() <= line["upper"]
+        completed = y[labelled]
+        half = 1.645 * completed.std(ddof=1) / np.sqrt(len(completed))
+        naive_hits += abs(completed.mean() - y.mean()) <= half
+    assert promised >= 0.9 * n_draws
+    assert hits >= binom.ppf(1e-4, n_draws, LEVEL - SLACK)
+    assert naive_hits < binom.ppf(1e-4, n_draws, LEVEL - SLACK)
+
+
+def test_labels_along_an_order_are_refused_in_a_sentence():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"day": np.arange(120), "a": rng.normal(size=120)})
+    table["y"] = np.where(table["day"] < 60, rng.normal(size=120), np.nan)
+    result = fill(table, "y", method="ridge", labels=Chance(order="day"))
+    with pytest.raises(ValueError, match="stop along an order"):
+        result.estimate("mean")

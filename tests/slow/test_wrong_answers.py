@@ -27,15 +27,19 @@ MODELS = [
 @pytest.mark.parametrize(("load", "estimator"), MODELS)
 def test_the_bound_on_wrong_answers(load, estimator, refit):
     X, truth = load(return_X_y=True)
-    failed = 0
+    failed, failed_of_first = 0, 0
     for split in range(N_SPLITS):
         rows = np.random.default_rng(split).permutation(len(truth))
         y = np.append(truth[rows[:60]].astype(float), np.full(len(truth) - 60, np.nan))
         model = ConformalTransducer(
             estimator, calibration=29, refit=refit, random_state=split, test_exchangeability=False
         ).fit(X[rows], y)
-        failed += np.sum(model.answer_.values != truth[rows[60:]]) > model.wrong_at_most(0.95)
+        bound = model.guarantee_at(certainty=0.95).wrong
+        failed += np.sum(model.answer_.values != truth[rows[60:]]) > bound.at_most
+        of_first = model._fit.table.unlabelled.values
+        failed_of_first += np.sum(of_first != truth[rows[60:]]) > bound.judged
     assert failed <= binom.ppf(0.999, N_SPLITS, 0.05)
+    assert failed_of_first <= binom.ppf(0.999, N_SPLITS, 0.05)
 
 
 @pytest.mark.parametrize("n_labels", [120, 240])

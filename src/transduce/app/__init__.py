@@ -1,1 +1,1 @@
-"""The application: reading tables, filling them, reports, labelling, the page and the command line."""
+"""The application: tables, filling, reports, labelling, the page and the command line."""

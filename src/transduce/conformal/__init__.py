@@ -10,6 +10,7 @@ from transduce.core import lazy_names
 if TYPE_CHECKING:
     from transduce.conformal.designs import (
         ByClass,
+        ByValue,
         Chance,
         Drawn,
         Estimated,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from transduce.conformal.transducer import ConformalTransducer
 
 __all__ = ["ByClass", "Chance", "ConformalTransducer", "Drawn", "Estimated", "Grouped", "Sampled"]
-__all__ += ["Seen"]
+__all__ += ["ByValue", "Seen"]
 __all__ += ["CategoryMiscoverage", "ClassMiscoverage", "ClassShares", "Miscoverage", "Selection"]
 __all__ += ["Exchangeability", "exchangeability_test"]
 

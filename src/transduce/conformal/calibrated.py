@@ -7,6 +7,7 @@ What follows from that is in modules of its own: `calibrated_answer` (intervals 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -27,11 +28,11 @@ from transduce.conformal.designs.held_out import effective_needed
 from transduce.conformal.miscoverage import CategoryMiscoverage, ClassMiscoverage, Law, Miscoverage
 from transduce.conformal.overlapping import find_thresholds
 from transduce.conformal.scores import SLACK, Scoring, WeightedRanks
-from transduce.core import guarantee
+from transduce.core import assumptions
 from transduce.core.answer import Answer
 from transduce.core.guarantee import CountBound, Guarantee
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 
 class Comparison(NamedTuple):
@@ -46,8 +47,8 @@ class Comparison(NamedTuple):
 class CalibratedTable:
     """Predictions and labels of calibration rows, predictions at unlabelled rows, and weights."""
 
-    calibration: Reply
-    unlabelled: Reply
+    calibration: RawPrediction
+    unlabelled: RawPrediction
     labels: AnyArray  # (c,) calibration labels: numbers, or numbers of classes
     classes: AnyArray | None  # (n_classes,) the classes; None for numbers
     sizes: tuple[int, ...]  # labels of every class, held out or not; one number for numbers
@@ -175,9 +176,14 @@ class CalibratedTable:
         Then the number of rows outside has a known distribution.
         """
         weights = self.weights
-        if weights.factor != 1.0 or weights.kind == GROUPS or self.by_shares:
+        if weights.factor != 1.0 or weights.kind == GROUPS or self.by_shares or self.by_value:
             return False
         return bool(np.all(weights.calibration == 1.0) and np.all(weights.unlabelled == 1.0))
+
+    @property
+    def by_value(self) -> bool:
+        """Whether labels were chosen by their value: then they tell nothing certain of others."""
+        return self.weights.grounds.assumption == assumptions.BY_VALUE
 
     @property
     def by_shares(self) -> bool:
@@ -192,7 +198,7 @@ class CalibratedTable:
     @property
     def estimated(self) -> bool:
         """Whether propensities were estimated, even where all came out the same."""
-        rests_on_estimate = self.weights.grounds.assumption == guarantee.ESTIMATE
+        rests_on_estimate = self.weights.grounds.assumption == assumptions.ESTIMATE
         return self.weights.kind == ESTIMATED or rests_on_estimate
 
     # ---- what a level takes
@@ -284,12 +290,21 @@ class CalibratedTable:
 
     # ---- what follows from it
 
-    def answer(self, confidence: float, rows: AnyArray, index: pd.Index | None = None) -> Answer:
-        """Return the predictions with intervals or sets at a level, without a guarantee yet."""
-        return calibrated_answer.make_answer(self, confidence, rows, index)
+    def answer(
+        self,
+        confidence: float,
+        rows: AnyArray,
+        index: pd.Index | None = None,
+        further: Sequence[float] = (),
+    ) -> Answer:
+        """Return the predictions with intervals or sets at a level, without a guarantee yet.
+
+        `further` levels have intervals or sets besides.
+        """
+        return calibrated_answer.make_answer(self, confidence, rows, index, further)
 
     def guarantee(
-        self, confidence: float, certainty: float, second: Reply | None = None
+        self, confidence: float, certainty: float, second: RawPrediction | None = None
     ) -> Guarantee:
         """Return what is guaranteed at a level; predictions may come from a second fit."""
         return calibrated_guarantee.make_guarantee(self, confidence, certainty, second)
@@ -305,12 +320,12 @@ class CalibratedTable:
         """
         return missing_mean.estimate_mean(self, confidence, shown)
 
-    def wrong_answers(self, second: Reply | None) -> wrong_answers.WrongAnswers:
+    def wrong_answers(self, second: RawPrediction | None) -> wrong_answers.WrongAnswers:
         """Return what the calibration rows tell of wrong predictions at the unlabelled rows."""
         return wrong_answers.count_wrong(self, second)
 
     def wrong_by_class(
-        self, second: Reply | None, certainty: float
+        self, second: RawPrediction | None, certainty: float
     ) -> tuple[tuple[object, CountBound], ...]:
         """Return a bound on the wrong ones among the rows predicted as each class."""
         return wrong_answers.bound_by_class(self, second, certainty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,20 +16,27 @@ from transduce.conformal.scores import (
     intervals,
     label_sets,
 )
-from transduce.core.answer import Answer, Regions
+from transduce.core.answer import Answer, LevelAnswer, Regions
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 if TYPE_CHECKING:
     from transduce.conformal.calibrated import CalibratedTable, Comparison
 
 
 def make_answer(
-    table: CalibratedTable, confidence: float, rows: AnyArray, index: pd.Index | None
+    table: CalibratedTable,
+    confidence: float,
+    rows: AnyArray,
+    index: pd.Index | None,
+    further: Sequence[float] = (),
 ) -> Answer:
-    """Return the predictions with intervals or sets at a level, without a guarantee yet."""
+    """Return the predictions with intervals or sets at a level, and at further ones.
+
+    There is no guarantee yet.
+    """
     reply = table.unlabelled
     answer = Answer(
         rows=rows,
@@ -41,10 +49,18 @@ def make_answer(
         index=index,
     )
     if table.classes is None:
-        return replace(answer, regions=make_regions(table, confidence))
+        others = [LevelAnswer(level, regions=make_regions(table, level)) for level in further]
+        regions = make_regions(table, confidence)
+        return _nested(replace(answer, regions=regions, further=tuple(others)), table, confidence)
     p_values = find_p_values(table)
     p_unseen = find_p_unseen(table)
     sets, unseen = _make_sets(table, confidence, p_values, p_unseen)
+    others = []
+    for level in further:
+        at_level = LevelAnswer(level, None, *_make_sets(table, level, p_values, p_unseen))
+        if table.weights.kind == CLASSES:
+            at_level = replace(at_level, unseen=None)
+        others.append(at_level)
     ranked = np.sort(p_values, axis=1)
     answer = replace(
         answer,
@@ -52,10 +68,56 @@ def make_answer(
         p_values=p_values,
         confidence=1.0 - np.maximum(ranked[:, -2], p_unseen),
         credibility=ranked[:, -1],
+        further=tuple(others),
     )
     if table.weights.kind == CLASSES:  # classes that were chosen by are known
         return answer
-    return replace(answer, unseen=unseen, p_unseen=p_unseen)
+    answer = replace(answer, unseen=unseen, p_unseen=p_unseen)
+    return _nested(answer, table, confidence)
+
+
+def _nested(answer: Answer, table: CalibratedTable, confidence: float) -> Answer:
+    """Return an answer whose intervals or sets hold those of lower levels.
+
+    Within several columns thresholds of different levels may cross; all others are nested anyhow.
+    """
+    if table.weights.overlapping is None or not answer.further:
+        return answer
+    own = LevelAnswer(confidence, answer.regions, answer.label_sets, answer.unseen)
+    nested: list[LevelAnswer] = []
+    for at_level in sorted([own, *answer.further], key=lambda other: other.level):
+        if nested:
+            at_level = _extended(at_level, nested[-1])
+        nested.append(at_level)
+    own = next(other for other in nested if other.level == confidence)
+    further = tuple(other for other in nested if other is not own)
+    return replace(
+        answer,
+        regions=own.regions,
+        label_sets=own.label_sets,
+        unseen=own.unseen,
+        further=further,
+    )
+
+
+def _extended(higher: LevelAnswer, lower: LevelAnswer) -> LevelAnswer:
+    """Return the intervals or sets of a level, each extended to hold that of a lower level."""
+    if higher.regions is not None and lower.regions is not None:
+        ends = higher.regions.hull()
+        inner = lower.regions.hull()
+        wide = np.column_stack(
+            [np.minimum(ends[:, 0], inner[:, 0]), np.maximum(ends[:, 1], inner[:, 1])]
+        )
+        return replace(higher, regions=Regions.from_intervals(wide))
+    assert higher.label_sets is not None
+    assert lower.label_sets is not None
+    assert higher.unseen is not None
+    assert lower.unseen is not None
+    return replace(
+        higher,
+        label_sets=higher.label_sets | lower.label_sets,
+        unseen=higher.unseen | lower.unseen,
+    )
 
 
 def _make_sets(
@@ -149,7 +211,7 @@ def _p_values_by_part(
 # ------------------------------------------------------------------------- values of another fit
 
 
-def name_values(reply: Reply, classes: AnyArray | None) -> AnyArray:
+def name_values(reply: RawPrediction, classes: AnyArray | None) -> AnyArray:
     """Return predictions as numbers, NaN where there is none, or as classes, None there."""
     if classes is None:
         return np.where(reply.given, reply.values, np.nan)
@@ -196,13 +258,23 @@ def holding_values(answer: Answer) -> Answer:
     """
     if answer.regions is not None:
         known = np.where(answer.status == "unreached", np.nan, answer.values).astype(float)
-        return replace(answer, regions=answer.regions.holding(known))
+        return answer.holding(known)
     if answer.label_sets is None or answer.classes is None:
         return answer
     codes = class_codes(answer.values, answer.classes)
-    known = np.flatnonzero(codes >= 0)
-    sets = answer.label_sets.copy()
-    sets[known, codes[known]] = True
+    sets = _sets_with(answer.label_sets, codes)
+    further = []
+    for other in answer.further:
+        assert other.label_sets is not None
+        further.append(replace(other, label_sets=_sets_with(other.label_sets, codes)))
     unusual = ~answer.label_sets.any(axis=1) & (answer.status == "answered")
     status = np.where(unusual, "unusual", answer.status)
-    return replace(answer, label_sets=sets, status=status)
+    return replace(answer, label_sets=sets, status=status, further=tuple(further))
+
+
+def _sets_with(label_sets: Mask, codes: AnyArray) -> Mask:
+    """Return sets (m, n_classes) that hold the class of each row, if it has one: codes (m,)."""
+    known = np.flatnonzero(codes >= 0)
+    sets = label_sets.copy()
+    sets[known, codes[known]] = True
+    return sets

@@ -15,10 +15,12 @@ from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import Law
 from transduce.conformal.shares import ClassShares
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Drift, Guarantee
+from transduce.core.findings import Drift
+from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.fit_and_predict import FittedEstimator, Problem, Reply
+from transduce.model_selection.fit_and_predict import FittedEstimator, RawPrediction
+from transduce.model_selection.problem import Problem
 from transduce.population.draws import draw_rows
 
 USUAL_FACTORS = (1.0, 1.5, 2.0)  # by which odds of a label may be off, as reports show them
@@ -32,7 +34,7 @@ class CalibratedFit:
     problem: Problem
     held_out: Mask  # (l,) which of the labels calibrate
     first: FittedEstimator  # fitted to the other labels
-    second: Reply | None  # predictions of a fit to all labels, at the unlabelled rows
+    second: RawPrediction | None  # predictions of a fit to all labels, at the unlabelled rows
     table: CalibratedTable
     design: BoundDesign  # how the labels came about
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
@@ -49,17 +51,17 @@ class CalibratedFit:
             return self.first
         return self.second.fitted
 
-    def answer(self, confidence: float) -> Answer:
-        """Return the answer at a level, with its guarantee."""
-        return replace(self._answer(confidence), guarantee=self.guarantee(confidence))
+    def answer(self, confidence: float, further: Sequence[float] = ()) -> Answer:
+        """Return the answer at a level, with its guarantee; intervals or sets at further ones."""
+        return replace(self._answer(confidence, further), guarantee=self.guarantee(confidence))
 
-    def _answer(self, confidence: float) -> Answer:
+    def _answer(self, confidence: float, further: Sequence[float] = ()) -> Answer:
         """Return the answer at a level, without a guarantee yet."""
         sample = self.problem.sample
         index = None
         if sample.index is not None:
             index = sample.index[sample.unlabelled]
-        answer = self.table.answer(confidence, sample.unlabelled, index)
+        answer = self.table.answer(confidence, sample.unlabelled, index, further)
         diagnostics = {
             "n_calibration": len(self.table.labels),
             "nonconformity": self.table.scoring.nonconformity,
@@ -87,7 +89,7 @@ class CalibratedFit:
 
     def _rows_to_label(self, confidence: float) -> tuple[int, ...]:
         """Return rows drawn at random, as `transduce draw` does: their labels would be enough."""
-        if self.table.weights.kind != ESTIMATED:
+        if self.table.weights.kind != ESTIMATED and not self.table.by_value:
             return ()
         missing = ~self.problem.sample.labelled
         wanted = max(N_TO_LABEL, fewest_calibration(confidence))

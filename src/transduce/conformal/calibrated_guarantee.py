@@ -17,9 +17,9 @@ from transduce.conformal.ruled_out import (
     count_in_short_categories,
     short_categories,
 )
-from transduce.core import guarantee
+from transduce.core import assumptions, guarantee
 from transduce.core.guarantee import CountBound, Guarantee
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 if TYPE_CHECKING:
     from transduce.conformal.calibrated import CalibratedTable
@@ -29,7 +29,7 @@ WHY_ALL_EQUAL = "No column tells which rows have one, so that all labels weigh t
 
 
 def make_guarantee(
-    table: CalibratedTable, confidence: float, certainty: float, second: Reply | None
+    table: CalibratedTable, confidence: float, certainty: float, second: RawPrediction | None
 ) -> Guarantee:
     """Return what is guaranteed at a level; predictions may come from a second fit."""
     nothing = Guarantee(
@@ -49,6 +49,8 @@ def make_guarantee(
     if not table.covered.any():
         all_drawn = "Every row without a label was drawn to get one: label them."
         return replace(nothing, reasons=(all_drawn,))
+    if table.by_value:
+        return replace(nothing, reasons=(assumptions.WHY_BY_VALUE,))
     reason = too_few.explain(table, confidence)
     if reason:
         reachable = _reachable_level(table, confidence)
@@ -124,12 +126,12 @@ def _within(table: CalibratedTable) -> str:
 def _assumptions(table: CalibratedTable) -> tuple[str, ...]:
     """Return what has to be true."""
     if table.by_class and table.weights.kind == CLASSES:  # whether or not given shares are right
-        return (guarantee.BY_CLASS, guarantee.SEEN)
+        return (assumptions.BY_CLASS, assumptions.SEEN)
     assumption = table.weights.grounds.assumption
     if table.estimated:
-        assumption = guarantee.ESTIMATE
+        assumption = assumptions.ESTIMATE
     if table.by_class:
-        return (assumption, guarantee.SEEN)
+        return (assumption, assumptions.SEEN)
     return (assumption,)
 
 
@@ -140,7 +142,7 @@ def _reasons(table: CalibratedTable, bounded: Guarantee) -> tuple[str, ...]:
     if table.estimated:
         return (f"{WHY_ESTIMATED} {WHY_ALL_EQUAL}",)
     if bounded.verdict is None and table.weights.grounds.testable:
-        return (guarantee.NOT_TESTED,)
+        return (assumptions.NOT_TESTED,)
     return ()
 
 

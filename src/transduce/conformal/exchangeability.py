@@ -15,12 +15,12 @@ from sklearn.utils.validation import _num_samples
 
 from transduce.core import arrays, checks
 from transduce.core.checks import check_random_state
-from transduce.core.guarantee import SUSPECTED, Drift, Verdict
+from transduce.core.findings import SUSPECTED, Drift, Verdict
 from transduce.core.ranks import leaves_of, random_trees
 from transduce.core.row_order import content_order, number_rows
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Mask, Rows, Seed
 from transduce.core.words import quoted
-from transduce.model_selection.cross_validation import group_codes
+from transduce.model_selection.folds import group_codes
 
 N_FOLDS = 5
 N_TREES = 60
@@ -159,13 +159,13 @@ class Exchangeability:
 
 
 def exchangeability_test(
-    X: Any,
+    X: Rows,
     labelled: Any,
     *,
     n_permutations: int = 499,
     max_rows: int = 1000,
     within: Any = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Exchangeability:
     """Test whether rows may have been labelled at random, by their features.
 
@@ -213,21 +213,13 @@ def exchangeability_test(
     >>> X, labelled = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) < 80
     >>> X[~labelled, 1] += 1.0
     >>> print(exchangeability_test(X, labelled).verdict)
-    Labelled and unlabelled rows differ (p = 0.002, most of all in column 1): ...
+    Labelled and unlabelled rows differ (p = 0.002, most of all in column 1). ...
     """
     mask = np.asarray(labelled)
     random = check_random_state(random_state)
-    if mask.dtype.kind != "b" or mask.shape != (_num_samples(X),):
-        raise ValueError(
-            f"labelled must be True or False for each of the {_num_samples(X)} rows: pd.notna(y)."
-        )
-    if within is not None and np.shape(within) != mask.shape:
-        raise ValueError(f"within must name the category of each of the {len(mask)} rows.")
+    categories = _read_categories(X, mask, within)
     checks.check_whole("n_permutations", n_permutations, least=1)
     checks.check_whole("max_rows", max_rows, least=2 * FEWEST)
-    categories = np.zeros(len(mask), dtype=int)
-    if within is not None:
-        categories = group_codes(within)
     kinds = mask + 2 * categories
     order = content_order(number_rows(X), kinds)
     rows = order[_draw_rows(mask[order], int(max_rows), random)]
@@ -258,6 +250,20 @@ def exchangeability_test(
         detectable=_detectable(statistics[:, 1:], features.shape[1], n, m),
         overlap=(scores[better][~unlabelled, 0], scores[better][unlabelled, 0]),
     )
+
+
+def _read_categories(X: Rows, labelled: Mask, within: Any) -> AnyArray:
+    """Return the category of each row by number; a ValueError if there is not one for each."""
+    n_rows = _num_samples(X)
+    if labelled.dtype.kind != "b" or labelled.shape != (n_rows,):
+        raise ValueError(
+            f"labelled must be True or False for each of the {n_rows} rows: pd.notna(y)."
+        )
+    if within is None:
+        return np.zeros(n_rows, dtype=int)
+    if np.shape(within) != labelled.shape:
+        raise ValueError(f"within must name the category of each of the {n_rows} rows.")
+    return group_codes(within)
 
 
 def _permuted(
@@ -381,10 +387,11 @@ def _scores(ranks: Array, members: Array, random: np.random.RandomState) -> list
     return [_out_of_fold(K, folds, members) for K in (by_ranks, by_leaves)]
 
 
-def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float = RIDGE) -> Array:
+def _out_of_fold(K: Array, folds: list[AnyArray], members: Array) -> Array:
     """Return what kernel ridge regression predicts for each fold from the others."""
-    # The residuals of a fold that is left out are G_kk^-1 G_k y, with G = (K + ridge I)^-1.
-    half = linalg.lapack.dpotri(linalg.cholesky(K + ridge * np.eye(len(K))))[0]
+    # The residuals of a fold that is left out are G_kk^-1 G_k y, with G = (K + RIDGE I)^-1.
+    factor = linalg.cholesky(K + RIDGE * np.eye(len(K)))
+    half = linalg.lapack.dpotri(factor)[0]
     G = half + np.triu(half, 1).T
     product = G @ members
     scores = np.zeros_like(members)
@@ -402,7 +409,8 @@ def _out_of_fold(K: Array, folds: list[AnyArray], members: Array, ridge: float =
 
 def _areas(scores: Array, members: Array) -> Array:
     """Return the area under the curve of every column of scores for its memberships (n, b)."""
-    return _area_of_ranks((_ranks(np.round(scores, 12)) * members).sum(axis=0), members)
+    ranks = _ranks(np.round(scores, 12))
+    return _area_of_ranks((ranks * members).sum(axis=0), members)
 
 
 def _area_of_ranks(sums: Array, members: Array) -> Array:
@@ -505,7 +513,7 @@ def _unit(ranks: Array) -> Array:
 # ------------------------------------------------------------------------ any table as numbers
 
 
-def table_features(X: Any, rows: Any) -> tuple[Array, list[str]]:
+def table_features(X: Rows, rows: Rows) -> tuple[Array, list[str]]:
     """Return some rows of a table as numbers, and the names of the columns."""
     if arrays.is_foreign(X):  # these rows alone go to the host
         X = arrays.to_numpy(arrays.pick(X, rows))
@@ -566,7 +574,7 @@ def _numbers(name: str, column: pd.Series) -> list[tuple[str, Array]]:
     return parts
 
 
-def _sparse_columns(X: Any) -> tuple[Array, list[str]]:
+def _sparse_columns(X: Rows) -> tuple[Array, list[str]]:
     """Return the columns that most rows have an entry in."""
     filled = np.asarray((X != 0).sum(axis=0)).ravel()
     keep = np.sort(np.argsort(-filled, kind="stable")[:MOST_WORDS])

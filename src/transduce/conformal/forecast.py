@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,11 +13,13 @@ from transduce.conformal.exchangeability import drift_along
 from transduce.conformal.miscoverage import Law
 from transduce.conformal.outside import table_outside
 from transduce.conformal.scores import Scoring
+from transduce.core.assumptions import ESTIMATE
 from transduce.core.checks import check_random_state
-from transduce.core.guarantee import ESTIMATE, Guarantee
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import percent
-from transduce.model_selection.fit_and_predict import Problem, Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
+from transduce.model_selection.problem import Problem
 
 # What only a fit, or a test before it, can tell; the worst first.
 UNEVEN = "uneven"  # estimated propensities differ so much that the labels are worth too few
@@ -103,17 +105,18 @@ def forecast_calibrated(
     problem: Problem,
     design: BoundDesign,
     *,
-    confidence: float,
+    levels: Sequence[float],
     certainty: float,
     by_class: bool,
     random_state: int,
 ) -> GuaranteeForecast:
-    """Return what `ConformalTransducer` will guarantee.
+    """Return what `ConformalTransducer` will guarantee at the first of some levels.
 
     It will hold out the very labels that are counted here.
     """
     random = check_random_state(random_state)
-    held_out = design.hold_out(problem, "auto", confidence, by_class, random)
+    confidence = levels[0]
+    held_out = design.hold_out(problem, "auto", levels, by_class, random)
     weights = design.weigh_before_fit(problem, held_out)
     table = table_before_fit(problem, held_out, weights, by_class=by_class)
     guarantee = without_fit(table.guarantee(confidence, certainty))
@@ -154,12 +157,12 @@ def table_before_fit(
     )
 
 
-def answered(n_rows: int, kind: np.dtype) -> Reply:
+def answered(n_rows: int, kind: np.dtype) -> RawPrediction:
     """Return predictions that stand for any, at so many rows."""
-    return Reply(np.zeros(n_rows, dtype=kind), np.full(n_rows, "answered"))
+    return RawPrediction(np.zeros(n_rows, dtype=kind), np.full(n_rows, "answered"))
 
 
-def _scoring(reply: Reply, shown: AnyArray, n_classes: int) -> Scoring:
+def _scoring(reply: RawPrediction, shown: AnyArray, n_classes: int) -> Scoring:
     """Return a scoring that tells classes without a visible label from the others."""
     return Scoring.of(reply, shown, n_classes, "zero_one" if n_classes else "absolute")
 

@@ -10,7 +10,7 @@ import pandas as pd
 from transduce.conformal.designs.weights import GROUPS
 from transduce.conformal.miscoverage import powered_mean
 from transduce.core.types import AnyArray, Array
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 from transduce.population.urns import urn_interval
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _as_columns(table: CalibratedTable, values: AnyArray) -> AnyArray:
     return values[:, None] == np.arange(len(table.classes))
 
 
-def _predict_columns(table: CalibratedTable, reply: Reply, shown: AnyArray) -> Array:
+def _predict_columns(table: CalibratedTable, reply: RawPrediction, shown: AnyArray) -> Array:
     """Return predictions in columns; the mean of visible labels where there is none."""
     predicted = reply.probabilities
     if predicted is None:

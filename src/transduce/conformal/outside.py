@@ -7,6 +7,7 @@ answered by itself, however a table is cut into parts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from transduce.core.answer import Answer
 from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Rows
-from transduce.model_selection.fit_and_predict import PARTS, FittedEstimator, Reply
+from transduce.model_selection.fit_and_predict import PARTS, FittedEstimator, RawPrediction
 
 # Rows are answered in blocks of one size, a multiple of what matrix products compute at a time, on
 # one thread: rounding then does not depend on how a table was cut.
@@ -36,8 +37,17 @@ class OutsideCalibration:
     table: CalibratedTable  # the calibration rows, beside no row to be answered
     shares: ClassShares | None = None  # of the classes, where labels were chosen by their class
 
-    def answer(self, X: Rows, confidence: float, rows: AnyArray | None = None) -> Answer:
-        """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,)."""
+    def answer(
+        self,
+        X: Rows,
+        confidence: float,
+        rows: AnyArray | None = None,
+        further: Sequence[float] = (),
+    ) -> Answer:
+        """Return the answers at rows, each by itself. Shapes: X (m, d), rows (m,).
+
+        `further` levels have intervals or sets besides.
+        """
         reply = self.table.unlabelled
         if len(X):
             reply = _predict_in_blocks(self.fitted, X)
@@ -56,7 +66,7 @@ class OutsideCalibration:
             ties=(self.table.ties[0], np.zeros(n_rows)),
             weights=replace(self.table.weights, unlabelled=np.ones(n_rows)),
         )
-        answer = table.answer(confidence, rows)
+        answer = table.answer(confidence, rows, further=further)
         if self.shares is None:
             return holding_values(answer)
         values = name_values(shown, table.classes)
@@ -82,7 +92,7 @@ def beside_rows(table: CalibratedTable, n_answered: int) -> CalibratedTable:
     """Return calibration rows beside so many others, which take no memory each."""
     values = np.broadcast_to(np.zeros(1, dtype=table.labels.dtype), n_answered)
     status = np.broadcast_to(np.array(["answered"]), n_answered)
-    return replace(table, unlabelled=Reply(values, status))
+    return replace(table, unlabelled=RawPrediction(values, status))
 
 
 def calibrate_outside(
@@ -116,7 +126,7 @@ def calibrate_outside(
 
 
 def table_outside(
-    reply: Reply,
+    reply: RawPrediction,
     scoring: Scoring,
     shown: AnyArray,
     labels: AnyArray,
@@ -145,7 +155,7 @@ def table_outside(
     )
 
 
-def _predict_in_blocks(fitted: FittedEstimator, X: Rows) -> Reply:
+def _predict_in_blocks(fitted: FittedEstimator, X: Rows) -> RawPrediction:
     """Return predictions made in blocks of one size."""
     replies = []
     with few_threads(0):
@@ -160,4 +170,4 @@ def _predict_in_blocks(fitted: FittedEstimator, X: Rows) -> Reply:
         blocks = [getattr(reply, name) for reply in replies]
         if blocks[0] is not None:
             parts[name] = np.concatenate(blocks)[: len(X)]
-    return Reply(**parts)
+    return RawPrediction(**parts)

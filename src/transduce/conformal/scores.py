@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 SLACK = (
     1e-12  # 1 - 0.9 is a hair below 0.1 in floating point: without this, p = 0.1 would exceed it
@@ -28,7 +28,7 @@ class Scoring:
 
     @classmethod
     def of(
-        cls, reply: Reply, shown: AnyArray, n_classes: int, nonconformity: str = "auto"
+        cls, reply: RawPrediction, shown: AnyArray, n_classes: int, nonconformity: str = "auto"
     ) -> Scoring:
         """Return the scoring that suits predictions and visible labels (or their numbers)."""
         if not len(reply.values):
@@ -46,7 +46,7 @@ class Scoring:
         unit = resolution(reply.values, np.asarray(shown, dtype=float))
         return cls(name, spread, unit, ())
 
-    def measure(self, reply: Reply) -> Array:
+    def measure(self, reply: RawPrediction) -> Array:
         """Return what distances are divided by (m,), or scores of classes (m, n_classes)."""
         if not len(reply.values):
             shape = (0, len(self.seen)) if self.seen else (0,)
@@ -57,7 +57,7 @@ class Scoring:
         scores[:, ~np.array(self.seen)] = np.inf
         return scores
 
-    def _unrounded(self, reply: Reply) -> Array:
+    def _unrounded(self, reply: RawPrediction) -> Array:
         """Return the same as it comes, not rounded, whether or not classes have a visible label."""
         if self.nonconformity == "probability":
             assert reply.probabilities is not None
@@ -75,7 +75,7 @@ class Scoring:
             return np.where(_usable(reply), reply.spreads, self.spread)
         return np.ones(len(reply.values))
 
-    def at_labels(self, reply: Reply, labels: AnyArray) -> Array:
+    def at_labels(self, reply: RawPrediction, labels: AnyArray) -> Array:
         """Return the score of every row at its label (m,); NaN where there is no prediction."""
         measure = self.measure(reply)
         if self.seen:
@@ -86,7 +86,7 @@ class Scoring:
         return np.where(reply.given, scores, np.nan)
 
 
-def _usable(reply: Reply) -> Mask:
+def _usable(reply: RawPrediction) -> Mask:
     """Return which rows have a positive number as standard error."""
     if reply.spreads is None:
         return np.zeros(len(reply.values), dtype=bool)
@@ -99,7 +99,7 @@ CLASS_SCORES = {"probability": "probabilities", "margin": "probabilities or scor
 SCORES = ("auto", *NUMBER_SCORES, *CLASS_SCORES)
 
 
-def _choose_score(nonconformity: str, reply: Reply, n_classes: int) -> str:
+def _choose_score(nonconformity: str, reply: RawPrediction, n_classes: int) -> str:
     """Return the score to use, or raise a ValueError that names those the estimator supports."""
     if n_classes:
         suited = CLASS_SCORES

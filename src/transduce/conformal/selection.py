@@ -17,7 +17,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, quoted
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 
 
 class Goal(NamedTuple):
@@ -42,10 +42,10 @@ def read_goal(
     if label is None:
         predicted = table.calibration.values
         if tolerance is None:
-            mistake = "answer is wrong"
+            mistake = "prediction is wrong"
             met = labels == predicted
         else:
-            mistake = f"answer is off by more than {tolerance:g}"
+            mistake = f"prediction is off by more than {tolerance:g}"
             met = np.abs(labels - predicted) <= tolerance
         of_unlabelled = -_unsure(table, table.unlabelled)
         of_calibration = -_unsure(table, table.calibration)
@@ -67,7 +67,7 @@ def _goal_between(table: CalibratedTable, bounds: dict[str, Any]) -> Goal:
     low = float(bounds.get("above", -np.inf))
     high = float(bounds.get("below", np.inf))
 
-    def looks(reply: Reply) -> Array:
+    def looks(reply: RawPrediction) -> Array:
         inside = np.minimum(reply.values - low, high - reply.values)
         return inside / table.scoring.measure(reply)
 
@@ -102,7 +102,7 @@ def _check_goal(
         checks.check_positive("tolerance", tolerance)
 
 
-def _unsure(table: CalibratedTable, reply: Reply) -> Array:
+def _unsure(table: CalibratedTable, reply: RawPrediction) -> Array:
     """Return how unsure each answer is, shape (m,)."""
     measure = table.scoring.measure(reply)
     if table.classes is None:
@@ -307,7 +307,7 @@ class Selection:
     >>> from transduce import Guarantee
     >>> from transduce.conformal import Selection
     >>> guarantee = Guarantee(
-    ...     "exact", about="selection", false_discovery=0.1, mistake="answer is wrong"
+    ...     "exact", about="selection", false_discovery=0.1, mistake="prediction is wrong"
     ... )
     >>> p_values = np.array([0.01, 0.02, 0.6])
     >>> len(Selection(np.array([4, 7]), np.array([2.5, 3.0]), p_values, guarantee))

@@ -27,16 +27,11 @@ from transduce.core.answer import Answer
 from transduce.core.checks import check_random_state
 from transduce.core.computing import reusing
 from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
 from transduce.core.validation import Transducer, check_given
-from transduce.model_selection.fit_and_predict import (
-    Problem,
-    Reply,
-    ask,
-    own_missing_label,
-    pass_on,
-    read_problem,
-)
+from transduce.model_selection.estimator_kinds import own_missing_label
+from transduce.model_selection.fit_and_predict import RawPrediction, fit_and_predict, pass_on
+from transduce.model_selection.problem import Problem, read_problem
 
 FEWEST_FOR_WEIGHTS = 30  # labels that a fit saw, whose weights of a blend serve another fit too
 
@@ -70,9 +65,10 @@ class ConformalTransducer(Transducer):
     estimator : estimator
         A transducer of this package, or any scikit-learn regressor, classifier or pipeline. It is
         cloned.
-    confidence : float, default=0.9
+    confidence : float or list of float, default=0.9
         Probability with which the interval, or set of classes, of a row picked at random holds the
-        truth.
+        truth. Of several levels the first is the main one; intervals or sets at the others are in
+        ``answer_.further``, each guaranteed by itself, as `guarantee_at` says.
     labels : Design, optional
         How the labels came about, with arrays of shape (n,): `Chance` (the default), `Drawn`,
         `Sampled`, `Grouped`, `ByClass` or `Estimated` of `transduce.conformal`.
@@ -154,7 +150,7 @@ class ConformalTransducer(Transducer):
 
     estimator: Any
     _: KW_ONLY
-    confidence: float = 0.9
+    confidence: float | Sequence[float] = 0.9
     labels: Any = None
     calibration: Any = "auto"
     nonconformity: str = "auto"
@@ -164,34 +160,20 @@ class ConformalTransducer(Transducer):
     test_exchangeability: bool = True
     tolerance: float | None = None
     classes: Any = None
-    random_state: Any = None
+    random_state: Seed = None
     missing_label: Any = None
 
     # ---- fit
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Hold labels of `y` out, fit the estimator to `X` (n, d), and predict missing labels."""
-        confidence, task = self._check_settings()
+        levels, task = self._check_settings()
         check_given(self, y)
-        known: Sequence[Any] = ()
-        if self.classes is not None:
-            known = list(self.classes)
-        problem = read_problem(
-            X,
-            y,
-            task=task,
-            estimators=[self.estimator],
-            missing_label=self.missing_label,
-            known=known,
-        )
+        problem = self._read_problem(X, y, task)
         rows = problem.rows
         random = check_random_state(self.random_state)
-        held_out = np.zeros(len(rows), dtype=bool)
         design = bind_labels(self.labels, ~problem.sample.labelled)
-        by_class = bool(self.label_conditional) or design.spec.by_class
-        design.spec.check(problem.classes, by_class)
-        if not problem.sample.labelled.all():
-            held_out = design.hold_out(problem, self.calibration, confidence, by_class, random)
+        held_out = self._hold_out(problem, design, levels, random)
         inner = design.prepare_estimator(self.estimator, rows[~held_out])
         again = design.prepare_estimator(self.estimator, rows)
         first, second = self._fit_estimator(problem, held_out, inner, again, random)
@@ -202,16 +184,67 @@ class ConformalTransducer(Transducer):
             first, second = _at_shares(problem, held_out, first, second, shares)
         table = self._calibrate(problem, design, held_out, first, random)
         self._fit = CalibratedFit(problem, held_out, first.fitted, second, table, design, shares)
-        self._publish(confidence)
+        self._publish(levels)
         verdict = table.weights.grounds.verdict
         if verdict is not None and verdict.shifted:
             warnings.warn(str(verdict), ShiftWarning, stacklevel=2)
         return self
 
-    def _check_settings(self) -> tuple[float, str]:
-        """Return the confidence and the task, or raise an error that names a wrong setting."""
+    def taught_rows(self, X: Rows, y: Labels) -> AnyArray:
+        """Return where the labels are that `fit` would not hold out, if the seed is a number.
+
+        What their labels decide before the fit leaves the guarantee as it is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import ConformalTransducer, TransductiveRidge
+        >>> X = np.arange(5.0)[:, None]
+        >>> y = np.array([1.0, 2.0, 3.0, 4.0, np.nan])
+        >>> model = ConformalTransducer(
+        ...     TransductiveRidge(), confidence=0.5, calibration=2, random_state=0
+        ... )
+        >>> rows = [*model.taught_rows(X, y), *model.fit(X, y).calibration_rows_]
+        >>> sorted(int(row) for row in rows)
+        [0, 1, 2, 3]
+        """
+        levels, task = self._check_settings()
+        problem = self._read_problem(X, y, task)
+        design = bind_labels(self.labels, ~problem.sample.labelled)
+        random = check_random_state(self.random_state)
+        return problem.rows[~self._hold_out(problem, design, levels, random)]
+
+    def _read_problem(self, X: Rows, y: Labels, task: str) -> Problem:
+        known: Sequence[Any] = ()
+        if self.classes is not None:
+            known = list(self.classes)
+        return read_problem(
+            X,
+            y,
+            task=task,
+            estimators=[self.estimator],
+            missing_label=self.missing_label,
+            known=known,
+        )
+
+    def _hold_out(
+        self,
+        problem: Problem,
+        design: BoundDesign,
+        levels: tuple[float, ...],
+        random: np.random.RandomState,
+    ) -> Mask:
+        """Return which of the labels (l,) calibrate."""
+        by_class = bool(self.label_conditional) or design.spec.by_class
+        design.spec.check(problem.classes, by_class)
+        if problem.sample.labelled.all():
+            return np.zeros(len(problem.rows), dtype=bool)
+        return design.hold_out(problem, self.calibration, levels, by_class, random)
+
+    def _check_settings(self) -> tuple[tuple[float, ...], str]:
+        """Return the levels and the task, or raise an error that names a wrong setting."""
         is_class = check_wrapped(self.estimator)
-        confidence = checks.check_share("confidence", self.confidence)
+        levels = checks.read_levels("confidence", self.confidence)
         checks.check_choice("nonconformity", self.nonconformity, SCORES)
         checks.check_choice("ties", self.ties, ("inside", "random"))
         for name in ("label_conditional", "test_exchangeability", "refit"):
@@ -220,7 +253,7 @@ class ConformalTransducer(Transducer):
             raise ValueError("label_conditional=True is for classes; for numbers leave it False.")
         if self.tolerance is not None:
             _check_tolerance(self.tolerance, is_class)
-        return confidence, "classification" if is_class else "regression"
+        return levels, "classification" if is_class else "regression"
 
     def _fit_estimator(
         self,
@@ -229,7 +262,7 @@ class ConformalTransducer(Transducer):
         inner: Any,
         again: Any,
         random: np.random.RandomState,
-    ) -> tuple[Reply, Reply | None]:
+    ) -> tuple[RawPrediction, RawPrediction | None]:
         """Return predictions at calibration and unlabelled rows, and a second fit's at the latter.
 
         There is a second fit with ``refit=True``.
@@ -241,7 +274,7 @@ class ConformalTransducer(Transducer):
         order = np.concatenate([rows[~held_out], drawn])
         second = None
         with reusing():
-            first = ask(inner, problem, np.flatnonzero(~held_out), both, order=order)
+            first = fit_and_predict(inner, problem, np.flatnonzero(~held_out), both, order=order)
             if self.refit and not held_out.any():
                 second = first
             elif self.refit:
@@ -252,7 +285,9 @@ class ConformalTransducer(Transducer):
                 has_weights = hasattr(first.fitted.estimator, "out_of_fold_")
                 saw_enough = int(np.sum(~held_out)) >= FEWEST_FOR_WEIGHTS
                 after = first.fitted if has_weights and saw_enough else None
-                second = ask(again, problem, all_labels, unlabelled, order=order, after=after)
+                second = fit_and_predict(
+                    again, problem, all_labels, unlabelled, order=order, after=after
+                )
         pass_on(first.notes, stacklevel=4)
         if second is not None and second is not first:
             pass_on(second.notes, stacklevel=4)
@@ -263,7 +298,7 @@ class ConformalTransducer(Transducer):
         problem: Problem,
         design: BoundDesign,
         held_out: Mask,
-        reply: Reply,
+        reply: RawPrediction,
         random: np.random.RandomState,
     ) -> CalibratedTable:
         """Score all rows in the same way, part calibration from unlabelled rows, and weigh them."""
@@ -292,13 +327,14 @@ class ConformalTransducer(Transducer):
     def _missing_label(self) -> Any:
         return own_missing_label(self.missing_label, [self.estimator])
 
-    def _publish(self, confidence: float) -> None:
+    def _publish(self, levels: tuple[float, ...]) -> None:
         """Set the attributes that a user reads."""
+        confidence = levels[0]
         fit: CalibratedFit = self._fit
         problem = fit.problem
         sample = problem.sample
         table = fit.table
-        self.answer_ = self._answer_at(confidence)
+        self.answer_ = self._answer_at(confidence, sorted(levels[1:]))
         self.estimator_ = fit.first.estimator
         self.fitted_rows_ = fit.answering.order
         if self.refit:
@@ -330,12 +366,17 @@ class ConformalTransducer(Transducer):
         else:  # where there is no answer, what stood for "no label" stays
             self.transduction_ = sample.complete(values.astype(object), answered)
 
-    def _answer_at(self, confidence: float) -> Answer:
-        answer = self._fit.answer(confidence)
+    def _answer_at(self, confidence: float, further: Sequence[float] = ()) -> Answer:
+        answer = self._fit.answer(confidence, further)
         warning = self._fit.table.shortfall(confidence)
         if warning and len(answer):
             warnings.warn(warning, TooFewLabelsWarning, stacklevel=4)
         return answer
+
+    @property
+    def _level(self) -> float:
+        """The main level."""
+        return checks.read_levels("confidence", self.confidence)[0]
 
     # ---- guarantees
 
@@ -362,7 +403,7 @@ class ConformalTransducer(Transducer):
         if tolerance is not None:
             tolerance = _check_tolerance(tolerance, fit.problem.classes is not None)
         if confidence is None:
-            confidence = self.confidence
+            confidence = self._level
         level = checks.check_share("confidence", confidence)
         return fit.guarantee_at(level, checks.check_share("certainty", certainty), tolerance)
 
@@ -405,7 +446,7 @@ class ConformalTransducer(Transducer):
         )
 
     def outside_at_all_levels(
-        self, certainty: float = 0.95, *, random_state: Any = 0
+        self, certainty: float = 0.95, *, random_state: Seed = 0
     ) -> pd.DataFrame:
         """Return bounds on the number of rows outside that hold at all levels at once.
 
@@ -453,7 +494,7 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         sensible = [Chance(sensitivity=factor).sensitivity for factor in factors]
         fit: CalibratedFit = self._fit
-        widths = fit.sensitivity_at(self.confidence, sensible)
+        widths = fit.sensitivity_at(self._level, sensible)
         assert widths is not None  # since factors are given
         return widths
 
@@ -500,7 +541,7 @@ class ConformalTransducer(Transducer):
     # ---- prediction
 
     @_inner_has("predict")
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the estimator's predictions at rows (m, d), without a guarantee.
 
         They are not transduced again.
@@ -508,33 +549,32 @@ class ConformalTransducer(Transducer):
         check_is_fitted(self)
         fitted = self._fit.answering
         if self._fit.shares is not None:
-            reply = self._fit.shares.applied(fitted.predict(fitted.own(X)))
+            reply = self._fit.shares.applied(fitted.predict(fitted.arrange_rows(X)))
             return self.classes_[reply.values]
-        values = fitted.estimator.predict(fitted.own(X))
+        values = fitted.estimator.predict(fitted.arrange_rows(X))
         if not fitted.by_number:
             return values
         return self.classes_[np.asarray(values).astype(int)]
 
     @_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return class probabilities (m, n_classes) at rows (m, d).
 
         They are 0 for a class without visible labels.
         """
         check_is_fitted(self)
-        fitted = self._fit.answering
-        probabilities: Any = fitted.predict(fitted.own(X), once=True).probabilities
+        probabilities: Any = self._fit.answering.predict_proba(X)
         if self._fit.shares is None:
             return probabilities
         return self._fit.shares.reweigh(probabilities)
 
     @_inner_has("decision_function")
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return decision values at rows (m, d): (m,) for two classes, else (m, n_classes)."""
         check_is_fitted(self)
         fitted = self._fit.answering
-        scores = np.asarray(fitted.estimator.decision_function(fitted.own(X)))
-        wide = fitted.spread(scores, fitted.codes(fitted.estimator.classes_), None)
+        scores = np.asarray(fitted.estimator.decision_function(fitted.arrange_rows(X)))
+        wide = fitted.at_all_classes(scores, fitted.codes(fitted.estimator.classes_), absent=None)
         if len(self.classes_) == 2 or wide is None:
             return scores
         return wide
@@ -575,8 +615,12 @@ def check_wrapped(estimator: Any) -> bool:
 
 
 def _at_shares(
-    problem: Problem, held_out: Mask, first: Reply, second: Reply | None, shares: ClassShares
-) -> tuple[Reply, Reply]:
+    problem: Problem,
+    held_out: Mask,
+    first: RawPrediction,
+    second: RawPrediction | None,
+    shares: ClassShares,
+) -> tuple[RawPrediction, RawPrediction]:
     """Return the first fit's predictions as they are scored, and those that are shown."""
     # Estimated shares depend on which rows are unlabelled, so that nothing is scored by them; given
     # ones do not.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transduce.core import guarantee
+from transduce.core import assumptions
 from transduce.core.guarantee import CountBound
 from transduce.core.types import Mask
-from transduce.model_selection.fit_and_predict import Reply
+from transduce.model_selection.fit_and_predict import RawPrediction
 from transduce.population.urns import Urn, two_urns_bound
 
 if TYPE_CHECKING:
@@ -46,11 +46,14 @@ class WrongAnswers:
 
     def _count(self, most: int, certainty: float, simplest: int | None) -> CountBound:
         """Return a bound, given one on the wrong predictions of the first fit."""
-        at_most = min(most, self.n_kept) + self.n_rows - self.n_kept
-        return CountBound(certainty, at_most, self.n_rows, simplest=simplest)
+        changed = self.n_rows - self.n_kept
+        at_most = min(most, self.n_kept) + changed
+        return CountBound(
+            certainty, at_most, self.n_rows, simplest=simplest, judged=most, changed=changed
+        )
 
 
-def count_wrong(table: CalibratedTable, second: Reply | None) -> WrongAnswers:
+def count_wrong(table: CalibratedTable, second: RawPrediction | None) -> WrongAnswers:
     """Return what the calibration rows tell of wrong predictions at the unlabelled rows."""
     # Where a second fit answers otherwise than the first, which the calibration rows judge, the
     # prediction counts as wrong: nothing that is known of the first says more of the second. So
@@ -72,7 +75,7 @@ def _one_answer_for_all(table: CalibratedTable, n_rows: int) -> Urn:
         n_labels = len(off)
     else:
         counts = np.bincount(table.labels, minlength=len(table.sizes))
-        if table.weights.grounds.assumption == guarantee.CHANCE:  # then all labels tell
+        if table.weights.grounds.assumption == assumptions.CHANCE:  # then all labels tell
             counts = np.asarray(table.sizes)
         n_labels = int(counts.sum())
         n_wrong = int(counts.sum() - counts.max())
@@ -80,7 +83,7 @@ def _one_answer_for_all(table: CalibratedTable, n_rows: int) -> Urn:
 
 
 def bound_by_class(
-    table: CalibratedTable, second: Reply | None, certainty: float
+    table: CalibratedTable, second: RawPrediction | None, certainty: float
 ) -> tuple[tuple[object, CountBound], ...]:
     """Return a bound on the wrong ones among the rows predicted as each class, each by itself."""
     assert table.classes is not None
@@ -107,14 +110,14 @@ def bound_by_class(
     return tuple(bounds)
 
 
-def _slack(table: CalibratedTable, second: Reply | None) -> float:
+def _slack(table: CalibratedTable, second: RawPrediction | None) -> float:
     """Return by how much a second fit may differ from the first without being another answer."""
     if second is None or table.tolerance is None:
         return 0.0
     return table.tolerance / 4.0
 
 
-def wrong_at_calibration(table: CalibratedTable, second: Reply | None) -> Mask:
+def wrong_at_calibration(table: CalibratedTable, second: RawPrediction | None) -> Mask:
     """Return which calibration rows the first fit answers wrongly."""
     predicted = table.calibration.values
     if table.tolerance is None:
@@ -124,7 +127,7 @@ def wrong_at_calibration(table: CalibratedTable, second: Reply | None) -> Mask:
         return ~(np.abs(predicted - table.labels) <= limit)
 
 
-def changed_by(table: CalibratedTable, second: Reply | None) -> Mask:
+def changed_by(table: CalibratedTable, second: RawPrediction | None) -> Mask:
     """Return at which unlabelled rows a second fit answers otherwise than the first."""
     first = table.unlabelled.values
     last = first if second is None else second.values

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from transduce.core import arrays, checks
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask
 from transduce.core.validation import class_codes
 from transduce.core.words import counted
 
@@ -57,7 +57,8 @@ class Regions:
 
     def _check_offsets(self, ends: Array) -> None:
         places = self.offsets
-        if places.ndim != 1 or not len(places) or places[0] != 0 or places[-1] != len(ends):
+        is_list = places.ndim == 1 and len(places) > 0
+        if not is_list or places[0] != 0 or places[-1] != len(ends):
             raise ValueError("offsets must start at 0 and end at the number of pieces.")
         counts = self.n_pieces
         if counts.min(initial=0) < 0:
@@ -74,7 +75,8 @@ class Regions:
         """Build from one sequence of (lower, upper) pairs for each row; a row may have none."""
         pieces = [np.asarray(row, dtype=float).reshape(-1, 2) for row in rows]
         offsets = np.cumsum([0, *map(len, pieces)])
-        return cls(np.concatenate([*pieces, np.empty((0, 2))]), offsets)
+        none = np.empty((0, 2))
+        return cls(np.concatenate([*pieces, none]), offsets)
 
     @classmethod
     def from_intervals(cls, intervals: Any) -> Regions:
@@ -89,8 +91,9 @@ class Regions:
         for part in parts:
             checks.check_type("Each part", part, Regions, "Regions")
         counts = np.concatenate([part.n_pieces for part in parts])
-        pieces = arrays.namespace(parts[0].pieces).concat([part.pieces for part in parts], axis=0)
-        return cls(pieces, np.concatenate([[0], np.cumsum(counts)]))
+        xp = arrays.namespace(parts[0].pieces)
+        pieces = xp.concat([part.pieces for part in parts], axis=0)
+        return cls(pieces, np.append(0, np.cumsum(counts)))
 
     def to_arrays(self) -> tuple[Array, AnyArray]:
         """Return copies of ``(pieces, offsets)``.
@@ -101,7 +104,8 @@ class Regions:
 
     def _by_piece(self) -> tuple[AnyArray, Array]:
         """Return the row of each piece, and its ends, as arrays of numpy."""
-        return np.repeat(np.arange(len(self)), self.n_pieces), arrays.to_numpy(self.pieces)
+        row = np.repeat(np.arange(len(self)), self.n_pieces)
+        return row, arrays.to_numpy(self.pieces)
 
     @property
     def n_pieces(self) -> AnyArray:
@@ -117,12 +121,15 @@ class Regions:
             if not -len(self) <= rows < len(self):
                 raise IndexError(f"row {rows} of {len(self)}")
             row = range(len(self))[rows]
-            return arrays.copy(self.pieces[int(self.offsets[row]) : int(self.offsets[row + 1]), :])
+            start = int(self.offsets[row])
+            stop = int(self.offsets[row + 1])
+            return arrays.copy(self.pieces[start:stop, :])
         chosen = np.arange(len(self))[rows]
         counts = self.n_pieces[chosen]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        at = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], counts)
-        return Regions(arrays.pick(self.pieces, at), offsets)
+        offsets = np.append(0, np.cumsum(counts))
+        shift = self.offsets[chosen] - offsets[:-1]
+        places = np.arange(offsets[-1]) + np.repeat(shift, counts)
+        return Regions(arrays.pick(self.pieces, places), offsets)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[row] for row in range(len(self)))
@@ -135,7 +142,7 @@ class Regions:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def contains(self, y: Any) -> Mask:
+    def contains(self, y: Labels) -> Mask:
         """Return whether each row's region holds a label, or its own label (n,).
 
         A missing one (NaN) is in none.
@@ -149,8 +156,8 @@ class Regions:
         row, ends = self._by_piece()
         label_of_piece = np.broadcast_to(labels, len(self))[row]
         holds = (ends[:, 0] <= label_of_piece) & (label_of_piece <= ends[:, 1])
-        inside = row[holds]
-        return arrays.beside(np.bincount(inside, minlength=len(self)) > 0, self.pieces)
+        n_holding = np.bincount(row[holds], minlength=len(self))
+        return arrays.beside(n_holding > 0, self.pieces)
 
     def holding(self, values: Any) -> Regions:
         """Return the regions, each extended to its row's value (n,) if there is one.
@@ -170,7 +177,8 @@ class Regions:
             nearest = int(distances.argmin())
             of_row[nearest, 0] = min(of_row[nearest, 0], value)
             of_row[nearest, 1] = max(of_row[nearest, 1], value)
-        pieces = np.insert(pieces, self.offsets[:-1][empty], values[empty][:, None], axis=0)
+        places = self.offsets[:-1][empty]
+        pieces = np.insert(pieces, places, values[empty][:, None], axis=0)
         offsets = np.append(0, np.cumsum(self.n_pieces + empty))
         return Regions(arrays.beside(pieces, self.pieces), offsets)
 
@@ -187,12 +195,14 @@ class Regions:
         lost = (self.n_pieces > 0) & (counts == 0)
         kept[self.offsets[:-1][lost]] = True
         counts = np.bincount(row[kept], minlength=len(self))
-        return Regions(np.clip(ends[kept], lower, upper), np.append(0, np.cumsum(counts)))
+        offsets = np.append(0, np.cumsum(counts))
+        return Regions(np.clip(ends[kept], lower, upper), offsets)
 
     def shifted(self, by: Array) -> Regions:
         """Return the regions, each moved by a number of its row, shape (n,)."""
         row, ends = self._by_piece()
-        return Regions(ends + np.asarray(by, dtype=float)[row, None], self.offsets)
+        shift = np.asarray(by, dtype=float)[row]
+        return Regions(ends + shift[:, None], self.offsets)
 
     def opened(self, below: float, above: float) -> Regions:
         """Return the regions, open where one reaches `below` or `above`."""
@@ -202,7 +212,8 @@ class Regions:
         ends[ends[:, 1] >= above, 1] = np.inf
         # Ends still ascend within a row: a piece that does not begin above the one before it
         # belongs to it.
-        apart = (row[1:] != row[:-1]) | (ends[1:, 0] > ends[:-1, 1])
+        is_next_row = row[1:] != row[:-1]
+        apart = is_next_row | (ends[1:, 0] > ends[:-1, 1])
         first = np.append(True, apart)[: len(row)]
         last = np.append(apart, True)[: len(row)]
         counts = np.bincount(row[first], minlength=len(self))
@@ -224,7 +235,8 @@ class Regions:
         """Return the total length of each row's region, shape (n,); infinite where it has a ray."""
         row, ends = self._by_piece()
         alone = ends[:, 0] == ends[:, 1]  # a point, even one at infinity, has no length
-        length = np.subtract(ends[:, 1], ends[:, 0], out=np.zeros(len(ends)), where=~alone)
+        zeros = np.zeros(len(ends))
+        length = np.subtract(ends[:, 1], ends[:, 0], out=zeros, where=~alone)
         lengths = np.bincount(row, length, len(self)).astype(float)  # of no piece integers
         return arrays.beside(lengths, self.pieces)
 
@@ -252,6 +264,41 @@ def _mathematics(lower: float, upper: float) -> str:
     else:
         right = f"{upper:.4g}]"
     return f"{left}, {right}"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelAnswer:
+    """The intervals, or sets, of an answer at a level besides its own."""
+
+    level: float
+    regions: Regions | None = None
+    label_sets: Mask | None = None
+    unseen: Mask | None = None
+
+    @property
+    def name(self) -> str:
+        """The level as names of columns have it: in percent, such as 95 or 99.5."""
+        return level_name(self.level)
+
+    def at(self, places: AnyArray) -> LevelAnswer:
+        """Return the intervals, or sets, at some of the rows, in the order of `places` (k,)."""
+        names = ("regions", "label_sets", "unseen")
+        picked = {name: _pick_rows(getattr(self, name), places) for name in names}
+        return LevelAnswer(self.level, **picked)
+
+
+def level_name(level: float) -> str:
+    """Return a level as names of columns have it: in percent, such as 95 or 99.5."""
+    return f"{100.0 * level:.12g}"
+
+
+def _pick_rows(part: Any, places: AnyArray) -> Any:
+    """Return what an answer has at some rows; None if it has nothing."""
+    if part is None:
+        return None
+    if arrays.is_foreign(part):
+        return arrays.pick(part, places)
+    return part[places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +337,8 @@ class Answer:
         What columns stand for.
     index : pandas.Index, optional
         Names of the unlabelled rows.
+    further : tuple of LevelAnswer
+        The regions, or sets, at each further ``level`` that was asked for, lowest first.
     diagnostics : dict
         How the answer was computed.
 
@@ -322,6 +371,7 @@ class Answer:
     probabilities: Array | None = None
     classes: AnyArray | None = None
     index: pd.Index | None = None
+    further: tuple[LevelAnswer, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -336,13 +386,18 @@ class Answer:
         """Return the answers at some of its rows, in the order of `places` (k,)."""
         picked: dict[str, Any] = {}
         for name in _OF_ROWS:
-            part = getattr(self, name)
-            if part is not None:
-                if arrays.is_foreign(part):
-                    picked[name] = arrays.pick(part, places)
-                else:
-                    picked[name] = part[places]
-        return replace(self, **picked)
+            picked[name] = _pick_rows(getattr(self, name), places)
+        further = tuple(answer.at(places) for answer in self.further)
+        return replace(self, further=further, **picked)
+
+    def _with_regions(self, change: Callable[[Regions], Regions]) -> Answer:
+        """Return the answer with its regions changed, those at further levels among them."""
+        assert self.regions is not None
+        further = []
+        for answer in self.further:
+            assert answer.regions is not None
+            further.append(replace(answer, regions=change(answer.regions)))
+        return replace(self, regions=change(self.regions), further=tuple(further))
 
     def reject(self, *, below: float | None = None, share: float | None = None) -> Answer:
         """Return the answer with the status ``"rejected"`` at rows that are too unsure.
@@ -369,29 +424,23 @@ class Answer:
             self, status=np.where(confidence < float(below or 0.0), "rejected", self.status)
         )
 
-    def take(self, places: AnyArray) -> Answer:
-        """Return the answers at some places (k,) of this one, in that order."""
-        not_of_rows = ("guarantee", "classes", "diagnostics")
-        of_rows = {
-            one.name: getattr(self, one.name)[places]
-            for one in fields(self)
-            if one.name not in not_of_rows and getattr(self, one.name) is not None
-        }
-        return replace(self, **of_rows)
-
     def within(self, lower: float, upper: float) -> Answer:
         """Return the answer with values and regions cut to what is possible."""
         if self.regions is None or not (np.isfinite(lower) or np.isfinite(upper)):
             return self
-        regions = self.regions.within(lower, upper)
-        return replace(self, values=np.clip(self.values, lower, upper), regions=regions)
+        cut = self._with_regions(lambda regions: regions.within(lower, upper))
+        return replace(cut, values=np.clip(self.values, lower, upper))
 
     def shifted(self, by: Array) -> Answer:
         """Return the answer with values and regions moved by a number of each row, shape (m,)."""
-        regions = self.regions
-        if regions is not None:
-            regions = regions.shifted(by)
-        return replace(self, values=self.values + by, regions=regions)
+        moved = self
+        if self.regions is not None:
+            moved = self._with_regions(lambda regions: regions.shifted(by))
+        return replace(moved, values=self.values + by)
+
+    def holding(self, values: Array) -> Answer:
+        """Return the answer with its regions extended to numbers (m,), where there is one."""
+        return self._with_regions(lambda regions: regions.holding(values))
 
     def contains(self, labels: Any) -> Mask:
         """Return whether each row's region, or set, holds its label (m,).
@@ -424,31 +473,50 @@ class Answer:
         only_high = is_high & ~is_low
         values = np.select([only_low, only_high], [below, above], self.values)
         known = self.status == "answered"
-        status = np.select([known & only_low, known & only_high], ["below", "above"], self.status)
-        regions = self.regions.opened(below, above).holding(values)
-        return replace(self, values=values, status=status, regions=regions)
+        cases = [known & only_low, known & only_high]
+        status = np.select(cases, ["below", "above"], self.status)
+        opened = self._with_regions(lambda regions: regions.opened(below, above).holding(values))
+        return replace(opened, values=values, status=status)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one line for each unlabelled row, named as the user's rows are."""
         columns: dict[str, Any] = _columns("value", self.values)
         if self.regions is not None:
-            hull = arrays.to_numpy(self.regions.hull())
-            columns |= {"lower": hull[:, 0], "upper": hull[:, 1], "n_pieces": self.regions.n_pieces}
+            columns |= _ends(self.regions)
+            columns["n_pieces"] = self.regions.n_pieces
         if self.label_sets is not None and self.classes is not None:
-            sets, more = arrays.to_numpy(self.label_sets), self.unseen
-            if more is None:
-                unseen = np.zeros(len(self), dtype=bool)
-            else:
-                unseen = arrays.to_numpy(more)
-            pairs = zip(sets, unseen, strict=True)
-            columns["set"] = [
-                (*self.classes[mask].tolist(), *[UNSEEN] * bool(new)) for mask, new in pairs
-            ]
+            columns["set"] = self._named_sets(self.label_sets, self.unseen)
+        for answer in self.further:
+            if answer.regions is not None:
+                columns |= _ends(answer.regions, f"_{answer.name}")
+            if answer.label_sets is not None and self.classes is not None:
+                sets = self._named_sets(answer.label_sets, answer.unseen)
+                columns[f"set_{answer.name}"] = sets
         for name in ("confidence", "credibility", "standard_errors", "inductive", "loo_residuals"):
             if getattr(self, name) is not None:
                 columns |= _columns(name.removesuffix("s"), getattr(self, name))
         columns["status"] = self.status
         return pd.DataFrame(columns, index=self.rows if self.index is None else self.index)
+
+    def _named_sets(self, label_sets: Mask, unseen: Mask | None) -> list[tuple[Any, ...]]:
+        """Return the classes in each set, and that a class without a label may be in it."""
+        assert self.classes is not None
+        holds_unseen = np.zeros(len(self), dtype=bool)
+        if unseen is not None:
+            holds_unseen = arrays.to_numpy(unseen)
+        named = []
+        for mask, more in zip(arrays.to_numpy(label_sets), holds_unseen, strict=True):
+            names = self.classes[mask].tolist()
+            if more:
+                names.append(UNSEEN)
+            named.append(tuple(names))
+        return named
+
+
+def _ends(regions: Regions, suffix: str = "") -> dict[str, Array]:
+    """Return the ends of the smallest intervals around regions, by the names of their columns."""
+    hull = arrays.to_numpy(regions.hull())
+    return {f"lower{suffix}": hull[:, 0], f"upper{suffix}": hull[:, 1]}
 
 
 # What an answer has for each of its rows.

@@ -16,13 +16,13 @@ class WrongTypeError(TypeError, ValueError):
     """What was given is of a type that cannot be used: a TypeError and a ValueError."""
 
 
-def check_type(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
+def check_type(name: str, value: object, kind: type | tuple[type, ...], allowed: str) -> None:
     """Raise an error that says what is allowed unless a value is of a type."""
     if not isinstance(value, kind):
         raise WrongTypeError(f"{name} must be {allowed}; got {quoted(value)}.")
 
 
-def check_path(name: str, value: Any) -> None:
+def check_path(name: str, value: object) -> None:
     """Raise an error unless a value can be the path of a file or folder."""
     check_type(name, value, (str, os.PathLike), "the path of a file or folder, as text or a Path")
 
@@ -30,7 +30,7 @@ def check_path(name: str, value: Any) -> None:
 MOST_JOBS = 100_000  # more than any machine has cores; joblib would count in vain
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a setting is a real number, True and False not among them."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return False
@@ -74,13 +74,13 @@ def check_random_state(value: Any) -> np.random.RandomState:
         return np.random.mtrand._rand
     if isinstance(value, np.random.RandomState):
         return value
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or not 0 <= int(value) <= LARGEST_SEED:
-        raise ValueError(
-            f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; "
-            f"got {quoted(value)}."
-        )
-    return np.random.RandomState(int(value))
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if is_whole and 0 <= int(value) <= LARGEST_SEED:
+        return np.random.RandomState(int(value))
+    raise ValueError(
+        f"random_state must be a whole number from 0 to {LARGEST_SEED}, a RandomState or None; "
+        f"got {quoted(value)}."
+    )
 
 
 def is_one_of(setting: object, *words: str) -> bool:
@@ -88,7 +88,7 @@ def is_one_of(setting: object, *words: str) -> bool:
     return isinstance(setting, str) and setting in words
 
 
-def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> float:
+def check_positive(name: str, value: object, *, least: float = 0.0, most: float = np.inf) -> float:
     """Return a setting as a float; raise a ValueError unless it is a positive finite number."""
     if not is_number(value) or not 0.0 < as_float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number; got {quoted(value)}.")
@@ -97,7 +97,22 @@ def check_positive(name: str, value: Any, *, least: float = 0.0, most: float = n
     return as_float(value)
 
 
-def check_factor(name: str, value: Any) -> None:
+def read_levels(name: str, value: object) -> tuple[float, ...]:
+    """Return the levels that a setting names, the main one first.
+
+    Raise a ValueError unless it is a share, or a list of different ones.
+    """
+    if not isinstance(value, list | tuple | np.ndarray):
+        return (check_share(name, value),)
+    levels = tuple(check_share(f"Each level of {name}", level) for level in value)
+    if not levels:
+        raise ValueError(f"{name} is an empty list: give at least one level, such as 0.9.")
+    if len(set(levels)) < len(levels):
+        raise ValueError(f"{name} names each level once; got {quoted(value)}.")
+    return levels
+
+
+def check_factor(name: str, value: object) -> None:
     """Raise a ValueError unless a setting is a number from 1 on."""
     if check_positive(name, value) < 1.0:
         raise ValueError(
@@ -105,14 +120,14 @@ def check_factor(name: str, value: Any) -> None:
         )
 
 
-def check_not_negative(name: str, value: Any, allowed: str) -> float:
+def check_not_negative(name: str, value: object, allowed: str) -> float:
     """Return a setting as a float; raise a ValueError unless it is a number from 0 on."""
     if not is_number(value) or not as_float(value) >= 0.0:
         raise ValueError(f"{name} must be {allowed}; got {quoted(value)}.")
     return as_float(value)
 
 
-def check_whole(name: str, value: Any, *, least: int, most: int = LARGEST_WHOLE) -> None:
+def check_whole(name: str, value: object, *, least: int, most: int = LARGEST_WHOLE) -> None:
     """Raise a ValueError unless a setting is a whole number within bounds."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number from {least} on; got {quoted(value)}.")
@@ -122,27 +137,27 @@ def check_whole(name: str, value: Any, *, least: int, most: int = LARGEST_WHOLE)
 
 def check_jobs(value: Any) -> None:
     """Raise a ValueError unless `n_jobs` is None or a whole number other than 0."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if value is not None and (not whole or not 0 < abs(int(value)) <= MOST_JOBS):
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if value is not None and (not is_whole or not 0 < abs(int(value)) <= MOST_JOBS):
         raise ValueError(
             "n_jobs must be None, a number of jobs, or -1 for one on each core; got "
             f"{quoted(value)}."
         )
 
 
-def check_number(name: str, value: Any) -> None:
+def check_number(name: str, value: object) -> None:
     """Raise a ValueError unless a setting is a finite number."""
     if not is_number(value) or not np.isfinite(as_float(value)):
         raise ValueError(f"{name} must be a number; got {quoted(value)}.")
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise a ValueError unless a setting is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False; got {quoted(value)}.")
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise a ValueError unless a setting is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(
@@ -165,7 +180,7 @@ def as_floats(name: str, values: Any) -> Array:
         raise ValueError(f"{name} must be numbers.") from None
 
 
-def check_list(name: str, value: Any) -> None:
+def check_list(name: str, value: object) -> None:
     """Raise a ValueError if a setting is one name where it takes a list of them."""
     if isinstance(value, str):
         raise ValueError(f"{name} takes a list of columns; got {quoted(value)}.")
@@ -187,7 +202,7 @@ def check_square(K: Array) -> None:
         )
 
 
-def check_share(name: str, value: Any) -> float:
+def check_share(name: str, value: object) -> float:
     """Return a share as a float, or raise a ValueError unless it lies strictly between 0 and 1."""
     if not is_number(value) or not 0.0 < as_float(value) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {quoted(value)}.")

@@ -49,12 +49,14 @@ def rank_folds(y_l: Array, ties: Array, n_folds: int) -> AnyArray:
     columns = arrays.to_numpy(y_l).reshape(y_l.shape[0], -1)
     # Sorting is stable: by the features first, then by the labels.
     by_ties = arrays.to_numpy(arrays.lexsort(ties))
-    return np.argsort(by_ties[np.lexsort(columns[by_ties].T[::-1])]) % n_folds
+    order = by_ties[np.lexsort(columns[by_ties].T[::-1])]
+    return np.argsort(order) % n_folds
 
 
 def random_folds(codes: AnyArray, n_folds: int, random: np.random.RandomState) -> AnyArray:
     """Return a fold for each labelled row (l,) at random, classes spread evenly."""
-    return np.argsort(np.lexsort([random.permutation(len(codes)), codes])) % n_folds
+    order = np.lexsort([random.permutation(len(codes)), codes])
+    return np.argsort(order) % n_folds
 
 
 def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: int = 1) -> list[Any]:
@@ -65,8 +67,10 @@ def random_trees(ranks: Array, number: int, *, depth: int, seed: int, fewest: in
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
 
-    ranks, y = ranks.astype(np.float32), np.random.RandomState(seed).uniform(size=len(ranks))
-    random, trees = np.random.RandomState(seed), []
+    y = np.random.RandomState(seed).uniform(size=len(ranks))
+    ranks = ranks.astype(np.float32)
+    random = np.random.RandomState(seed)
+    trees = []
     settings = {
         "max_features": 1,
         "max_depth": depth,

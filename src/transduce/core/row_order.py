@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 from transduce.core import arrays
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Rows
 
 AT_A_TIME = 64  # columns of sparse rows that are compared together
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -52,7 +52,7 @@ def scatter(numbers: AnyArray) -> AnyArray:
     return z
 
 
-def number_rows(X: Any) -> AnyArray:
+def number_rows(X: Rows) -> AnyArray:
     """Return a number for each row (n,): copies share it, and no other rows.
 
     Rows are numbered as in a dictionary, by their first column, then by the second. So another unit
@@ -107,7 +107,7 @@ def places_in(order: AnyArray) -> AnyArray:
     return places
 
 
-def _as_numbers(X: Any) -> Array:
+def _as_numbers(X: Rows) -> Array:
     """Return a table of any kind as numbers (n, c) that are equal where its cells are."""
     if isinstance(X, pd.Series):
         X = X.to_frame()
@@ -140,7 +140,7 @@ def _without_gaps(numbers: AnyArray) -> Array:
     return numbers
 
 
-def _number_sparse_rows(X: Any) -> AnyArray:
+def _number_sparse_rows(X: Rows) -> AnyArray:
     """Return the numbers of dense rows, by blocks of columns until all rows differ."""
     columns = sparse.csc_array(X)
     n_rows, n_columns = columns.shape

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 
 from transduce.core import arrays, checks
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask
 from transduce.core.words import quoted
 
 
@@ -49,7 +49,7 @@ class PartlyLabelled:
     def from_arrays(
         cls,
         X: Array,
-        y: Any,
+        y: Labels,
         *,
         missing_label: object = None,
         index: Any = None,
@@ -115,7 +115,7 @@ class PartlyLabelled:
         return _like(self.source, filled)
 
 
-def label_array(y: Any, *, columns: bool = False) -> AnyArray:
+def label_array(y: Labels, *, columns: bool = False) -> AnyArray:
     """Return labels as an array (n,): numbers as they are, anything else as objects."""
     y = arrays.to_numpy(y)  # labels are few, and names of classes live nowhere else
     if isinstance(y, np.ma.MaskedArray):
@@ -153,7 +153,7 @@ def label_array(y: Any, *, columns: bool = False) -> AnyArray:
     return array
 
 
-def _is_not_float(y: Any) -> bool:
+def _is_not_float(y: Labels) -> bool:
     """Return whether a series holds another type, which its array of floats has lost."""
     if isinstance(y, pd.Series):
         return not pd.api.types.is_float_dtype(y.dtype)

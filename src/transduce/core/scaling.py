@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from transduce.core import arrays
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Mask, Rows
 
 FEWEST_FOR_POWER = (
     20  # with fewer labels benchmarks/blend_calibration.py finds the shares better as they are
@@ -44,7 +44,8 @@ def label_moments(y_l: Array) -> tuple[Any, Any]:
     equal = size == 0.0
     mean = np.where(equal, y_l[0], y_l.mean(axis=0))
     size = np.where(equal, 1.0, size)
-    spread = size * np.sqrt(np.mean(((y_l - mean) / size) ** 2, axis=0))
+    scaled = (y_l - mean) / size
+    spread = size * np.sqrt(np.mean(scaled**2, axis=0))
     return mean[()], np.where(equal, 1.0, spread)[()]
 
 
@@ -83,7 +84,8 @@ class Scaling:
         # Only a column of tiny spread can be constant; rounding of the mean cannot be told from
         # spread.
         keep = np.ones(X.shape[1], dtype=bool)
-        for column in map(int, np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))):
+        doubtful = np.flatnonzero(arrays.to_numpy(scale <= 1e-6 * xp.abs(mean)))
+        for column in doubtful.tolist():
             keep[column] = bool(xp.any(X[:, column] != X[0, column]))
         scaling = cls(keep, arrays.pick(mean, keep), arrays.pick(scale, keep))
         return scaling, scaling.apply(X)
@@ -92,7 +94,8 @@ class Scaling:
         """Return the scaled rows; one column of zeros if every column was constant."""
         if not self.keep.any():
             return arrays.zeros((X.shape[0], 1), X)
-        mean, scale = (arrays.beside(moment, X) for moment in (self.mean, self.scale))
+        mean = arrays.beside(self.mean, X)
+        scale = arrays.beside(self.scale, X)
         if self.keep.all():
             columns = X
         else:
@@ -126,19 +129,22 @@ def far_rows(column: Array) -> Mask:
     deviation = ROBUST * apart[(len(apart) - 1) // 2]
     most = max(1, min(3, n // 20), n // 100)
     farthest = apart[-most - 1 :]  # and the next nearer one
-    beyond = (farthest[1:] > FAR * deviation) & (farthest[1:] / GAP > farthest[:-1])
+    is_far = farthest[1:] > FAR * deviation
+    beyond = is_far & (farthest[1:] / GAP > farthest[:-1])
     if not beyond.any():
         return np.zeros(n, dtype=bool)
     return distance >= farthest[1:][beyond.argmax()]
 
 
-def moments_without_far_rows(X: Any, mean: Any, scale: Any) -> tuple[Any, Any]:
+def moments_without_far_rows(X: Rows, mean: Any, scale: Any) -> tuple[Any, Any]:
     """Return mean and scale of the columns, those of the other rows where a few are far."""
     xp = arrays.namespace(X)
     suspects = np.ones(X.shape[1], dtype=bool)
     if X.shape[0] >= MANY_ROWS:
         with np.errstate(over="ignore"):
-            reach = xp.maximum(xp.max(X, axis=0) - mean, mean - xp.min(X, axis=0))
+            above = xp.max(X, axis=0) - mean
+            below = mean - xp.min(X, axis=0)
+            reach = xp.maximum(above, below)
         suspects = arrays.to_numpy(~xp.isfinite(scale) | (reach > SUSPECT * scale))
     means: dict[int, float] = {}
     scales: dict[int, float] = {}
@@ -159,7 +165,7 @@ def moments_without_far_rows(X: Any, mean: Any, scale: Any) -> tuple[Any, Any]:
     return arrays.beside(new_mean, X), arrays.beside(new_scale, X)
 
 
-def _moments(X: Any) -> tuple[Any, Any]:
+def _moments(X: Rows) -> tuple[Any, Any]:
     """Return mean and standard deviation of the columns, whose squares may over- or underflow."""
     xp = arrays.namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,10 +178,11 @@ def _moments(X: Any) -> tuple[Any, Any]:
     return mean * size, scale * size
 
 
-def _plain_moments(rows: Any) -> tuple[Any, Any]:
+def _plain_moments(rows: Rows) -> tuple[Any, Any]:
     """Return mean and standard deviation of the columns, block by block to spare memory."""
     n, d = rows.shape
-    mean, total = (arrays.zeros(n, rows) + 1.0 / n) @ rows, arrays.zeros(d, rows)
+    mean = (arrays.zeros(n, rows) + 1.0 / n) @ rows
+    total = arrays.zeros(d, rows)
     for part in arrays.blocks(n, max(256, 2**18 // d)):
         total += arrays.column_squares(rows[part, :] - mean)
     return mean, arrays.namespace(rows).sqrt(total / n)

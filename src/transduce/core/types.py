@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -16,5 +17,9 @@ DeviceArray = Any
 Namespace = Any
 # Rows of features as users give them: an array of any library, a frame, or a sparse matrix.
 Rows = Any
-ColumnName = Any  # of a frame: pandas lets anything that can be hashed name a column
+ColumnName = Hashable  # of a frame: pandas lets anything that can be hashed name a column
+# Labels as users give them, of numbers or classes, some missing: a list, an array of any library,
+# or a column of a frame.
+Labels = Any
 Random = np.random.RandomState
+Seed = int | np.random.RandomState | None  # what `sklearn.utils.check_random_state` takes

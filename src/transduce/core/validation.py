@@ -19,13 +19,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import arrays
 from transduce.core.checks import WrongTypeError
 from transduce.core.sample import PartlyLabelled, label_array, missing_mask
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.words import quoted
 
 FEW_CLASSES = 20  # so few are quicker compared one after the other than looked up row by row
@@ -33,21 +33,27 @@ LONG_TEXT = 1000  # characters of a class label beyond which arrays of text take
 LARGEST_FLOAT = int(np.finfo(float).max)
 LARGEST_LABEL = 1e300
 _TOO_LARGE = "The labels are too large for double precision: divide them by a constant first."
+_TOO_FEW_TO_SCORE = {
+    True: "R² compares errors with the spread of labels: give at least two.",
+    False: "None of these rows has a label to compare a prediction with.",
+}
+_INSTEAD_OF_FOLDS = (
+    "Where GridSearchCV or cross_val_score cut the rows into folds, use TransductiveSearchCV or "
+    "cross_val_transduce of transduce.model_selection, which hide labels and keep all rows."
+)
 _INFINITE = "Input y contains infinity or a value too large for dtype('float64')"
 
 
 def read_rows(
-    estimator: Any, X: Any, *, reset: bool, sparse: bool = False, device: bool = False
+    estimator: Any, X: Rows, *, reset: bool, sparse: bool = False, device: bool = False
 ) -> Any:
     """Return features (n, d) as a finite float array.
 
     Raise a ValueError that says what to correct if there is none.
     """
     if arrays.is_foreign(X) and not device:
-        only, library = (
-            f"{type(estimator).__name__} computes on the processor only",
-            arrays.library_of(X),
-        )
+        only = f"{type(estimator).__name__} computes on the processor only"
+        library = arrays.library_of(X)
         raise ValueError(f"{only}: pass X as a numpy array, not as one of {library}.")
     if arrays.is_foreign(X):
         return validate_data(estimator, _read_foreign(X), reset=reset, skip_check_array=True)
@@ -55,6 +61,11 @@ def read_rows(
         return X
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise ValueError("X is a lazy frame: call its collect() first.")
+    if sp.issparse(X) and not sparse and hasattr(estimator, "kernel"):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required: use X.toarray(), or compute "
+            "the kernel of all rows and set kernel='precomputed'."
+        )
     check_unique_names(X)
     if isinstance(X, np.ma.MaskedArray):
         X = without_mask(X)
@@ -70,18 +81,20 @@ def read_rows(
         raise _in_words(error, X, getattr(estimator, "kernel", None) == "precomputed") from error
 
 
-def check_unique_names(X: Any) -> None:
+def check_unique_names(X: Rows) -> None:
     """Raise a ValueError if two columns of a frame have one name."""
     if not hasattr(X, "columns") or not hasattr(X, "shape"):
         return
-    name, count = Counter(X.columns).most_common(1)[0] if len(X.columns) else ("", 1)
+    if not len(X.columns):
+        return
+    name, count = Counter(X.columns).most_common(1)[0]
     if count > 1:
         raise ValueError(
             f"X has {count} columns called {quoted(name)}: give each a name of its own."
         )
 
 
-def without_mask(X: Any) -> Array:
+def without_mask(X: Rows) -> Array:
     """Return a masked array as floats, NaN where it is masked.
 
     So it is refused where NaN is.
@@ -91,7 +104,7 @@ def without_mask(X: Any) -> Array:
     return values
 
 
-def _in_words(error: Exception, X: Any, precomputed: bool) -> Exception:
+def _in_words(error: Exception, X: Rows, precomputed: bool) -> Exception:
     """Return an error of a library about features as an error in one sentence."""
     if sp.issparse(X):
         return error
@@ -115,7 +128,7 @@ def _in_words(error: Exception, X: Any, precomputed: bool) -> Exception:
     return _explain(X, precomputed) or error
 
 
-def _shape_of(X: Any) -> tuple[int, ...] | None:
+def _shape_of(X: Rows) -> tuple[int, ...] | None:
     """Return the shape of features, None if their rows differ in length."""
     if hasattr(X, "shape"):
         return tuple(X.shape)
@@ -125,12 +138,14 @@ def _shape_of(X: Any) -> tuple[int, ...] | None:
         return None
 
 
-def _is_plain(X: Any) -> bool:
+def _is_plain(X: Rows) -> bool:
     """Return whether features need no check that takes time.
 
     Such features are a numpy array of finite numbers in double precision.
     """
-    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or 0 in X.shape:
+    if type(X) is not np.ndarray or X.dtype != np.float64:
+        return False
+    if X.ndim != 2 or 0 in X.shape:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.sum(X)))
@@ -148,7 +163,7 @@ def _has_shape(estimator: Any, X: Array, reset: bool) -> bool:
     return getattr(estimator, "n_features_in_", None) == X.shape[1]
 
 
-def _read_foreign(X: Any) -> Any:
+def _read_foreign(X: Rows) -> Any:
     """Return features of another library than numpy, on their device.
 
     They are finite numbers in double precision.
@@ -174,7 +189,7 @@ def _read_foreign(X: Any) -> Any:
     return rows
 
 
-def _explain(X: Any, precomputed: bool) -> Exception | None:
+def _explain(X: Rows, precomputed: bool) -> Exception | None:
     """Return an error in one sentence for the usual faults of features.
 
     The faults are found by looking at the features; it is None for others.
@@ -236,8 +251,9 @@ def _odd_cell(column: Any) -> Any:
         cells = values.ravel().tolist()
     else:
         cells = list(values)
-    is_plain = (numbers.Number, str, np.generic, type(None), type(pd.NA), type(pd.NaT))
-    return next((cell for cell in cells if not isinstance(cell, is_plain)), None)
+    missing = (type(None), type(pd.NA), type(pd.NaT))
+    plain = (numbers.Number, str, np.generic, *missing)
+    return next((cell for cell in cells if not isinstance(cell, plain)), None)
 
 
 def is_too_large(column: Any) -> bool:
@@ -259,7 +275,7 @@ def _holds_infinity(column: Any) -> bool:
     return bool(np.any(np.isinf(values)))
 
 
-def read_array(X: Any) -> Array:
+def read_array(X: Rows) -> Array:
     """Return any finite two-dimensional array as floats.
 
     This is for kernel values, whose columns vary in number.
@@ -269,7 +285,7 @@ def read_array(X: Any) -> Array:
     return check_array(X, dtype=np.float64)
 
 
-def read_candidates(y: Any, n: int) -> Array:
+def read_candidates(y: Labels, n: int) -> Array:
     """Return one candidate label for each of `n` rows as finite numbers."""
     y = arrays.to_numpy(y)
     labels = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
@@ -305,7 +321,7 @@ def _is_date(column: AnyArray) -> bool:
     return isinstance(first, datetime.date | datetime.time | datetime.timedelta | pd.Period)
 
 
-def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:
+def _named_columns(X: Rows) -> list[tuple[Any, AnyArray]]:
     """Return the columns of features with their names.
 
     Columns without names have their positions.
@@ -319,7 +335,7 @@ def _named_columns(X: Any) -> list[tuple[Any, AnyArray]]:
     return list(enumerate(np.asarray(X).T))
 
 
-def _columns(X: Any, is_bad: Callable[[Any], bool]) -> str:
+def _columns(X: Rows, is_bad: Callable[[Any], bool]) -> str:
     """Return the bad columns in words, "" if there are none.
 
     Columns are given by name if they have one, else by position.
@@ -342,7 +358,7 @@ def _columns(X: Any, is_bad: Callable[[Any], bool]) -> str:
 
 
 def read_sample(
-    estimator: Any, X: Any, y: Any, *, columns: bool = False, device: bool = False
+    estimator: Any, X: Rows, y: Labels, *, columns: bool = False, device: bool = False
 ) -> PartlyLabelled:
     """Return rows and labels, checked; at least one row has a label. Shapes: X (n, d)."""
     check_given(estimator, y)
@@ -351,7 +367,7 @@ def read_sample(
     return read_labels(rows, index, y, missing_label=estimator.missing_label, columns=columns)
 
 
-def check_given(estimator: Any, y: Any) -> None:
+def check_given(estimator: Any, y: Labels) -> None:
     """Drop what the estimator answered before; raise a ValueError if there are no labels."""
     estimator._forget()
     if y is None:
@@ -362,7 +378,7 @@ def check_given(estimator: Any, y: Any) -> None:
 
 
 def read_labels(
-    rows: Array, index: Any, y: Any, *, missing_label: object = None, columns: bool = False
+    rows: Array, index: Any, y: Labels, *, missing_label: object = None, columns: bool = False
 ) -> PartlyLabelled:
     """Return the checked labels of rows that have been read (n, d).
 
@@ -397,7 +413,8 @@ def _warn_that_none_is_missing(sample: PartlyLabelled, missing_label: object) ->
         return
     mark = missing_mark(sample.y)
     if mark is not None:
-        count = int(np.sum([label == mark for label in sample.y.ravel().tolist()]))
+        labels = sample.y.ravel().tolist()
+        count = sum(bool(label == mark) for label in labels)
         warnings.warn(
             f"No label is missing, but {count} of {len(sample.y)} labels are {mark!r}: if that "
             f"stands for a missing label, set missing_label={mark!r}. As it is, {mark!r} is a "
@@ -470,14 +487,15 @@ def numeric_labels(sample: PartlyLabelled) -> Array:
     return values
 
 
-def read_kernel_rows(X: Any, n: int, own: float | None, *, own_value: bool) -> Array:
+def read_kernel_rows(X: Rows, n: int, own: float | None, *, own_value: bool) -> Array:
     """Return kernel values of new rows with the n rows of `fit` and with themselves.
 
     Those with themselves are one more column.
     """
     X = read_array(X)
     if X.shape[1] == n and (own is not None or not own_value):
-        last = arrays.zeros((X.shape[0], 1), X) + (np.nan if own is None else own)
+        last = arrays.zeros((X.shape[0], 1), X)
+        last = last + (np.nan if own is None else own)
         return arrays.namespace(X).concat([X, last], axis=1)
     if X.shape[1] != n + 1:
         needs = "kernel='precomputed' needs the kernel values of each new row"
@@ -583,26 +601,30 @@ class Transducer(BaseEstimator):
         """Return what stands for "no label", besides NaN, None, NA and NaT."""
         return self.missing_label
 
-    def _with_label(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _with_label(self, X: Rows, y: Labels) -> tuple[Any, Any]:
         """Return the rows and labels that can be scored."""
         labels = label_array(y, columns=True)
         check_consistent_length(X, labels)
         missing = missing_mask(labels, self._missing_label())
-        known = np.flatnonzero(~(missing if missing.ndim == 1 else missing.any(axis=1)))
+        if missing.ndim > 1:
+            missing = np.asarray(missing.any(axis=1))
+        known = np.flatnonzero(~missing)
         return _safe_indexing(X, known), labels[known]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: Labels, sample_weight: Any = None) -> float:
         """Return R^2 of numbers, or the share of right classes.
 
         It is measured at the rows (m, d) that have a label.
         """
         from sklearn.metrics import r2_score  # half a second, which no fit needs
 
+        check_is_fitted(self)
         rows, labels = self._with_label(X, y)
+        is_number = self.answer_.classes is None
+        if len(labels) < (2 if is_number else 1):
+            raise ValueError(f"{_TOO_FEW_TO_SCORE[is_number]} {_INSTEAD_OF_FOLDS}")
         answers = self.predict(rows)
-        if self.answer_.classes is None:
-            if len(labels) < 2:
-                raise ValueError("R² compares errors with the spread of labels: give at least two.")
+        if is_number:
             try:
                 numbers = labels.astype(float)
             except OverflowError:

@@ -5,8 +5,10 @@ These are choices of options, options in messages, percentages and counts.
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -43,7 +45,7 @@ class OptionError(ValueError):
 Spelling = Callable[[str, Any], str]  # of an option and its value, or None
 
 
-def in_python(name: str, value: Any) -> str:
+def in_python(name: str, value: object) -> str:
     """Return an option as it is written in Python."""
     if name in _IN_PYTHON:
         return _IN_PYTHON[name]
@@ -59,7 +61,7 @@ def flag(name: str) -> str:
     return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
-def in_shell(name: str, value: Any) -> str:
+def in_shell(name: str, value: object) -> str:
     """Return an option as it is written on the command line, a list as one flag for each."""
     if isinstance(value, list):
         return " ".join(in_shell(name, one) for one in value)
@@ -82,7 +84,7 @@ def options_spelled(spelling: Spelling) -> AbstractContextManager[None]:
     return setting(_SPELLING, spelling)
 
 
-def option(name: str, value: Any = None) -> str:
+def option(name: str, value: object = None) -> str:
     """Return an option as the user would set it where the message is read.
 
     It is shown with a value if one is given.
@@ -93,6 +95,17 @@ def option(name: str, value: Any = None) -> str:
 def on_command_line() -> bool:
     """Return whether messages are read on the command line."""
     return _SPELLING.get() is in_shell
+
+
+def as_csv(texts: Iterable[str]) -> str:
+    """Return texts as one line of CSV, quoted where they must be.
+
+    >>> as_csv(["sex", "male", "m, or M"])
+    'sex,male,"m, or M"'
+    """
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(texts)
+    return buffer.getvalue()
 
 
 LONGEST_SHOWN = 60  # characters of a name, label or cell in a message
@@ -110,7 +123,7 @@ def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
     return f"{text[: most - 1]}…"
 
 
-def quoted(value: Any, most: int = LONGEST_SHOWN) -> str:
+def quoted(value: object, most: int = LONGEST_SHOWN) -> str:
     """Return a name, label or cell as a message shows it.
 
     It is written as Python writes it, in one line of at most so many characters.

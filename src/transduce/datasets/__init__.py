@@ -1,4 +1,4 @@
-"""A real table that comes with the package: districts of California in 1990, and what a house costs there."""
+"""A real table that comes with the package: house prices of California's districts in 1990."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ TARGET = "price"
 def load_houses() -> tuple[pd.DataFrame, pd.Series]:
     """Return the table with missing prices, and the prices.
 
-    Counts and medians are those that the Census Bureau published, in the public domain, as Pace and Barry (1997,
-    Statistics and Probability Letters 33) put them together.
+    Counts and medians are those that the Census Bureau published, in the public domain, as Pace and
+    Barry (1997, Statistics and Probability Letters 33) put them together.
 
     Returns
     -------
     table, price : DataFrame of 400 rows, Series
-        A district each, with eight measurements and its median price, 150 of which are known; and all prices.
+        A district each, with eight measurements and its median price, 150 of which are known; and
+        all prices.
 
     Examples
     --------

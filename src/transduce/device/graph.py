@@ -39,7 +39,8 @@ def similarities(neighbors: Neighbors, scale: float | None) -> DeviceArray:
     scaled = (neighbors.scores / scale) ** 2
     nearest = xp.min(scaled, axis=1, keepdims=True)
     nearest = xp.where(xp.isfinite(nearest), nearest, xp.zeros_like(nearest))
-    return xp.where(neighbors.ids >= 0, xp.exp(nearest - scaled), xp.zeros_like(scaled))
+    similar = xp.exp(nearest - scaled)
+    return xp.where(neighbors.ids >= 0, similar, xp.zeros_like(scaled))
 
 
 def median_scale(neighbors: Neighbors) -> float:
@@ -108,7 +109,8 @@ def sum_by_group(values: DeviceArray, groups: DeviceArray, n: int) -> DeviceArra
     """Return the sum of the values of each of `n` groups."""
     if arrays.library_of(values) == "torch":
         return arrays.zeros((n,), values).index_add_(0, groups, values)
-    totals = np.bincount(arrays.to_numpy(groups), weights=arrays.to_numpy(values), minlength=n)
+    weights = arrays.to_numpy(values)
+    totals = np.bincount(arrays.to_numpy(groups), weights=weights, minlength=n)
     return arrays.beside(totals, values)
 
 
@@ -276,8 +278,9 @@ def _each_component(
     count, components = parts_of
     order = xp.argsort(components, stable=True)
     place = xp.argsort(order)
-    keys = xp.take(place, graph.matrix.rows) * n + xp.take(place, graph.matrix.indices)
-    matrix = merged(keys, graph.matrix.data, n)
+    rows = xp.take(place, graph.matrix.rows)
+    columns = xp.take(place, graph.matrix.indices)
+    matrix = merged(rows * n + columns, graph.matrix.data, n)
     bounds = group_bounds(components, count)
     entries = arrays.to_numpy(xp.take(matrix.indptr, arrays.beside(bounds, order)))
     ordered = xp.take(degrees, order)
@@ -319,7 +322,9 @@ def normalised(matrix: SparseRows, degrees: DeviceArray) -> SparseRows:
     """Return ``B^-1/2 A B^-1/2``."""
     xp = arrays.namespace(degrees)
     scale = 1.0 / xp.sqrt(degrees)
-    data = matrix.data * xp.take(scale, matrix.rows) * xp.take(scale, matrix.indices)
+    of_rows = xp.take(scale, matrix.rows)
+    of_columns = xp.take(scale, matrix.indices)
+    data = matrix.data * of_rows * of_columns
     return SparseRows(matrix.rows, matrix.indices, data, matrix.shape)
 
 
@@ -336,14 +341,16 @@ def smallest_pairs(
     if n > DENSE_ROWS and d < n // 3:
         return _filtered(S, trivial, d, random, report)
     one = xp.eye(n, dtype=xp.float64, **arrays.on_device(degrees))
-    laplacian = one - (S @ one) + 3.0 * trivial[:, None] * trivial[None, :]
+    lifted = 3.0 * trivial[:, None] * trivial[None, :]
+    laplacian = one - (S @ one) + lifted
     values, vectors = xp.linalg.eigh(laplacian)
     values = arrays.to_numpy(values)[: min(d + 1, n - 1)]
     n_kept = whole_ties(values, d)
     values = values[:n_kept]
     vectors = vectors[:, :n_kept]
     rest = vectors - (S @ vectors) - vectors * arrays.beside(values, vectors)
-    return values, vectors, arrays.to_numpy(xp.sqrt(xp.sum(rest * rest, axis=0)))
+    residuals = xp.sqrt(xp.sum(rest * rest, axis=0))
+    return values, vectors, arrays.to_numpy(residuals)
 
 
 def _filtered(S: SparseRows, trivial: DeviceArray, d: int, random: Random, report: Report) -> Pairs:
@@ -384,7 +391,8 @@ def first_block(
         generator = torch.Generator(device=like.device).manual_seed(seed)
         kind = getattr(torch, precision)
         return torch.randn((n, width), dtype=kind, device=like.device, generator=generator)
-    return arrays.beside(np.random.default_rng(seed).standard_normal((n, width)), like, precision)
+    numbers = np.random.default_rng(seed).standard_normal((n, width))
+    return arrays.beside(numbers, like, precision)
 
 
 def leading_pairs(
@@ -392,7 +400,8 @@ def leading_pairs(
 ) -> Pairs:
     """Return the same as `spectral_graph.spectrum.leading_pairs`, in the precision of the block."""
     xp = arrays.namespace(block)
-    matrix = SparseRows(S.rows, S.indices, xp.astype(S.data, block.dtype), S.shape)
+    data = xp.astype(S.data, block.dtype)
+    matrix = SparseRows(S.rows, S.indices, data, S.shape)
     known = xp.astype(known, block.dtype)
     finest = FINEST if block.dtype == xp.float32 else 1e-12
     first = block[:, 0]
@@ -471,7 +480,8 @@ def eigenvalue_counts(
     n_above = np.cumsum(counts) - 0.5 * counts
 
     def eigenvalue_below(n: float) -> float:
-        return max(float(np.interp(n, n_above, ritz[::-1])), lower + NARROWEST)
+        value = float(np.interp(n, n_above, ritz[::-1]))
+        return max(value, lower + NARROWEST)
 
     return lower, eigenvalue_below
 
@@ -505,7 +515,8 @@ class FilterPlan:
             least = self.cut
         last = float(values[-1])
         wanted = float(values[k - 1])
-        self.cut = max(least, last, min(self.likely, last + 0.4 * (wanted - last)))
+        between = last + 0.4 * (wanted - last)
+        self.cut = max(least, last, min(self.likely, between))
         self.degree = filter_degree(wanted, self.lower, self.cut, worst / limit)
         self.worst = worst
 
@@ -532,7 +543,8 @@ def rayleigh_ritz(matrix: SparseRows, block: DeviceArray) -> Pairs:
     image = matrix @ block
     mixed, own = grams(block, image)
     with few_threads(0):  # on the host the threads of many small problems wait for each other
-        if scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])[0] < 1e-8:
+        smallest = scipy.linalg.eigh(own, eigvals_only=True, subset_by_index=[0, 0])
+        if smallest[0] < 1e-8:
             block = xp.linalg.qr(block)[0]  # columns nearly dependent: make them orthogonal first
             image = matrix @ block
             mixed, own = grams(block, image)
@@ -554,7 +566,8 @@ class NotConvergedError(ArithmeticError):
 
 def filter_degree(wanted: float, lower: float, cut: float, factor: float) -> int:
     """Return the degree at which the last wanted vector gains `factor` on others."""
-    gain = np.arccosh(1.0 + 2.0 * max(wanted - cut, 0.0) / (cut - lower))
+    beyond = max(wanted - cut, 0.0) / (cut - lower)
+    gain = np.arccosh(1.0 + 2.0 * beyond)
     needed = np.ceil(np.arccosh(SAFETY * factor) / max(gain, 1e-3))
     degree = np.clip(needed, 8, MOST_DEGREE)
     return min(int(degree), growth_degree(MOST_GROWTH, lower, cut))
@@ -564,7 +577,8 @@ def growth_degree(growth: float, lower: float, cut: float) -> int:
     """Return the largest degree at which a filter lets no vector grow by more than a factor."""
     # No eigenvalue is above 1.
     most = np.arccosh(1.0 + 2.0 * (1.0 - cut) / (cut - lower))
-    return int(np.clip(np.log(2.0 * growth) / max(most, 1e-3), 1, MOST_DEGREE))
+    degree = np.log(2.0 * growth) / max(most, 1e-3)
+    return int(np.clip(degree, 1, MOST_DEGREE))
 
 
 def whole_ties(values: Array, d: int) -> int:

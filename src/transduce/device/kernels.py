@@ -51,9 +51,11 @@ class Kernel:
         if xp is not np:
             self._check_device(X, Z)
         if self.name == "rbf":
-            return xp.exp(squared_distances(X, Z, self.width, near) / (-2.0 * self.width**2))
+            squares = squared_distances(X, Z, self.width, near)
+            return xp.exp(squares / (-2.0 * self.width**2))
         if self.name == "exponential":
-            return xp.exp(xp.sqrt(_distances(X, Z, "sqeuclidean")) / (-2.0 * self.width**2))
+            distances = xp.sqrt(_distances(X, Z, "sqeuclidean"))
+            return xp.exp(distances / (-2.0 * self.width**2))
         if self.name == "laplacian":
             return xp.exp(_distances(X, Z, "cityblock") * (-1.0 / self.width))
         if self.name not in ON_DEVICE:
@@ -85,7 +87,8 @@ class Kernel:
             )
         what = f"The kernel matrix of {X.shape[0]:,} and {Z.shape[0]:,} rows"
         advice = "Give fewer rows, or kernel='linear', which needs none of it."
-        check_fits(2 * 8.0 * X.shape[0] * Z.shape[0], X, what, advice)
+        n_bytes = 2 * 8.0 * X.shape[0] * Z.shape[0]
+        check_fits(n_bytes, X, what, advice)
 
     def _by_sklearn(self, X: Array, Z: Array) -> Array:
         """Return kernels that scikit-learn alone has, and those of the user's function."""

@@ -110,7 +110,8 @@ def guarded_cholesky(A: DeviceArray) -> tuple[DeviceArray, float]:
         try:
             return cholesky(shifted), jitter
         except np.linalg.LinAlgError:
-            largest = float(np.max(arrays.to_numpy(arrays.diagonal(A)), initial=0.0))
+            diagonal = arrays.to_numpy(arrays.diagonal(A))
+            largest = float(np.max(diagonal, initial=0.0))
             step = max(A.shape[0] * EPSILON * largest, np.finfo(float).tiny)
             jitter = max(step, jitter * 100)
             if not jitter <= MOST_JITTER * largest:
@@ -216,7 +217,8 @@ def _triangle_inverse(factor: DeviceArray) -> DeviceArray:
     n = factor.shape[0]
     if n <= LEAF:
         xp = arrays.namespace(factor)
-        return triangular_solve(factor, xp.eye(n, dtype=factor.dtype, **arrays.on_device(factor)))
+        one = xp.eye(n, dtype=factor.dtype, **arrays.on_device(factor))
+        return triangular_solve(factor, one)
     half = n // 2
     above = _triangle_inverse(factor[:half, :half])
     below = _triangle_inverse(factor[half:, half:])
@@ -234,7 +236,8 @@ def cholesky_inverse(factor: DeviceArray) -> DeviceArray:
     inverse = arrays.zeros(factor.shape, factor)
     n = factor.shape[0]
     for strip in arrays.blocks(n, max(BLOCK, -(-n // 10))):
-        block = half[strip.start :, strip].T @ half[strip.start :, : strip.stop]  # rows above are 0
+        lower = half[strip.start :, :]  # rows above are 0
+        block = lower[:, strip].T @ lower[:, : strip.stop]
         inverse[strip, : strip.stop] = block
         inverse[: strip.start, strip] = block[:, : strip.start].T
     return inverse

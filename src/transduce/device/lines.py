@@ -32,7 +32,9 @@ def lines(
     positive = scale > 0.0
     safe = xp.where(positive, scale, xp.ones_like(scale))
     zero = xp.zeros_like(rho)
-    return xp.where(positive, rho / safe, zero), xp.where(positive, weights / safe, zero)
+    heights = xp.where(positive, rho / safe, zero)
+    slopes = xp.where(positive, weights / safe, zero)
+    return heights, slopes
 
 
 def regions(rho: DeviceArray, beta: DeviceArray, rank: int, side: str, slack: float) -> Regions:
@@ -87,7 +89,8 @@ def _select_one(
     steep = xp.any(~(beta > -1.0), axis=1)
     slope = xp.where(steep[:, None], xp.zeros_like(beta), beta)
     end = kth_largest((rho + slack) / (1.0 + slope), rank)
-    return xp.stack([xp.full_like(end, -xp.inf), end], axis=1), steep
+    start = xp.full_like(end, -xp.inf)
+    return xp.stack([start, end], axis=1), steep
 
 
 def _sweep_two(
@@ -104,13 +107,16 @@ def _sweep_two(
     rays = ~inner & ~whole & ~right & ~left
     one = xp.ones_like(rho)
     sign = xp.where(slope > 0.0, one, -one)
-    near = sign * (height + slack) / (xp.abs(slope) + OWN)
+    raised = height + slack
+    near = sign * raised / (xp.abs(slope) + OWN)
     far = sign * (height - slack) / xp.where(rays, xp.abs(slope) - OWN, one)
-    starts = xp.where(inner, -(height + slack) / xp.where(inner, OWN - slope, one), nowhere)
-    starts = xp.where(left, -(height + slack) / (2.0 * OWN), starts)
+    to_left = xp.where(inner, OWN - slope, one)
+    starts = xp.where(inner, -raised / to_left, nowhere)
+    starts = xp.where(left, -raised / (2.0 * OWN), starts)
     starts = xp.where(rays, xp.maximum(near, far), starts)
-    ends = xp.where(inner, (height + slack) / xp.where(inner, OWN + slope, one), nowhere)
-    ends = xp.where(right, (height + slack) / (2.0 * OWN), ends)
+    to_right = xp.where(inner, OWN + slope, one)
+    ends = xp.where(inner, raised / to_right, nowhere)
+    ends = xp.where(right, raised / (2.0 * OWN), ends)
     ends = xp.where(rays, xp.minimum(near, far), ends)
     return starts, ends, whole | right | rays
 
@@ -125,7 +131,9 @@ def _sweep_one(
     begins = beta < -1.0
     stops = beta > -1.0
     whole = (beta == -1.0) & (rho >= -slack)
-    return xp.where(begins, end, nowhere), xp.where(stops, end, nowhere), whole | stops
+    starts = xp.where(begins, end, nowhere)
+    ends = xp.where(stops, end, nowhere)
+    return starts, ends, whole | stops
 
 
 def _walk(
@@ -145,12 +153,14 @@ def _walk(
     begins = (step > 0) & (after == rank)
     stops = (step < 0) & (after == rank - 1)
     infinite = arrays.zeros((m, 1), places) + xp.inf
-    begins = xp.concat([(count >= rank)[:, None], begins], axis=1)
+    begins_at_start = count >= rank
+    begins = xp.concat([begins_at_start[:, None], begins], axis=1)
     stops_at_end = after[:, -1] >= rank
     stops = xp.concat([stops, stops_at_end[:, None]], axis=1)
     lower = xp.concat([-infinite, places], axis=1)[begins]
     upper = xp.concat([places, infinite], axis=1)[stops]
-    n_pieces = arrays.to_numpy(xp.sum(xp.astype(begins, xp.int64), axis=1))
+    counts = xp.sum(xp.astype(begins, xp.int64), axis=1)
+    n_pieces = arrays.to_numpy(counts)
     pieces = xp.stack([lower, upper], axis=1)
     offsets = np.concatenate([[0], np.cumsum(n_pieces)])
     return Regions(pieces, offsets)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from transduce.core import arrays
-from transduce.core.types import DeviceArray
+from transduce.core.types import DeviceArray, Rows
 from transduce.core.words import option
 
 GIGABYTE = 1e9
@@ -16,7 +15,7 @@ MUCH = 2 * GIGABYTE  # that is announced, where nothing says how much is free
 SHARE_OF_FREE = 0.2  # of a device's free memory that one chunk of work may take
 
 
-def to_device(X: Any, device: str = "cuda") -> DeviceArray:
+def to_device(X: Rows, device: str = "cuda") -> DeviceArray:
     """Return an array as one of torch that lives on a device, in double precision.
 
     Estimators then compute there.

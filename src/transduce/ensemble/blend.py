@@ -13,23 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core import checks, validation
 from transduce.core.checks import check_random_state
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows, Seed
 from transduce.core.validation import Transducer
 from transduce.core.words import TASKS
 from transduce.ensemble.blend_fit import Asking, Earlier
-from transduce.model_selection.fit_and_predict import (
-    Problem,
-    name_members,
-    own_missing_label,
-    read_problem,
-    read_table,
-)
+from transduce.model_selection.estimator_kinds import name_members, own_missing_label
 from transduce.model_selection.methods import (
     Case,
     default_members,
     leave_out_slow,
     planned_costs,
 )
+from transduce.model_selection.problem import Problem, read_problem, read_table
 
 KINDS = {"classifier": "classification", "regressor": "regression"}
 
@@ -118,12 +113,12 @@ class TransductiveBlend(Transducer, _BaseComposition):
     n_jobs: int | None = None
     budget_seconds: float | None = None
     device: str | None = None
-    random_state: Any = None
+    random_state: Seed = None
     missing_label: Any = None
 
     # ------------------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Fit the members, weigh them, and predict the rows whose label is missing.
 
         Shapes: X (n, d), y (n,).
@@ -164,7 +159,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         if isinstance(earlier, TransductiveBlend):  # where one class was visible it is none
             self._earlier = Earlier(earlier._fit, places)
 
-    def _read(self, X: Any, y: Any) -> tuple[dict[str, Any], Problem]:
+    def _read(self, X: Rows, y: Labels) -> tuple[dict[str, Any], Problem]:
         """Check the settings; return given members, and table and labels.
 
         Default members get finite numbers.
@@ -199,7 +194,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
             self.classes_ = problem.classes
         return members, problem
 
-    def _rows(self, X: Any, *, reset: bool) -> Any:
+    def _rows(self, X: Rows, *, reset: bool) -> Any:
         """Return features as the default members need them, or as the given ones may take them."""
         if self.estimators is None:
             return validation.read_rows(self, X, reset=reset)
@@ -211,12 +206,12 @@ class TransductiveBlend(Transducer, _BaseComposition):
 
     # --------------------------------------------------------------------------------- prediction
 
-    def _extend(self, X: Any) -> tuple[Array, Array]:
+    def _extend(self, X: Rows) -> tuple[Array, Array]:
         """Return the blend at rows, shape (m,) or (m, n_classes), and the members' spread."""
         check_is_fitted(self)
         return self._fit.extend(self._rows(X, reset=False))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Rows, return_std: bool = False) -> Any:
         """Return the blend of the members' predictions at rows, without transducing again.
 
         With `return_std` standard errors too, of numbers whose weights were estimated; NaN where
@@ -237,7 +232,7 @@ class TransductiveBlend(Transducer, _BaseComposition):
         return mean, errors
 
     @available_if(lambda self: self._kind() != "regression")
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the share of every class at rows (m, d), shape (m, n_classes)."""
         return self._extend(X)[0]
 

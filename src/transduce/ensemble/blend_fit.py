@@ -21,21 +21,17 @@ from transduce.core.answer import Answer
 from transduce.core.computing import call_with_threads, stage, threads_of_fit
 from transduce.core.guarantee import Guarantee
 from transduce.core.scaling import fit_power, fit_temperature, label_moments, to_power
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Mask, Rows
 from transduce.core.words import in_a_sentence
-from transduce.model_selection.cross_validation import (
-    Fold,
-    ask_folds,
-    like,
-    read_folds,
-)
+from transduce.model_selection.cross_validation import like, predict_folds
+from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.fit_and_predict import (
     FittedEstimator,
-    Problem,
-    Reply,
-    ask,
-    last_step,
+    RawPrediction,
+    fit_and_predict,
 )
+from transduce.model_selection.folds import Fold, read_folds
+from transduce.model_selection.problem import Problem
 
 
 def unit_factor(scores: Array) -> float:
@@ -49,7 +45,7 @@ def unit_factor(scores: Array) -> float:
     return 1.0
 
 
-def fit_factor(replies: list[Reply], codes: list[AnyArray], n_classes: int) -> float:
+def fit_factor(replies: list[RawPrediction], codes: list[AnyArray], n_classes: int) -> float:
     """Return the factor of a member's scores that makes the log-loss out of fold least."""
     scores_in_folds = []
     codes_in_folds = []
@@ -64,7 +60,9 @@ def fit_factor(replies: list[Reply], codes: list[AnyArray], n_classes: int) -> f
     return size * fit_temperature(size * scores, np.concatenate(codes_in_folds))
 
 
-def stack(replies: Iterable[Reply], factors: Iterable[float], classes: Any) -> tuple[Array, Mask]:
+def stack(
+    replies: Iterable[RawPrediction], factors: Iterable[float], classes: Any
+) -> tuple[Array, Mask]:
     """Return answers of k members at the same m rows, and where they were given.
 
     The shares of the classes are a member's probabilities, or else the softmax of its scores times
@@ -318,7 +316,9 @@ class MemberFailedWarning(UserWarning):
     """A member of a blend failed, and the blend is made of the others."""
 
 
-def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
+def without_refits(
+    reply: RawPrediction, problem: Problem, folds: list[Fold]
+) -> list[RawPrediction] | None:
     """Return a member's answers at the hidden rows of every fold; None if only refits can tell."""
     fitted = reply.fitted
     if fitted.pairwise:
@@ -331,16 +331,20 @@ def without_refits(reply: Reply, problem: Problem, folds: list[Fold]) -> list[Re
     return None
 
 
-def _reply(fitted: FittedEstimator, answers: Array) -> Reply:
+def _reply(fitted: FittedEstimator, answers: Array) -> RawPrediction:
     """Return numbers, or the probabilities of the estimator's classes, as a reply."""
     answers = arrays.to_numpy(answers)
     if fitted.classes is None:
         return fitted.reply(answers)
-    own = last_step(fitted.estimator).classes_
-    return fitted.reply(own[answers.argmax(axis=1)], probabilities=answers, own=own)
+    own_classes = last_step(fitted.estimator).classes_
+    return fitted.reply(
+        own_classes[answers.argmax(axis=1)], probabilities=answers, own_classes=own_classes
+    )
 
 
-def _relabelled(fitted: FittedEstimator, problem: Problem, folds: list[Fold]) -> list[Reply] | None:
+def _relabelled(
+    fitted: FittedEstimator, problem: Problem, folds: list[Fold]
+) -> list[RawPrediction] | None:
     """Return the answers of the same graph cut with the visible labels of each fold.
 
     None if a fold sees one class alone.
@@ -353,7 +357,8 @@ def _relabelled(fitted: FittedEstimator, problem: Problem, folds: list[Fold]) ->
         warnings.simplefilter("ignore")
         for visible, hidden in folds:
             again.relabel(problem.shown(visible))
-            replies.append(replace(fitted, estimator=again).answers(problem.rows[hidden]))
+            refitted = replace(fitted, estimator=again)
+            replies.append(refitted.transduced(problem.rows[hidden]))
     return replies
 
 
@@ -362,7 +367,7 @@ class BlendFit:
     """Members, fitted, and how their answers are blended."""
 
     problem: Problem
-    replies: dict[str, Reply]  # what each member answers at the unlabelled rows
+    replies: dict[str, RawPrediction]  # what each member answers at the unlabelled rows
     factors: dict[str, float]  # by which each member's scores become shares
     weights: Array  # (k,)
     out_of_fold: pd.DataFrame | None = None  # out-of-fold answers of the members and the blend
@@ -390,7 +395,7 @@ class BlendFit:
         mean, spread = mix((answers - centre) / unit, self.weights, given)
         return mean * unit + centre, spread * unit
 
-    def blend(self, replies: Iterable[Reply]) -> tuple[Array, Array, Mask]:
+    def blend(self, replies: Iterable[RawPrediction]) -> tuple[Array, Array, Mask]:
         """Return means, spreads, and where there is a mean at all.
 
         Elsewhere the labels' mean, or the share of each class, stands in.
@@ -410,13 +415,13 @@ class BlendFit:
             )
         return mean, spread, reached
 
-    def extend(self, X: Any) -> tuple[Array, Array]:
+    def extend(self, X: Rows) -> tuple[Array, Array]:
         """Return mean and spread of the members' predictions at other rows."""
         n_rows = _num_samples(X)
         replies = []
         for member, weight in zip(self.members.values(), self.weights, strict=True):
             if weight > 0.0:
-                reply = member.predict(member.own(X), spreads=False, once=True)
+                reply = member.predict(member.arrange_rows(X), spreads=False, once=True)
             else:
                 reply = member.unreached(n_rows)
             replies.append(reply)
@@ -565,7 +570,7 @@ class Asking:
         weights = shrunk_weights(known.errors(unit), len(np.unique(known.hidden)))
         return _with_out_of_fold(replace(fitted, weights=weights), known)
 
-    def replies(self) -> dict[str, Reply]:
+    def replies(self) -> dict[str, RawPrediction]:
         """Return what the members answer at the unlabelled rows; leave out those that fail."""
         members = self.members
         threads = threads_of_fit(self.problem.n_rows)
@@ -573,7 +578,7 @@ class Asking:
         if len(members) > 1:
             n_jobs = self.settings.n_jobs
         parallel = Parallel(n_jobs, return_as="generator")
-        results: dict[str, Reply | Exception] = {}
+        results: dict[str, RawPrediction | Exception] = {}
 
         def job(name: str) -> Any:
             after = None
@@ -586,7 +591,7 @@ class Asking:
                 results[name] = result
                 report(len(results) / len(members))
         self._failures(results, "")
-        return {name: reply for name, reply in results.items() if isinstance(reply, Reply)}
+        return {name: reply for name, reply in results.items() if isinstance(reply, RawPrediction)}
 
     def _failures(self, results: Mapping[str, Any], when: str) -> dict[str, Exception]:
         """Return the failures, note them and warn of them; raise one if every member failed."""
@@ -606,8 +611,8 @@ class Asking:
         return failures
 
     def out_of_fold(
-        self, replies: dict[str, Reply], random: np.random.RandomState
-    ) -> tuple[list[Fold], dict[str, list[Reply] | None]]:
+        self, replies: dict[str, RawPrediction], random: np.random.RandomState
+    ) -> tuple[list[Fold], dict[str, list[RawPrediction] | None]]:
         """Return folds, and the replies in them of the members that stay.
 
         None stands for the replies of a member that needs none. There are no folds if they are of
@@ -631,7 +636,9 @@ class Asking:
         failures = self._failures(results, " when labels were hidden")
         return folds, {name: results.get(name) for name in replies if name not in failures}
 
-    def _in_folds(self, member: Any, reply: Reply, folds: list[Fold]) -> list[Any] | Exception:
+    def _in_folds(
+        self, member: Any, reply: RawPrediction, folds: list[Fold]
+    ) -> list[Any] | Exception:
         """Return a member's replies at the hidden rows of every fold, or why one is missing."""
         answers = None
         if not self.refits:
@@ -641,7 +648,7 @@ class Asking:
                 return error
         if answers is not None:
             return answers
-        refitted = ask_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
+        refitted = predict_folds([member], self.problem, folds, n_jobs=self.settings.n_jobs)[0]
         for answer in refitted:
             if isinstance(answer, Exception):
                 return answer
@@ -650,11 +657,11 @@ class Asking:
 
 def _attempt(
     member: Any, problem: Problem, after: FittedEstimator | None = None
-) -> Reply | Exception:
+) -> RawPrediction | Exception:
     """Return a member's answers at the unlabelled rows, or why there are none."""
     every_label = np.arange(len(problem.labels))
     try:
-        return ask(member, problem, every_label, problem.sample.unlabelled, after=after)
+        return fit_and_predict(member, problem, every_label, problem.sample.unlabelled, after=after)
     except Exception as error:  # an estimator of any make may raise anything
         return error
 
@@ -686,12 +693,12 @@ def _with_out_of_fold(fitted: BlendFit, hidden: OutOfFold) -> BlendFit:
     return replace(fitted, out_of_fold=pd.DataFrame(wide, index=index, columns=columns))
 
 
-def _has_probabilities(reply: Reply) -> bool:
+def _has_probabilities(reply: RawPrediction) -> bool:
     return reply.probabilities is not None or hasattr(reply.fitted.estimator, "predict_proba")
 
 
 def calibrate(
-    problem: Problem, folds: list[Fold], reply: Reply, hidden: list[Reply] | None
+    problem: Problem, folds: list[Fold], reply: RawPrediction, hidden: list[RawPrediction] | None
 ) -> float:
     """Return the factor of a member's scores: by those out of fold, or without labels."""
     if problem.classes is None or _has_probabilities(reply):

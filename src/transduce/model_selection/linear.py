@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.optimize import linprog
 from scipy.special import gammaln
+from scipy.stats import norm
+from scipy.stats import t as student_t
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transduce.core.scaling import FARTHEST, moments_without_far_rows
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows
 
 # Penalties over which ridge regression is averaged, in units of the mean square of the features'
 # singular values: from next to none to one that leaves the mean of the labels only.
@@ -28,75 +30,105 @@ FEWEST_JUDGING = 8
 FARTHEST_UNCUT = 100.0  # where features are cut off that are not to be
 FEW_LABELS = 30  # below, labels are hidden one by one
 EXACT = 1e-7  # of the spread of the labels: residuals of an exact relation are below
-# An exact relation is believed if chance would bring it about once in so many tables, or more rarely.
+# An exact relation is believed if chance would bring it about once in so many tables, or more
+# rarely.
 ONCE_IN = 1e5
 ROWS_TRIED = 50  # labels beyond the number of features that show whether there is an exact relation
 MOST_TERMS = 12  # of an exact relation among more features than labels
-# Beyond these sizes relations among more features than labels are looked for one feature at a time only.
+# Beyond these sizes relations among more features than labels are looked for one feature at a time
+# only.
 MOST_LABELS = 60
 MOST_FEATURES = 400
 SMALLEST_SHARE = 1e-9  # of the largest coefficient; smaller ones are none
 
 
+def widen_cut(farthest: float, n_rows: int) -> float:
+    """Return where to cut features off that were scaled by mean and spread of a few rows.
+
+    A normal number lies beyond it, in these units, as rarely as beyond `farthest` of its own
+    standard deviations: it is Student's quantile of a prediction from `n_rows`.
+
+    >>> [round(widen_cut(3.0, n_rows), 1) for n_rows in (5, 9, 30, 1000)]
+    [8.1, 4.8, 3.4, 3.0]
+    """
+    # With 9 labels and 4 features errors of a line are .161 of the spread so, and .191 with 3.
+    if n_rows < 2 or not np.isfinite(farthest):
+        return farthest
+    quantile = -student_t.ppf(norm.sf(farthest), n_rows - 1)
+    # Spreads divide by the number of rows, Student's by one less.
+    return float(quantile * np.sqrt((1.0 + 1.0 / n_rows) * n_rows / (n_rows - 1)))
+
+
 class FeatureScaler(StandardScaler):
-    """scikit-learn's StandardScaler; but where a few rows are far from all others, they do not set the scale."""
+    """scikit-learn's StandardScaler, whose scale is not set by a few far rows.
+
+    Scaled features are cut off at `farthest`, widened by how little the rows of the fit say of it.
+    """
 
     mean_: Array
     scale_: Array
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def __init__(self, *, farthest: float = np.inf) -> None:
+        super().__init__()
+        self.farthest = farthest
+
+    def fit(self, X: Rows, y: Labels = None, sample_weight: Any = None) -> Self:
         """Take mean and standard deviation of every feature of rows (n, d)."""
         with np.errstate(over="ignore", invalid="ignore"):
             super().fit(X, y, sample_weight)
         rows = np.asarray(X, dtype=float)
         self.mean_, self.scale_ = moments_without_far_rows(rows, self.mean_, self.scale_)
+        self.cut_ = min(widen_cut(self.farthest, len(rows)), FARTHEST)
         return self
 
-    def transform(self, X: Any, copy: bool | None = None) -> Any:
+    def transform(self, X: Rows, copy: bool | None = None) -> Any:
         """Return the scaled rows (n, d)."""
         with np.errstate(over="ignore"):
             scaled = super().transform(X, copy)
-        return np.clip(scaled, -FARTHEST, FARTHEST)
+        return np.clip(scaled, -self.cut_, self.cut_)
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
     """Bayesian ridge regression, and an exact linear relation where the labels show one.
 
     A total of columns, or a conversion of units, is found to rounding, also among more features
-    than labels. Other labels are answered by the mean of ridge regressions with many penalties, each
-    weighed by how likely it makes the labels. Features are cut off at `farthest`, unless leave-one-out
-    error is much smaller without.
+    than labels. Other labels are answered by the mean of ridge regressions with many penalties,
+    each weighed by how likely it makes the labels. Features are cut off at `farthest`, unless
+    leave-one-out error is much smaller without.
     """
 
     def __init__(self, *, standardize: bool = True, farthest: float = np.inf) -> None:
         self.standardize = standardize
         self.farthest = farthest
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Fit to rows (l, d) and labels (l,)."""
         X, y = validate_data(self, X, y, y_numeric=True)
-        self._rows, self._labels = X, np.asarray(y, dtype=float)
+        self._rows = X
+        self._labels = np.asarray(y, dtype=float)
         self.relation_ = find_relation(X, self._labels)
         self._line = self._fit_line(np.arange(len(X)))
-        self.coef_, self.intercept_ = self._line.coefficients, self._line.intercept
+        self.coef_ = self._line.coefficients
+        self.intercept_ = self._line.intercept
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return predictions (m,) at rows (m, d)."""
         check_is_fitted(self)
         return self._line.at(validate_data(self, X, reset=False))
 
     def answers_in_folds(self, folds: Sequence[tuple[AnyArray, AnyArray]]) -> list[Array]:
-        """Return predictions at labelled rows whose labels are hidden, each from a fit to the visible ones.
+        """Return predictions at hidden labels, each from a fit to the visible ones.
 
-        Below 30 labels all but the row itself are visible. Which features an exact relation has is known from all
-        labels: that all of them agree by chance is as good as impossible.
+        Below 30 labels all but the row itself are visible. Which features an exact relation has is
+        known from all labels: that all of them agree by chance is as good as impossible.
         """
         check_is_fitted(self)
         n_labels = len(self._labels)
         if n_labels >= FEW_LABELS:
             return [self._fit_line(visible).at(self._rows[hidden]) for visible, hidden in folds]
-        # Of few labels a fold is so large a part that a fit without it says little of the fit to all of them.
+        # Of few labels a fold is so large a part that a fit without it says little of the fit to
+        # all of them.
         others = ~np.eye(n_labels, dtype=bool)
         hidden_rows = np.unique(np.concatenate([hidden for _, hidden in folds])).astype(int)
         answers = np.full(n_labels, np.nan)
@@ -107,7 +139,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
 
     def _fit_line(self, visible: AnyArray) -> Line:
         """Return the linear function that is fitted to some of the labelled rows."""
-        X, y = self._rows[visible], self._labels[visible]
+        X = self._rows[visible]
+        y = self._labels[visible]
         if self.relation_ is not None:
             return least_squares(X, y, self.relation_)
         return ridge_line(X, y, self.farthest, standardize=self.standardize)
@@ -169,7 +202,10 @@ class Spectrum(NamedTuple):
         return np.asarray(shares / shares.sum())
 
     def shrinkage(self) -> Array:
-        """Return by what ridge regression divides each projection, averaged over penalties, (r,)."""
+        """Return by what ridge regression divides each projection, shape (r,).
+
+        It is averaged over penalties.
+        """
         penalties = self.penalties()
         shares = self.likelihoods(penalties)
         return np.sum(shares / (self.squares[:, None] + penalties), axis=1)
@@ -194,10 +230,12 @@ def ridge_line(X: Array, y: Array, farthest: float, *, standardize: bool) -> Lin
 
     Features are cut off; those that are not, as far as that is safe, only if that is much better.
     """
-    centre, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    centre = np.zeros(X.shape[1])
+    scale = np.ones(X.shape[1])
     if standardize:
         with np.errstate(over="ignore", invalid="ignore"):
             centre, scale = moments_without_far_rows(X, X.mean(axis=0), X.std(axis=0))
+        farthest = widen_cut(farthest, len(X))
         scale = np.where(scale > 10 * np.finfo(float).eps * (1.0 + np.abs(centre)), scale, 1.0)
     Z = (X - centre) / scale
     y_mean = float(y.mean())
@@ -231,12 +269,13 @@ def _penalised(Z: Array, target: Array) -> PenalisedFit:
     return PenalisedFit(spectrum.coefficients(shrinkage), means, spectrum.error(shrinkage))
 
 
-# ------------------------------------------------------------------------------------------------ exact relations
+# ---- exact relations
 
 
 def least_squares(X: Array, y: Array, features: AnyArray) -> Line:
     """Return the line through the labels on some features, by least squares, with no penalty."""
-    centre, y_mean = X.mean(axis=0), y.mean()
+    centre = X.mean(axis=0)
+    y_mean = y.mean()
     # What does not vary is no more than rounding of its mean, which scaling would make a feature.
     features = features[_vary(X[:, features])]
     Z = X[:, features] - centre[features]
@@ -253,7 +292,10 @@ def _vary(X: Array) -> AnyArray:
 
 
 def find_relation(X: Array, y: Array) -> AnyArray | None:
-    """Return the features of a linear relation that gives all labels to rounding; None if there is none to believe."""
+    """Return the features of a linear relation that gives all labels to rounding.
+
+    None if there is none to believe.
+    """
     spread = float(np.abs(y - y.mean()).max(initial=0.0))
     varied = np.flatnonzero(_vary(X))
     if spread == 0.0 or not np.isfinite(spread) or not len(varied):
@@ -272,7 +314,10 @@ def find_relation(X: Array, y: Array) -> AnyArray | None:
 
 
 def _needed(X: Array, y: Array, features: AnyArray) -> AnyArray:
-    """Return the features of an exact relation without those whose coefficient is rounding, if it stays exact."""
+    """Return the features of an exact relation without those that rounding gave.
+
+    A feature goes if its coefficient is rounding and the relation stays exact.
+    """
     spread = X[:, features].std(axis=0)
     parts = np.abs(least_squares(X, y, features).coefficients[features]) * spread
     fewer = features[parts > SMALLEST_SHARE * parts.max()]
@@ -280,7 +325,10 @@ def _needed(X: Array, y: Array, features: AnyArray) -> AnyArray:
 
 
 def _few_features(X: Array, y: Array, varied: AnyArray) -> Iterator[AnyArray]:
-    """Yield small sets of features that may give all labels; as many as there are labels give any."""
+    """Yield small sets of features that may give all labels.
+
+    As many features as there are labels give any.
+    """
     Z = X[:, varied] - X[:, varied].mean(axis=0)
     Z = Z / np.linalg.norm(Z, axis=0)
     target = y - y.mean()
@@ -292,7 +340,10 @@ def _few_features(X: Array, y: Array, varied: AnyArray) -> Iterator[AnyArray]:
 
 
 def _one_by_one(Z: Array, target: Array, most: int) -> AnyArray | None:
-    """Return features that leave no residual, each added because it tells most of what is left; None if too many."""
+    """Return features that leave no residual, or None if they are too many.
+
+    Each is added because it tells most of what is left.
+    """
     chosen: list[int] = []
     residual = target
     size = np.linalg.norm(target)
@@ -308,7 +359,10 @@ def _one_by_one(Z: Array, target: Array, most: int) -> AnyArray | None:
 
 
 def _fewest(Z: Array, target: Array, most: int) -> AnyArray | None:
-    """Return the features of the exact solution whose coefficients have the smallest sum; None if too many."""
+    """Return the features of the exact solution of smallest coefficients.
+
+    Their absolute sum is meant. None if they are too many.
+    """
     n_labels, n_features = Z.shape
     if n_labels > MOST_LABELS or n_features > MOST_FEATURES or most < 1:
         return None
@@ -326,7 +380,10 @@ def _fewest(Z: Array, target: Array, most: int) -> AnyArray | None:
 
 
 def _is_exact(X: Array, y: Array, features: AnyArray) -> bool:
-    """Return whether a line on these features gives all labels to rounding; most tables need a few of them to tell."""
+    """Return whether a line on these features gives all labels to rounding.
+
+    Most tables need a few of the labels to tell.
+    """
     tolerance = EXACT * float(np.std(y))
     some = len(features) + ROWS_TRIED
     if len(y) > 2 * some:
@@ -339,9 +396,9 @@ def _is_exact(X: Array, y: Array, features: AnyArray) -> bool:
 
 
 def _is_no_chance(y: Array, n_terms: int, n_features: int) -> bool:
-    """Return whether chance alone would hardly ever make a line on some features agree with all labels."""
-    # Beyond those that fix the coefficients, each label agrees by chance about once in as many values as labels can
-    # have, and every set of as many features has its chance.
+    """Return whether a line on some features agrees with all labels beyond chance."""
+    # Beyond those that fix the coefficients, each label agrees by chance about once in as many
+    # values as labels can have, and every set of as many features has its chance.
     values = np.unique(y)
     possible = 2.0
     if len(values) > 2:

@@ -1,6 +1,7 @@
-"""The one registry of methods: how users call each, what it is for, how it is made for a table, and what it costs.
+"""The one registry of methods: their names, what they are for, how they are made, their costs.
 
-The command line lists the methods, so this module imports nothing heavy: a method is imported when it is made.
+The command line lists the methods, so this module imports nothing heavy: a method is imported when
+it is made.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-NUMBERS, CLASSES = "regression", "classification"
+from transduce.core.types import Seed
+
+NUMBERS = "regression"
+CLASSES = "classification"
 MOST_ROWS = 1500  # beyond, transductive ridge has centres at some rows only
 CENTRES = 500
 SEARCHED = 500  # labels on which the Gaussian process looks for its parameters
 MOST_EXACT = 3000  # labels from which the Gaussian process answers exactly, its default
-# From so many on boosted trees join and, for numbers, extremely randomised trees replace the forest.
+# From so many on boosted trees join and, for numbers, extremely randomised trees replace the
+# forest.
 MANY_LABELS = 200
-ALWAYS, MANY, FEWER = (0.0, float("inf")), (MANY_LABELS, float("inf")), (0.0, MANY_LABELS)
+ALWAYS = (0.0, float("inf"))
+MANY = (MANY_LABELS, float("inf"))
+FEWER = (0.0, MANY_LABELS)
+NEVER = (1.0, 0.0)
 GRAPH_ROWS = 20_000  # beyond so many the graph is left out, since every fold builds it again
 TREES = 200
 LEAF = 3  # rows in the smallest leaf of the random forest for classes, unless there are few labels
@@ -27,8 +35,8 @@ DRAWN = 10_000  # labels that each tree of a forest draws at most
 MOST_FEATURES = 100
 FARTHEST = 3.0  # where features of linear methods are cut off
 DEVICE_ROWS = 500  # below, small steps wait for a device longer than it saves (benchmarks/gpu.py)
-# Small steps and leaves, and some features only at each split: where labels say much this comes near to CatBoost, and
-# where they say little the other members count for more.
+# Small steps and leaves, and some features only at each split: where labels say much this comes
+# near to CatBoost, and where they say little the other members count for more.
 BOOSTING: dict[str, dict[str, Any]] = {
     NUMBERS: {"learning_rate": 0.08, "n_estimators": 400},
     CLASSES: {"learning_rate": 0.04, "n_estimators": 300},
@@ -44,13 +52,11 @@ class Case:
     n_labels: int = 0  # as n_features, 0 if it is not known
     n_features: int = 0
     n_classes: int = 0
-    standardize: bool = (
-        True  # whether methods that depend on the scale of features bring them to one
-    )
-    random_state: Any = None
-    device: str | None = (
-        None  # where the methods that can compute, as `transduce.device.to_device` takes it
-    )
+    # Whether methods that depend on the scale of features bring them to one.
+    standardize: bool = True
+    random_state: Seed = None
+    # Where the methods that can compute, as `transduce.device.to_device` takes it.
+    device: str | None = None
     # Columns of each view of the rows, by their positions, where there are several: for the graph.
     views: tuple[tuple[int, ...], ...] | None = None
 
@@ -65,7 +71,10 @@ class Case:
         return self.n_features > MOST_FEATURES
 
     def many_classes(self, *, a_row: float = 0.0, a_label: float = 0.0) -> float:
-        """Return the seconds of all classes beyond ten, from those for each row or label and class."""
+        """Return the seconds of all classes beyond ten.
+
+        `a_row` and `a_label` are those for each row, or label, and class.
+        """
         return max(self.n_classes - 10, 0) * (self.n_rows * a_row + self.n_labels * a_label)
 
 
@@ -73,29 +82,32 @@ class Case:
 class Method:
     """A method: its names, what it is for, how it is made, and what it costs on one core."""
 
-    # Seconds are rough; those of many classes were measured with 2,000 labels of 10 to 300 classes in 3,000 rows.
+    # Seconds are rough; those of many classes were measured with 2,000 labels of 10 to 300 classes
+    # in 3,000 rows.
 
     name: str  # on the command line; "" if it is in comparisons and blends only
     says: str = ""  # what it does, in a line
     paper: str = ""  # where it comes from
     member: str = ""  # its name in a comparison or a blend; "" if it is made of members
     tasks: tuple[str, ...] = (NUMBERS, CLASSES)
-    # Tasks in whose blend it is, with the labels from which and below which; by benchmarks/member_settings.py.
+    # Tasks in whose blend it is, with the labels from which and below which; by
+    # benchmarks/member_settings.py.
     blended: dict[str, tuple[float, float]] = field(default_factory=dict)
     make: Callable[[Case], Any] = lambda case: None  # the estimator, not fitted
     fit_seconds: Callable[[Case], float] = lambda case: 0.1 + 5e-6 * case.n_labels
     answer_seconds: Callable[[Case], float] = lambda case: 3e-7  # a row that it was not fitted to
     least_labels: int = 0
-    most: dict[str, int] = field(
-        default_factory=dict
-    )  # labels, rows or features beyond which it is left out
+    # Labels, rows or features beyond which it is left out.
+    most: dict[str, int] = field(default_factory=dict)
     on_devices: bool = False  # whether it, or some of its members, compute where the features are
-    compared: bool = (
-        True  # whether it joins comparisons; one that takes fifty times as long does not
-    )
+    # Whether it joins comparisons; one that takes fifty times as long does not.
+    compared: bool = True
 
     def suited(self, case: Case) -> Any:
-        """Return the estimator, not fitted; its rows go to the case's device if it can compute there and that pays."""
+        """Return the estimator, not fitted.
+
+        Its rows go to the case's device if it can compute there and that pays.
+        """
         estimator = self.make(case)
         if case.device is None or not self.on_devices or case.n_rows < DEVICE_ROWS:
             return estimator
@@ -104,33 +116,51 @@ class Method:
 
         from transduce.device.memory import to_device
 
-        there = FunctionTransformer(to_device, kw_args={"device": case.device})
-        steps = estimator.steps if isinstance(estimator, Pipeline) else [("method", estimator)]
-        return Pipeline([*steps[:-1], ("device", there), steps[-1]])
+        to_there = FunctionTransformer(to_device, kw_args={"device": case.device})
+        steps = [("method", estimator)]
+        if isinstance(estimator, Pipeline):
+            steps = estimator.steps
+        return Pipeline([*steps[:-1], ("device", to_there), steps[-1]])
+
+    def why_too_large(self, case: Case) -> str:
+        """Return why it is left out of a large table, "" if it is not."""
+        sizes = {"labels": case.n_labels, "rows": case.n_rows, "features": case.n_features}
+        for what, most in self.most.items():
+            if sizes[what] > most:
+                return f"{sizes[what]:,} {what} are more than {most:,}"
+        return ""
 
 
-# ------------------------------------------------------------------------------------------------ how they are made
+# ---- how they are made
 
 
 def _transductive_ridge(case: Case) -> Any:
     from transduce.methods.ridge import TransductiveRidge, TransductiveRidgeClassifier
 
-    centres = None if case.n_rows <= MOST_ROWS else CENTRES
-    common = {
-        "centres": centres,
-        "standardize": case.standardize,
-        "random_state": case.random_state,
-    }
+    centres = None
+    if case.n_rows > MOST_ROWS:
+        centres = CENTRES
     if case.task == CLASSES:
-        return TransductiveRidgeClassifier(**common)
-    return TransductiveRidge(ridge=FEW_RIDGE if case.few else "loo", **common)
+        return TransductiveRidgeClassifier(
+            centres=centres, standardize=case.standardize, random_state=case.random_state
+        )
+    ridge: float | str = "loo"
+    if case.few:
+        ridge = FEW_RIDGE
+    return TransductiveRidge(
+        ridge=ridge,
+        centres=centres,
+        standardize=case.standardize,
+        random_state=case.random_state,
+    )
 
 
 def _has_relevances(case: Case) -> bool:
     """Return whether every feature is to have a relevance in a Gaussian process."""
-    # A relevance for every feature costs as many steps as there are features, each the square of the labels: as many
-    # as 100 features take with the most labels that are searched on. To stop at 100 features whatever the labels were
-    # took the error of `fill` from 0.06 to 0.61 (60 labels, 10 of 101 features count).
+    # A relevance for every feature costs as many steps as there are features, each the square of
+    # the labels: as many as 100 features take with the most labels that are searched on. To stop at
+    # 100 features whatever the labels were took the error of `fill` from 0.06 to 0.61 (60 labels,
+    # 10 of 101 features count).
     n_searched = min(case.n_labels or SEARCHED, SEARCHED)
     return case.n_features * n_searched**2 <= MOST_FEATURES * SEARCHED**2
 
@@ -166,10 +196,14 @@ def _moment_matched(case: Case) -> Any:
 def _bayesian_transduction(case: Case) -> Any:
     from transduce.methods.bayesian import BayesianTransducer
 
-    common = {"standardize": case.standardize, "random_state": case.random_state}
     # Softness, the paper's outlook, since tables often hold equal rows with different labels: then
     # no separator gets every label right, and with the paper's 0 there is no answer.
-    return BayesianTransducer(softness=0.3, tolerance=0.05, **common)
+    return BayesianTransducer(
+        softness=0.3,
+        tolerance=0.05,
+        standardize=case.standardize,
+        random_state=case.random_state,
+    )
 
 
 def _spectral_graph(case: Case) -> Any:
@@ -205,17 +239,21 @@ def _ridge(case: Case) -> Any:
 def _logistic_regression(case: Case) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return _scaled(case, _clip(), LogisticRegression(C=FEW_C if case.few else 1.0, max_iter=2000))
+    regression = LogisticRegression(C=FEW_C if case.few else 1.0, max_iter=2000)
+    return _scaled(case, regression, farthest=FARTHEST)
 
 
 def _random_forest(case: Case) -> Any:
-    every = MOST_FEATURES if case.wide else 1.0
-    leaf, tried = (1, every) if case.task == NUMBERS else (1 if case.few else LEAF, "sqrt")
-    return _forest(case, max_features=tried, min_samples_leaf=leaf)
+    if case.task == CLASSES:
+        leaf = 1 if case.few else LEAF
+        return _forest(case, max_features="sqrt", min_samples_leaf=leaf)
+    tried = MOST_FEATURES if case.wide else 1.0
+    return _forest(case, max_features=tried, min_samples_leaf=1)
 
 
 def _extra_trees(case: Case) -> Any:
-    tried, leaf = MOST_FEATURES / 2 if case.wide else 0.5, 2 if case.task == NUMBERS else 1
+    tried = MOST_FEATURES / 2 if case.wide else 0.5
+    leaf = 2 if case.task == NUMBERS else 1
     return _forest(case, max_features=tried, min_samples_leaf=leaf, random_cuts=True)
 
 
@@ -235,26 +273,25 @@ def _boosted_trees(case: Case) -> Any:
     return make(**BOOSTING[case.task], max_features=tried, random_state=case.random_state)
 
 
-def _clip() -> Any:
-    """Return a step that cuts features off at 3 standard deviations."""
-    # A feature that hardly varies among few labelled rows is millions of theirs away at some of the others.
+def _scaled(case: Case, estimator: Any, *, farthest: float = float("inf")) -> Any:
+    """Return an estimator after a step that scales features to spread 1, and cuts them off."""
+    # A feature that hardly varies among few labelled rows is millions of theirs away at some of the
+    # others.
     import numpy as np
-    from sklearn.preprocessing import FunctionTransformer
-
-    return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
-
-
-def _scaled(case: Case, *steps: Any) -> Any:
-    """Return steps, after a first one that gives features standard deviation 1 among the rows they are fitted to."""
     from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
 
     from transduce.model_selection.linear import FeatureScaler
 
-    steps = (FeatureScaler(), *steps) if case.standardize else steps
-    return make_pipeline(*steps) if len(steps) > 1 else steps[0]
+    if case.standardize:
+        return make_pipeline(FeatureScaler(farthest=farthest), estimator)
+    if np.isinf(farthest):
+        return estimator
+    cut = FunctionTransformer(np.clip, kw_args={"a_min": -farthest, "a_max": farthest})
+    return make_pipeline(cut, estimator)
 
 
-# ---------------------------------------------------------------------------------------------------- the registry
+# ---- the registry
 
 
 def _forest_seconds(case: Case) -> float:
@@ -392,26 +429,29 @@ REGISTRY = (
         least_labels=MANY_LABELS,
     ),
 )
-METHODS = {method.name: method for method in REGISTRY if method.name}  # as users call them
-MEMBERS = {
-    method.member: method for method in REGISTRY if method.member
-}  # as comparisons and blends do
+# By the names that users give them, and by those of comparisons and blends.
+METHODS = {method.name: method for method in REGISTRY if method.name}
+MEMBERS = {method.member: method for method in REGISTRY if method.member}
 
 
 def default_members(case: Case, *, compare: bool = False) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return methods that suit a table, all or those of a blend, by name, and for those that do not, why."""
-    members, left_out = {}, {}
-    sizes = {"labels": case.n_labels, "rows": case.n_rows, "features": case.n_features}
+    """Return methods that suit a table by name, and for those that do not, why.
+
+    They are all methods, or those of a blend.
+    """
+    members: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
     for name, method in MEMBERS.items():
-        compared = compare and method.compared and case.task in method.tasks
-        least, below = ALWAYS if compared else method.blended.get(case.task, (1, 0))
+        least, below = method.blended.get(case.task, NEVER)
+        if compare and method.compared and case.task in method.tasks:
+            least, below = ALWAYS
         if not max(least, method.least_labels) <= case.n_labels < below:
             continue
-        beyond = next((what for what, most in method.most.items() if sizes[what] > most), None)
-        if beyond is None:
-            members[name] = method.suited(case)
+        too_large = method.why_too_large(case)
+        if too_large:
+            left_out[name] = too_large
         else:
-            left_out[name] = f"{sizes[beyond]:,} {beyond} are more than {method.most[beyond]:,}"
+            members[name] = method.suited(case)
     return members, left_out
 
 
@@ -422,9 +462,12 @@ def planned_costs(names: Iterable[str], case: Case, *, fits: int = 1) -> dict[st
 
 
 def leave_out_slow(costs: Mapping[str, float], budget: float, *, others: int = 0) -> dict[str, str]:
-    """Return the members to leave out so that the rest fits the budget, and why; one stays, or one of the others.
+    """Return the members to leave out so that the rest fits the budget, and why.
 
-    The slowest goes first. Planned seconds alone decide, so that the same table has the same members everywhere.
+    One stays, or one of the others.
+
+    The slowest goes first. Planned seconds alone decide, so that the same table has the same
+    members everywhere.
     """
     kept = dict(costs)
     left_out: dict[str, str] = {}

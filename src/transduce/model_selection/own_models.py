@@ -1,4 +1,4 @@
-"""Models that users bring: estimators of any make, named or given, fitted like ours, and written as code."""
+"""Models that users bring, named or given: fitted like ours, and written as code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.words import OptionError, in_a_sentence, on_command_line, option, quoted
-from transduce.model_selection.fit_and_predict import check_predicts, is_transducer, last_step
+from transduce.model_selection.estimator_kinds import check_predicts, is_transducer, last_step
 from transduce.model_selection.methods import CLASSES, NUMBERS, Case
 
 SAFE = (
@@ -32,11 +32,14 @@ SAFE = (
 AT_FILES = ("memory", "input")  # settings by which an estimator reads files besides its rows
 
 
-# --------------------------------------------------------------------------------------------------- what is given
+# ---- what is given
 
 
 def imported(name: str) -> Any:
-    """Return the estimator that ``package.module:name`` names, of a class an instance, or raise a ValueError."""
+    """Return the estimator that ``package.module:name`` names, of a class an instance.
+
+    A ValueError says what is wrong with it.
+    """
     # On the command line modules may be in the folder in which it runs.
     place, _, word = name.partition(":")
     if on_command_line() and os.getcwd() not in sys.path:
@@ -65,7 +68,10 @@ def called(estimator: Any) -> str:
 
 
 def check_task(estimator: Any, task: str) -> None:
-    """Raise a ValueError if an estimator says that it is for the other task, or that it learns no labels."""
+    """Refuse an estimator for the other task, or one that learns no labels.
+
+    It raises a ValueError.
+    """
     good, labels = ("classifier", "classes") if task == CLASSES else ("regressor", "numbers")
     try:
         kind = get_tags(estimator).estimator_type
@@ -80,7 +86,7 @@ def check_task(estimator: Any, task: str) -> None:
         )
 
 
-# ------------------------------------------------------------------------------------------------- how it is fitted
+# ---- how it is fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +132,10 @@ class OwnModel(Pipeline):
 
     @classmethod
     def of(cls, estimator: Any, case: Case, *, columns: bool) -> OwnModel:
-        """Return an estimator for a table; chance in it is seeded where it is not, and it gets features or columns."""
+        """Return an estimator for a table, which gets features or columns.
+
+        Chance in it is seeded where it is not.
+        """
         model = clone(estimator, safe=False)
         settings = model.get_params() if hasattr(model, "get_params") else {}
         unset = [name for name, value in settings.items() if value is None]
@@ -144,11 +153,14 @@ class OwnModel(Pipeline):
         except Exception as error:
             hint = ""
             if self.steps[0][1] != "passthrough":
-                hint = f"; with {option('features', 'encoded')} it gets numbers only, none of them missing"
+                hint = (
+                    f"; with {option('features', 'encoded')} it gets numbers only, none of them "
+                    "missing"
+                )
             said = in_a_sentence(error).rstrip(".")
             raise ValueError(f"{called(self)} cannot {what}: {said}{hint}.") from error
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Rows, y: Labels = None, **params: Any) -> Self:
         """Fit the estimator to its features."""
         with self._doing("be fitted"):
             super().fit(X, y, **params)
@@ -164,7 +176,7 @@ class OwnModel(Pipeline):
         return getattr(self.steps[-1][1], "classes_", self.seen_)
 
     @_last_has("predict")
-    def predict(self, X: Any, **params: Any) -> Any:
+    def predict(self, X: Rows, **params: Any) -> Any:
         """Return one value a row, also of estimators that answer with a column."""
         with self._doing("predict"):
             values = super().predict(X, **params)
@@ -180,7 +192,7 @@ class OwnModel(Pipeline):
         return values
 
     @_last_has("predict_proba")
-    def predict_proba(self, X: Any, **params: Any) -> Any:
+    def predict_proba(self, X: Rows, **params: Any) -> Any:
         """Return the probability of each class."""
         with self._doing("give probabilities"):
             shares = np.asarray(super().predict_proba(X, **params))
@@ -202,7 +214,7 @@ class OwnModel(Pipeline):
         return tags
 
 
-# ------------------------------------------------------------------------------------------------------- as code
+# ---- as code
 
 
 def _settings(estimator: Any) -> dict[str, Any]:
@@ -216,11 +228,11 @@ def _settings(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: Any) -> bool:
     return value is default or (type(value) is type(default) and as_code(value) == as_code(default))
 
 
-def as_code(value: Any) -> str:
+def as_code(value: object) -> str:
     """Return a method, or a setting of one, as Python code."""
     if isinstance(value, list | tuple):
         inside = ", ".join(map(as_code, value))
@@ -233,8 +245,11 @@ def as_code(value: Any) -> str:
     return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
 
 
-def import_lines(value: Any) -> list[str]:
-    """Return what must be imported for the code of a method: its classes, from where users import them."""
+def import_lines(value: object) -> list[str]:
+    """Return what must be imported for the code of a method.
+
+    These are its classes, from where users import them.
+    """
     if isinstance(value, list | tuple | dict):
         every = value.values() if isinstance(value, dict) else value
         return sorted({line for one in every for line in import_lines(one)})
@@ -249,7 +264,10 @@ def import_lines(value: Any) -> list[str]:
 
 
 def as_stored(method: Any) -> str:
-    """Return a method as code that `of_stored` can read, or raise a ValueError if it is not safe to."""
+    """Return a method as code that `of_stored` can read.
+
+    A ValueError says that it is not safe to.
+    """
     code = "\n".join([*import_lines(method), as_code(method)])
     try:
         of_stored(code)
@@ -262,7 +280,10 @@ def as_stored(method: Any) -> str:
 
 
 def of_stored(code: str) -> Any:
-    """Return the method that code describes: names, and known estimators with plain settings; nothing else is run."""
+    """Return the method that code describes.
+
+    It holds names, and known estimators with plain settings; nothing else is run.
+    """
     *lines, expression = code.splitlines()
     homes = dict(line.removeprefix("from ").split(" import ")[::-1] for line in lines)
 

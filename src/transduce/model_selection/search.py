@@ -19,22 +19,19 @@ from sklearn.utils.validation import check_is_fitted
 from transduce.core import checks
 from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, Labels, Rows, Seed
 from transduce.core.validation import Transducer, check_given
 from transduce.model_selection.cross_validation import (
-    ask_folds,
+    CrossTransduction,
     judge_each,
     like,
-    read_folds,
-    read_scorers,
+    predict_folds,
 )
-from transduce.model_selection.fit_and_predict import (
-    Problem,
-    answer_of,
-    ask,
-    last_step,
-    read_problem,
-)
+from transduce.model_selection.estimator_kinds import last_step
+from transduce.model_selection.fit_and_predict import answer_of, fit_and_predict
+from transduce.model_selection.folds import read_folds
+from transduce.model_selection.problem import Problem, read_problem
+from transduce.model_selection.scorers import read_scorers
 
 _GUARANTEE = Guarantee("none", reasons=("The settings were chosen on the same labels.",))
 
@@ -78,7 +75,8 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     >>> from transduce.model_selection import TransductiveSearchCV
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> y = np.where(np.arange(30) % 3 == 0, np.nan, np.sin(X[:, 0]))
-    >>> TransductiveSearchCV(TransductiveRidge(), {"width": [0.01, 1.0]}, random_state=0).fit(X, y).best_params_
+    >>> search = TransductiveSearchCV(TransductiveRidge(), {"width": [0.01, 1.0]}, random_state=0)
+    >>> search.fit(X, y).best_params_
     {'width': 1.0}
     """
 
@@ -89,13 +87,17 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     scoring: Any = None
     refit: Any = True
     n_jobs: int | None = None
-    random_state: Any = None
+    random_state: Seed = None
 
     # Settings of GridSearchCV that are not offered here.
-    error_score, return_train_score = np.nan, False
+    error_score = np.nan
+    return_train_score = False
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Try all settings; with the best of them predict the rows of X (n, d) whose label in y (n,) is missing."""
+    def fit(self, X: Rows, y: Labels) -> Self:
+        """Try all settings, and predict with the best where the label is missing.
+
+        Shapes: X (n, d), y (n,).
+        """
         check_given(self, y)
         checks.check_jobs(self.n_jobs)
         problem = read_problem(X, y, task="auto", estimators=[self.estimator])
@@ -110,14 +112,16 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
                 f"refit must be True, False or a function of cv_results_; got {self.refit!r}."
             )
         folds = read_folds(self.cv, problem, random_state=check_random_state(self.random_state))
-        replies = ask_folds(members, problem, folds, n_jobs=self.n_jobs)
-        results = self._tabulate(grid, judge_each(problem, folds, replies, scorers), list(scorers))
-        self.n_splits_, self.scorer_ = (
-            len(folds),
-            scorers if self.multimetric_ else scorers.popitem()[1],
-        )
+        predictions = predict_folds(members, problem, folds, n_jobs=self.n_jobs)
+        judged = judge_each(problem, folds, predictions, scorers)
+        results = self._tabulate(grid, judged, list(scorers))
+        self.n_splits_ = len(folds)
         if self.scoring is None:
             self.scorer_ = check_scoring(self.estimator, allow_none=True)
+        elif self.multimetric_:
+            self.scorer_ = scorers
+        else:
+            self.scorer_ = next(iter(scorers.values()))
         self._choose(results)
         if self.refit is not False:
             self._refit(problem, members[self.best_index_], chosen=len(members) > 1)
@@ -127,64 +131,86 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "cv_results_")
 
-    def _tabulate(self, grid: list[Any], judged: list[Any], names: list[str]) -> dict[str, Any]:
-        """Return scikit-learn's ``cv_results_``; settings that fail have the score NaN, and a warning."""
+    def _tabulate(
+        self,
+        grid: list[dict[str, Any]],
+        judged: list[CrossTransduction | Exception],
+        names: list[str],
+    ) -> dict[str, Any]:
+        """Return scikit-learn's ``cv_results_``.
+
+        Settings that fail have the score NaN, and a warning.
+        """
         pairs = zip(grid, judged, strict=True)
         failures = [(params, why) for params, why in pairs if isinstance(why, Exception)]
         if len(failures) == len(grid):
-            why = failures[0][1]
+            _, why = failures[0]
             raise like(why, f"Every choice of settings failed. {why}") from why
         for params, why in failures:
             warnings.warn(f"{params} has no score: {why}", FitFailedWarning, stacklevel=3)
-        example = next(one.folds for one in judged if not isinstance(one, Exception))
-        tables = [example * np.nan if isinstance(one, Exception) else one.folds for one in judged]
-        out = pd.concat(tables).to_dict("records")
-        for line in out:
-            line["test_scores"] = (
-                {name: line[name] for name in names} if self.multimetric_ else line[names[0]]
-            )
+        example = next(result.folds for result in judged if not isinstance(result, Exception))
+        no_scores = example * np.nan
+        tables = [no_scores if isinstance(result, Exception) else result.folds for result in judged]
+        lines = pd.concat(tables).to_dict("records")
+        for line in lines:
+            line["test_scores"] = line[names[0]]
+            if self.multimetric_:
+                line["test_scores"] = {name: line[name] for name in names}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "One or more of the test scores are non-finite")
-            return self._format_results(grid, len(example), out)
+            return self._format_results(grid, len(example), lines)
 
     def _choose(self, results: dict[str, Any]) -> None:
         """Set the best settings, if there is one score that says which they are."""
-        if self.refit or not self.multimetric_:
-            suffix = self.refit if self.multimetric_ else "score"
-            self.best_index_ = int(self._select_best_index(self.refit, suffix, results))
-            self.best_params_ = results["params"][self.best_index_]
-            if not callable(suffix):
-                self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
+        if self.multimetric_ and not self.refit:
+            return
+        suffix = self.refit if self.multimetric_ else "score"
+        self.best_index_ = int(self._select_best_index(self.refit, suffix, results))
+        self.best_params_ = results["params"][self.best_index_]
+        if not callable(suffix):
+            self.best_score_ = float(results[f"mean_test_{suffix}"][self.best_index_])
 
     def _refit(self, problem: Problem, member: Any, *, chosen: bool) -> None:
-        """Fit the best settings to all labels, and answer; `chosen` says whether there were others."""
+        """Fit the best settings to all labels, and answer.
+
+        `chosen` says whether there were others.
+        """
         start = time.perf_counter()
         sample = problem.sample
-        reply = ask(member, problem, np.arange(len(problem.labels)), sample.unlabelled)
-        for category, message in reply.notes:
+        all_labels = np.arange(len(problem.labels))
+        prediction = fit_and_predict(member, problem, all_labels, sample.unlabelled)
+        for category, message in prediction.notes:
             warnings.warn(message, category, stacklevel=3)
-        self.best_estimator_ = best = reply.fitted.estimator
+        best = prediction.fitted.estimator
+        self.best_estimator_ = best
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
         self.refit_time_ = time.perf_counter() - start
-        answer = answer_of(reply, problem, _GUARANTEE)
-        # Settings chosen by these labels take away what the method guarantees about them.
-        self.answer_ = replace(answer, guarantee=_GUARANTEE) if chosen else answer
+        self.answer_ = answer_of(prediction, problem, _GUARANTEE)
+        if chosen:
+            # Settings chosen by these labels take away what the method guarantees about them.
+            self.answer_ = replace(self.answer_, guarantee=_GUARANTEE)
         values = self.answer_.values
-        self.transduction_ = sample.complete(
-            values if problem.classes is None else values.astype(object)
-        )
+        if problem.classes is not None:
+            values = values.astype(object)
+        self.transduction_ = sample.complete(values)
 
-    def predict(self, X: Any) -> AnyArray:
-        """Return what the best estimator predicts at rows (m, d), seen in `fit` or not, shape (m,)."""
+    def predict(self, X: Rows) -> AnyArray:
+        """Return what the best estimator predicts at rows (m, d), shape (m,).
+
+        The rows may have been seen in `fit` or not.
+        """
         if self.refit is False:
             raise AttributeError(
                 "refit=False: nothing was fitted to all labels. Set refit=True to predict."
             )
         return super().predict(X)
 
-    def score(self, X: Any, y: Any) -> float:  # type: ignore[override]  # as that of GridSearchCV
-        """Return the score that chose the settings, or the estimator's own, of `predict` at the labelled rows."""
+    def score(self, X: Rows, y: Labels) -> float:  # type: ignore[override]  # as that of GridSearchCV
+        """Return the score of `predict` at the labelled rows.
+
+        It is the score that chose the settings, or the estimator's own.
+        """
         check_is_fitted(self)
         if self.multimetric_ and callable(self.refit):
             raise ValueError(
@@ -201,5 +227,6 @@ class TransductiveSearchCV(GridSearchCV, Transducer):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
-        tags.target_tags.required, tags.array_api_support = True, False
+        tags.target_tags.required = True
+        tags.array_api_support = False
         return tags

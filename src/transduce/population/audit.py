@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from transduce.core.checks import check_flag, check_list, check_number, check_share, check_whole
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.population.checks import CheckedRows, class_interval, strata_for_class
-from transduce.population.estimates import EXACT, read_groups
+from transduce.population.lines import EXACT, read_groups
 from transduce.population.sample import check_length, read_numbers
 
 ALL_ROWS = "all rows"
@@ -113,7 +114,7 @@ def audit_classes(
     truth: object,
     predictions: object,
     *,
-    by: object = None,
+    by: npt.ArrayLike | None = None,
     strata: object = None,
     drawn: object = None,
     certainty: float = 0.95,
@@ -220,7 +221,7 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
     *,
     tolerance: float,
     relative: bool = False,
-    by: object = None,
+    by: npt.ArrayLike | None = None,
     strata: object = None,
     drawn: object = None,
     certainty: float = 0.95,

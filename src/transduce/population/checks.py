@@ -25,8 +25,8 @@ from transduce.population.strata import Stratum, most_marked, total_interval
 
 # If fewer drawn rows than this are expected to have a predicted class, its own stratum would often
 # be empty, and the interval comes from labels alone. This is decided by numbers known before the
-# draw, so it is no choice by the result. In 31 cases of benchmarks/audit.py intervals of simple draws
-# were then at most 1.02 times as wide as those of labels alone (30 checks of a class of 2 %).
+# draw, so it is no choice by the result. In 31 cases of benchmarks/audit.py intervals of simple
+# draws were then at most 1.02 times as wide as those of labels alone (30 checks of a class of 2 %).
 FEWEST_EXPECTED = 1.0
 
 
@@ -44,12 +44,15 @@ class CheckedRows:
         it is wrong.
     strata : int array of shape (n,)
         Number of the stratum of each row; 0 everywhere for a simple random sample.
+    drawn_as_one : bool
+        Whether strata divide what was drawn as one simple random sample.
     """
 
     predicted: AnyArray
     true: AnyArray
     drawn: Mask
     strata: AnyArray
+    drawn_as_one: bool = False
 
     @property
     def checked(self) -> Mask:
@@ -76,15 +79,17 @@ class CheckedRows:
 
         Given how many of them were drawn, those are a simple random sample of them.
         """
-        return CheckedRows(
-            self.predicted[rows], self.true[rows], self.drawn[rows], self.strata[rows]
+        return replace(
+            self,
+            predicted=self.predicted[rows],
+            true=self.true[rows],
+            drawn=self.drawn[rows],
+            strata=self.strata[rows],
         )
 
-    def stratified_by(self, codes: AnyArray) -> CheckedRows:
-        """Return the same rows, each stratum divided by codes (n,) that no label decided."""
-        n_codes = int(codes.max(initial=0)) + 1
-        joint = pd.factorize(self.strata * n_codes + codes)[0]
-        return replace(self, strata=joint)
+    def divided_by(self, codes: AnyArray) -> CheckedRows:
+        """Return a simple random sample divided by codes (n,) that no label decided."""
+        return replace(self, strata=pd.factorize(codes)[0], drawn_as_one=True)
 
     def count_strata(self, marked: Mask, *, doubtful: bool) -> MarkedRows:
         """Return how many rows are marked, stratum by stratum, known only where checked.
@@ -106,7 +111,9 @@ class CheckedRows:
             Stratum(sizes[h], drawn[h], hits[h]) for h in range(n_strata) if sizes[h] > 0
         )
         n_known = int(np.sum(marked & self.checked & ~self.drawn))
-        return MarkedRows(strata, n_known, n_doubtful, int(np.sum(self.unanswered)))
+        return MarkedRows(
+            strata, n_known, n_doubtful, int(np.sum(self.unanswered)), self.drawn_as_one
+        )
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,7 @@ class MarkedRows:
     n_known: int  # marked rows that were checked on purpose
     n_doubtful: int = 0  # drawn rows without an answer that count as marked
     n_unanswered: int = 0  # all drawn rows without an answer
+    drawn_as_one: bool = False  # strata divide one simple random sample
 
     @property
     def n_drawn(self) -> int:
@@ -164,11 +172,12 @@ class MarkedRows:
 
     def at_most_unchecked(self, certainty: float) -> int:
         """Return how many of the unchecked rows are marked at most, with a certainty."""
-        return most_marked(self.strata, 1.0 - certainty) - self._n_drawn_marked
+        most = most_marked(self.strata, 1.0 - certainty, drawn_as_one=self.drawn_as_one)
+        return most - self._n_drawn_marked
 
     def total_interval(self, confidence: float) -> tuple[int, int]:
         """Return between which numbers of all rows are marked, with a confidence."""
-        fewest, most = total_interval(self.strata, confidence)
+        fewest, most = total_interval(self.strata, confidence, drawn_as_one=self.drawn_as_one)
         return self.n_known + fewest, self.n_known + most
 
     def after_more_checks(self, n_more: int) -> MarkedRows:
@@ -213,4 +222,4 @@ def strata_for_class(rows: CheckedRows, code: int) -> CheckedRows:
     expected = np.sum(rows.drawn) * n_rarer / max(n_rows, 1)
     if expected < FEWEST_EXPECTED:
         return rows
-    return rows.stratified_by(predicted.astype(np.int64))
+    return rows.divided_by(predicted)

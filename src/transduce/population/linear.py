@@ -10,20 +10,16 @@ where h runs over the strata of the sample, ``m_h`` counts the unknown rows of s
 (``a_i != 0``), and the mean is over its labelled rows that matter. If the labelled rows of a
 stratum were drawn at random, ``T_hat`` is unbiased however wrong g is: it is the difference
 estimator of survey sampling (Cassel, Sarndal and Wretman 1976), of late called prediction-powered
-inference (Angelopoulos and others 2023).
-
-What is off is ``sum_h m_h (mean of z in the sample - mean of z among the unknown rows)`` with ``z_i
-= a_i (y_i - g_i)``, so its variance is ``sum_h m_h^2 (1 / l_h + 1 / m_h) var_h(z)``. Rows that were
-labelled with their own probability e weigh ``w = (1 - e) / e`` each: the labelled row i then adds
-``w_i (1 + w_i) (z_i - mean)^2``, which is the same formula where all weights are equal to ``m /
-l``. Where whole groups were drawn, groups take the place of rows, and the mean is that of the ratio
-of their sums and sizes.
+inference (Angelopoulos and others 2023). The last sum, and its standard error, are those of
+`corrections`.
 
 *The factor.* ``g = c f``, with c the slope of ``y`` on the predictions f, kept within [0, 1]: it
 never loses much to labels alone. For the labelled row i the slope is that of all other labelled
 rows, and for unknown rows their mean: given the others, row i is a random one of itself and the
 unknown rows, so the estimate stays unbiased. Where the coefficients ``a_i`` differ, g is the
-regression of y on ``(1, a_i, f_i)`` in the same way.
+regression of y on ``(1, a_i, f_i)`` in the same way. What is fitted to the labels costs degrees of
+freedom: of 19 real tables with 30 labels, predicted by `fill`, means were held in 92.4 % instead of
+91.8 % of 380 draws.
 """
 
 from __future__ import annotations
@@ -31,111 +27,110 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
-from scipy.stats import t as student_t
 
 from transduce.core.types import AnyArray, Array, Mask
-from transduce.population.sample import PartlyKnown, Sample
+from transduce.population.corrections import RowErrors, correct_by_sample
+from transduce.population.sample import PartlyKnown
+from transduce.population.uncertain import NOTHING_KNOWN, Uncertain, add_independent
 
 # Labels that matter below which the factor comes from all labels of the sample, and not from those
 # of a small group alone.
 FEWEST_FOR_OWN_FACTOR = 20
-FEWEST_LABELS = 2  # with one there is no spread
+FEWEST_FOR_SLOPE = 3  # labels
+FEWEST_FOR_REGRESSION = 6  # three coefficients, and as many rows to tell what they are worth
 
 
 @dataclass(frozen=True)
 class LinearEstimate:
-    """An estimate of a linear function of a column, with what its interval needs.
+    """An estimate of a linear function of a column, and what it rests on.
 
     Attributes
     ----------
-    estimate, standard_error, degrees : float
-        The estimate, its standard error, and the degrees of freedom of the latter; NaN and 0 where
-        labels are too few.
+    number : Uncertain
+        The estimate, with its standard error.
     n_labels : int
         Labels of the sample that matter.
+    n_rows : float
+        Rows that they stand for, themselves among them; infinite where they are other rows.
     factor : float
         By how much predictions were multiplied, from 0 to 1.
-    lowest, highest : float
-        Estimates at the worst weights that a sensitivity allows; the estimate itself without one.
-    skewness : float
-        Skewness of the error of the estimate, as far as the sample shows it.
     """
 
-    estimate: float
-    standard_error: float
-    degrees: float
+    number: Uncertain
     n_labels: int
+    n_rows: float
     factor: float
-    lowest: float
-    highest: float
-    skewness: float = 0.0
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval at a level by the t distribution; infinite if labels are too few.
+        """Return the interval at a level; infinite if labels are too few."""
+        return self.number.interval(confidence)
 
-        Skewed errors reach further to one side, by Hall's transformation (1992) of the studentised
-        mean: that side is extended, and the other not shortened. With 30 labels, log-normal values
-        (sigma 0.7) and predictions 95 % intervals held the mean in 95 % of trials instead of 92 %.
-        """
-        if not self.degrees > 0.0:
-            return -np.inf, np.inf
-        quantile = float(student_t.ppf((1.0 + confidence) / 2.0, self.degrees))
-        below = max(quantile, skewed_quantile(quantile, self.skewness))
-        above = max(quantile, -skewed_quantile(-quantile, self.skewness))
-        return (
-            self.lowest - below * self.standard_error,
-            self.highest + above * self.standard_error,
+    @property
+    def is_known(self) -> bool:
+        """Whether no row that matters is without a label."""
+        return bool(np.isinf(self.number.degrees))
+
+    def __sub__(self, other: LinearEstimate) -> LinearEstimate:
+        """Return the difference from another number, whose error is independent."""
+        return LinearEstimate(
+            number=add_independent([self.number, -other.number]),
+            n_labels=self.n_labels + other.n_labels,
+            n_rows=self.n_rows + other.n_rows,
+            factor=(self.factor + other.factor) / 2.0,
         )
-
-
-def skewed_quantile(quantile: float, skewness: float) -> float:
-    """Return the quantile of a studentised mean whose errors are skewed.
-
-    The quantile for symmetric errors is given.
-    """
-    if abs(skewness) < 1e-6:
-        return quantile
-    cubed = 1.0 + skewness * (quantile - skewness / 6.0)
-    return float(3.0 / skewness * (np.cbrt(cubed) - 1.0))
 
 
 def estimate_linear(column: PartlyKnown, coefficients: Array) -> LinearEstimate:
     """Return an estimate of ``sum_i a_i y_i``. Shapes: coefficients (n,)."""
-    unknown = column.unknown
     matters = coefficients != 0.0
-    known_sum = float(np.sum(coefficients[~unknown] * column.values[~unknown]))
+    known = column.known
+    known_sum = float(np.sum(coefficients[known] * column.values[known]))
     sampled = column.sample.rows & matters
-    missing = unknown & matters
+    missing = column.unknown & matters
     n_labels = int(np.sum(sampled))
+    n_rows = column.count_rows(sampled, missing)
     if not missing.any():
-        return LinearEstimate(known_sum, 0.0, np.inf, n_labels, 0.0, known_sum, known_sum)
-    adjusted, factor = adjust_predictions(column, coefficients)
-    predicted_sum = float(np.sum(coefficients[missing] * adjusted[missing]))
-    errors = np.zeros(len(coefficients))
-    errors[sampled] = coefficients[sampled] * (column.values - adjusted)[sampled]
+        return LinearEstimate(Uncertain.certain(known_sum), n_labels, n_rows, 0.0)
+    adjusted = adjust_predictions(column, coefficients)
+    predicted_sum = float(np.sum(coefficients[missing] * adjusted.predictions[missing]))
     centred = column.predictions - np.mean(column.predictions[matters])
-    magnitudes = (coefficients * centred) ** 2
-    rows = RowErrors(errors, magnitudes, sampled, missing)
-    correction = correct_by_sample(column.sample, rows)
-    plain_sum = known_sum + predicted_sum
-    return LinearEstimate(
-        estimate=plain_sum + correction.total,
-        standard_error=correction.standard_error,
-        degrees=correction.degrees,
-        n_labels=n_labels,
-        factor=factor,
-        lowest=plain_sum + correction.lowest,
-        highest=plain_sum + correction.highest,
-        skewness=correction.skewness,
+    rows = RowErrors(
+        errors=coefficients * (column.values - adjusted.predictions),
+        leverages=coefficients**2,
+        magnitudes=(coefficients * centred) ** 2,
+        sampled=sampled,
+        missing=missing,
     )
+    correction = correct_by_sample(column.sample, rows)
+    if correction is NOTHING_KNOWN:
+        return LinearEstimate(correction, n_labels, n_rows, adjusted.factor)
+    number = correction.after_fitting(adjusted.n_fitted, n_labels) + (known_sum + predicted_sum)
+    return LinearEstimate(number, n_labels, n_rows, adjusted.factor)
 
 
 # -------------------------------------------------------------------------- predictions, adjusted
 
 
-def adjust_predictions(column: PartlyKnown, coefficients: Array) -> tuple[Array, float]:
-    """Return predictions as the labels of other rows adjust them, shape (n,), and their factor.
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """Predictions as the labels of other rows adjust them.
+
+    Attributes
+    ----------
+    predictions : array of shape (n,)
+    factor : float
+        Their slope, for unlabelled rows.
+    n_fitted : int
+        How many numbers were fitted to the labels that the estimate rests on.
+    """
+
+    predictions: Array
+    factor: float
+    n_fitted: int = 0
+
+
+def adjust_predictions(column: PartlyKnown, coefficients: Array) -> Adjusted:
+    """Return predictions as the labels of other rows adjust them.
 
     At a labelled row the adjustment comes from all other labelled rows, at unlabelled ones it is
     the mean of those adjustments.
@@ -157,15 +152,15 @@ def adjust_predictions(column: PartlyKnown, coefficients: Array) -> tuple[Array,
     return regress_on_predictions(column, coefficients, teaching, averaged)
 
 
-def multiply_predictions(
-    column: PartlyKnown, teaching: Mask, averaged: Mask
-) -> tuple[Array, float]:
+def multiply_predictions(column: PartlyKnown, teaching: Mask, averaged: Mask) -> Adjusted:
     """Return predictions times a factor from 0 to 1, the slope of the labels on them."""
     slopes = slopes_without_each(column.predictions, column.values, teaching)
     factors = np.clip(slopes, 0.0, 1.0)
     factor = float(np.mean(factors[averaged]))
     factors = np.where(averaged, factors, factor)
-    return factors * column.predictions, factor
+    is_own = np.sum(teaching) == np.sum(averaged)
+    n_fitted = int(is_own and np.any(factors > 0.0))
+    return Adjusted(factors * column.predictions, factor, n_fitted)
 
 
 def slopes_without_each(x: Array, y: Array, rows: Mask) -> Array:
@@ -175,7 +170,7 @@ def slopes_without_each(x: Array, y: Array, rows: Mask) -> Array:
     """
     slopes = np.zeros(len(x))
     count = int(np.sum(rows))
-    if count < 3:
+    if count < FEWEST_FOR_SLOPE:
         return slopes
     x_off = x[rows] - np.mean(x[rows])
     y_off = y[rows] - np.mean(y[rows])
@@ -188,23 +183,16 @@ def slopes_without_each(x: Array, y: Array, rows: Mask) -> Array:
     return slopes
 
 
-FEWEST_FOR_REGRESSION = (
-    6  # labels: three coefficients, and as many rows to tell what they are worth
-)
-
-
 def regress_on_predictions(
     column: PartlyKnown, coefficients: Array, teaching: Mask, averaged: Mask
-) -> tuple[Array, float]:
+) -> Adjusted:
     """Return the regression of the labels on predictions and ``(1, a)``.
-
-    The second result is the slope of the predictions.
 
     Where the coefficients ``a_i`` of a linear function differ, errors whose mean is not 0, or that
     grow with them, would add to its spread.
     """
     if np.sum(teaching) < FEWEST_FOR_REGRESSION:
-        return np.zeros(len(coefficients)), 0.0
+        return Adjusted(np.zeros(len(coefficients)), 0.0)
     scale = np.max(np.abs(coefficients))
     design = np.column_stack([np.ones(len(coefficients)), coefficients / scale, column.predictions])
     taught = design[teaching]
@@ -223,158 +211,11 @@ def regress_on_predictions(
     betas[teaching] -= (residuals / left)[:, None] * (taught @ gram)
     mean_beta = np.mean(betas[averaged], axis=0)
     betas[~averaged] = mean_beta
-    return np.sum(design * betas, axis=1), float(mean_beta[2] / sizes[2])
-
-
-# ------------------------------------------------------------------- what the sample says of errors
-
-
-@dataclass(frozen=True, eq=False)
-class RowErrors:
-    """What predictions are off by at sampled rows, and what is known of the rows that are missing.
-
-    Attributes
-    ----------
-    errors : array of shape (n,)
-        ``a_i (y_i - g_i)`` at sampled rows, 0 elsewhere.
-    magnitudes : array of shape (n,)
-        Squares of ``a_i f_i``, predictions taken about their mean: errors may grow with them.
-    sampled, missing : boolean array of shape (n,)
-        Rows that matter, with a label of the sample and with none.
-    """
-
-    errors: Array
-    magnitudes: Array
-    sampled: Mask
-    missing: Mask
-
-    def inside(self, rows: Mask) -> RowErrors:
-        """Return the same of some rows alone."""
-        return RowErrors(self.errors, self.magnitudes, self.sampled & rows, self.missing & rows)
-
-
-@dataclass(frozen=True)
-class Correction:
-    """What the errors of the sample say of the sum of the errors at unknown rows."""
-
-    total: float
-    standard_error: float
-    degrees: float
-    lowest: float
-    highest: float
-    skewness: float = 0.0
-
-
-NOTHING_KNOWN = Correction(np.nan, np.nan, 0.0, np.nan, np.nan)
-
-
-def correct_by_sample(sample: Sample, rows: RowErrors) -> Correction:
-    """Return an estimate of the sum of errors over the missing rows."""
-    parts = []
-    for stratum in np.unique(sample.stratum_codes[rows.missing]):
-        part = correct_in_stratum(sample, rows.inside(sample.stratum_codes == stratum))
-        if part is NOTHING_KNOWN:
-            return NOTHING_KNOWN
-        parts.append(part)
-    total = sum(part.total for part in parts)
-    lowest = sum(part.lowest for part in parts)
-    highest = sum(part.highest for part in parts)
-    unit = max((part.standard_error for part in parts), default=0.0)
-    if not unit > 0.0:
-        return Correction(total, 0.0, np.inf, lowest, highest)
-    variance = weighted_degrees = third_moment = 0.0
-    for part in parts:
-        size = part.standard_error / unit  # so that no power is too large, or 0
-        variance += size**2
-        third_moment += part.skewness * size**3
-        weighted_degrees += size**4 / part.degrees
-    # Satterthwaite's approximation, which is the degrees themselves where there is one stratum.
-    degrees = variance**2 / weighted_degrees if weighted_degrees > 0.0 else np.inf
-    skewness = third_moment / variance**1.5
-    error = unit * float(np.sqrt(variance))
-    return Correction(total, error, float(degrees), lowest, highest, float(skewness))
-
-
-def correct_in_stratum(sample: Sample, rows: RowErrors) -> Correction:
-    """Return the correction of one stratum, whose sampled units were drawn at random."""
-    units, unit_of_row = np.unique(sample.unit_codes[rows.sampled], return_inverse=True)
-    n_units = len(units)
-    n_missing = int(np.sum(rows.missing))
-    if n_units < FEWEST_LABELS:
-        return NOTHING_KNOWN
-    sums = np.bincount(unit_of_row, rows.errors[rows.sampled], n_units).astype(float)
-    sizes = np.bincount(unit_of_row, minlength=n_units).astype(float)
-    if sample.odds is None:
-        n_missing_units = len(np.unique(sample.unit_codes[rows.missing]))
-        weights = np.full(n_units, n_missing_units / n_units)
-    else:
-        weights = np.bincount(unit_of_row, sample.odds[rows.sampled], n_units) / sizes
-    weight_sum = float(np.sum(weights * sizes))
-    if not weight_sum > 0.0:
-        return NOTHING_KNOWN
-    worth = float(np.sum(weights) ** 2 / np.sum(weights**2))
-    if not worth > 1.0:
-        return NOTHING_KNOWN
-    mean_error = float(np.sum(weights * sums)) / weight_sum
-    off = sums - mean_error * sizes
-    # By how much the weights miss the number of missing rows, which is known.
-    scale = n_missing / weight_sum
-    spread = float(np.sum(weights * (1.0 + weights) * off**2)) * worth / (worth - 1.0)
-    if sample.odds is None and sample.groups is None:
-        spread *= spread_of_all_rows(off, rows)
-    error = scale * float(np.sqrt(spread))
-    skewness = 0.0
-    if error > 0.0:
-        skewness = float(np.sum((weights * (scale * off / error)) ** 3))
-    total = n_missing * mean_error
-    lowest, highest = total, total
-    if sample.sensitivity > 1.0:
-        lowest = n_missing * worst_mean(sums, sizes, weights, sample.sensitivity)
-        highest = -n_missing * worst_mean(-sums, sizes, weights, sample.sensitivity)
-    return Correction(
-        total=total,
-        standard_error=error,
-        degrees=worth - 1.0,
-        lowest=lowest,
-        highest=highest,
-        skewness=skewness,
-    )
-
-
-def spread_of_all_rows(off: Array, rows: RowErrors) -> float:
-    """Return by what factor errors vary more over all rows than in the sample, 1 at least.
-
-    Errors often grow with the predictions, which are known at all rows. A sample without the
-    largest ones would take the spread for smaller than it is: squared errors are regressed on the
-    squares of the predictions, and the regression is averaged over all rows. Shapes: off (l,).
-    """
-    squares = off**2
-    mean_square = float(np.mean(squares))
-    of_sample = rows.magnitudes[rows.sampled]
-    if not mean_square > 0.0 or not np.ptp(of_sample) > 0.0:
-        return 1.0
-    design = np.column_stack([np.ones(len(squares)), of_sample / np.mean(of_sample)])
-    constant, slope = nnls(design, squares / mean_square)[0]
-    everywhere = float(np.mean(rows.magnitudes[rows.sampled | rows.missing]))
-    return max(1.0, constant + slope * everywhere / float(np.mean(of_sample)))
-
-
-def worst_mean(sums: Array, sizes: Array, weights: Array, factor: float) -> float:
-    """Return the smallest weighted mean if each weight may be off by a factor, either way.
-
-    The smallest is reached where units below some limit weigh most and those above it least, so it
-    is enough to try every limit between neighbours. Shapes: sums, sizes, weights (k,).
-    """
-    order = np.argsort(sums / sizes)
-    heavy = factor * weights[order]
-    light = weights[order] / factor
-    sorted_sums = sums[order]
-    sorted_sizes = sizes[order]
-    low_sums = np.append(0.0, np.cumsum(heavy * sorted_sums))
-    low_sizes = np.append(0.0, np.cumsum(heavy * sorted_sizes))
-    high_sums = np.append(np.cumsum((light * sorted_sums)[::-1])[::-1], 0.0)
-    high_sizes = np.append(np.cumsum((light * sorted_sizes)[::-1])[::-1], 0.0)
-    return float(np.min((low_sums + high_sums) / (low_sizes + high_sizes)))
+    n_fitted = 0
+    if np.sum(teaching) == np.sum(averaged):
+        n_fitted = round(float(np.sum(leverage))) - 1  # the rank, less the mean
+    predictions = np.sum(design * betas, axis=1)
+    return Adjusted(predictions, float(mean_beta[2] / sizes[2]), n_fitted)
 
 
 # ------------------------------------------------------------------------ rows on which it hinges

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,9 @@ class Sample:
     lost : boolean array of shape (n,), optional
         Rows that were drawn at random like those of the sample, and got no label: their values may
         be the reason, so that any value of theirs is possible.
+    elsewhere : boolean array of shape (n,), optional
+        Labelled rows of the sample that no question is about: those of another table, drawn from
+        the same source as this one. They tell how wrong predictions are, and are not counted.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Sample:
     known_odds: bool = True
     sensitivity: float = 1.0
     lost: Mask | None = None
+    elsewhere: Mask | None = None
 
     @property
     def is_simple(self) -> bool:
@@ -67,6 +72,13 @@ class Sample:
         if self.lost is None:
             return 0
         return int(np.sum(self.lost & rows))
+
+    @property
+    def asked(self) -> Mask:
+        """Rows that questions are about, shape (n,): all but those elsewhere."""
+        if self.elsewhere is None:
+            return np.ones(len(self.rows), dtype=bool)
+        return ~self.elsewhere
 
     @property
     def n_labels(self) -> int:
@@ -111,6 +123,24 @@ class PartlyKnown:
         """Rows whose value is not known, shape (n,)."""
         return np.isnan(self.values)
 
+    @property
+    def known(self) -> Mask:
+        """Rows whose value is known and counts, shape (n,)."""
+        return ~self.unknown & self.sample.asked
+
+    def count_rows(self, sampled: Mask, missing: Mask) -> float:
+        """Return how many rows some labels stand for, themselves among them.
+
+        Infinite where the labelled rows are not among those that are asked about.
+        """
+        if self.sample.elsewhere is not None:
+            return np.inf
+        return float(np.sum(sampled) + np.sum(missing))
+
+    def mean_over(self, rows: Mask) -> Array:
+        """Return coefficients (n,) of the mean of those of some rows that are asked about."""
+        return rows / np.sum(rows & self.sample.asked)
+
     def with_values(self, values: Array, predictions: Array) -> PartlyKnown:
         """Return the same rows with another column, such as a yes-or-no question about this one."""
         return replace(self, values=values, predictions=predictions)
@@ -120,7 +150,7 @@ class PartlyKnown:
         return replace(self, predictions=np.zeros(len(self.values)))
 
 
-def read_column(y: Any, predictions: Any, sample: Sample | None) -> PartlyKnown:
+def read_column(y: Labels, predictions: npt.ArrayLike | None, sample: Sample | None) -> PartlyKnown:
     """Return a checked column of numbers; raise a ValueError that says what to correct."""
     values = read_numbers("y", y)
     if np.isinf(values).any():
@@ -153,15 +183,27 @@ def read_sample(sample: Sample | None, labelled: Mask) -> Sample:
         raise ValueError(f"The rows of a sample are {len(labelled)} values, each True or False.")
     if not (rows & labelled).any():
         raise ValueError("No row of the sample has a label.")
-    for name in ("strata", "groups", "odds", "lost"):
+    for name in ("strata", "groups", "odds", "lost", "elsewhere"):
         values = getattr(sample, name)
         if values is not None:
             check_length(f"{name} of a sample", np.asarray(values), len(labelled))
-    if sample.lost is None:
-        return replace(sample, rows=rows & labelled)
-    return replace(
-        sample, rows=rows & labelled, lost=np.asarray(sample.lost, dtype=bool) & ~labelled
-    )
+    sample = replace(sample, rows=rows & labelled)
+    if sample.lost is not None:
+        lost = np.asarray(sample.lost, dtype=bool)
+        sample = replace(sample, lost=lost & ~labelled)
+    if sample.elsewhere is not None:
+        sample = replace(sample, elsewhere=read_elsewhere(sample))
+    return sample
+
+
+def read_elsewhere(sample: Sample) -> Mask:
+    """Return the rows elsewhere, checked: all are of the sample, and others are asked about."""
+    elsewhere = np.asarray(sample.elsewhere, dtype=bool)
+    if np.any(elsewhere & ~sample.rows):
+        raise ValueError("Rows elsewhere are rows of the sample, with a label.")
+    if elsewhere.all():
+        raise ValueError("All rows are elsewhere: there is none to ask about.")
+    return elsewhere
 
 
 def read_numbers(name: str, values: Any) -> Array:

@@ -5,18 +5,14 @@ A marked row is a wrong one, say, or one of a class.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import hypergeom
 
 from transduce.core.types import AnyArray, Array
 
-MOST_BY_SCIPY = 10**6  # rows up to which scipy's hypergeometric distribution is quick
-
-
+TRIED_AT_ONCE = 8  # numbers of marked rows, where a bound is searched for
 MOST_TERMS = 1_000_000  # probabilities that are computed at a time
 
 
@@ -25,17 +21,20 @@ def urn_bound(n_wrong: int, n_calibration: int, n_unlabelled: int, certainty: fl
 
     The number of marked calibration rows is given.
     """
-
     # The number among c rows drawn at random is hypergeometric. The bound is the largest number for
     # which so few, or fewer, have a probability above 1 - certainty, less those that were seen:
-    # nothing is approximated.
-    def too_many(more: int) -> bool:
-        # The more are wrong, the less likely so few of them are drawn.
-        marked = np.array([n_wrong + more])
-        few = drawn_at_most(n_wrong, marked, n_calibration, n_unlabelled)[0]
-        return bool(few <= 1.0 - certainty)
-
-    return bisect_left(range(1, n_unlabelled + 1), True, key=too_many)
+    # nothing is approximated. The more are marked, the less likely so few of them are drawn; some
+    # numbers are tried at once, since a call costs more than a number.
+    fewest, most = 0, n_unlabelled
+    while fewest < most:
+        more = np.unique(np.linspace(fewest + 1, most, TRIED_AT_ONCE).astype(np.int64))
+        so_few = drawn_at_most(n_wrong, n_wrong + more, n_calibration, n_unlabelled)
+        n_possible = int(np.argmin(np.append(so_few > 1.0 - certainty, False)))
+        if n_possible < len(more):
+            most = int(more[n_possible]) - 1
+        if n_possible > 0:
+            fewest = int(more[n_possible - 1])
+    return fewest
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Urn:
         """
         # The p-value is the probability of so few marked calibration rows, or fewer.
         marked = self.n_marked + n_more
-        p_values = _by_ratios(self.n_marked, marked, self.n_calibration, self.n_unlabelled)
+        p_values = drawn_at_most(self.n_marked, marked, self.n_calibration, self.n_unlabelled)
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(p_values))
 
@@ -116,21 +115,11 @@ def drawn_at_most(count: int, n_marked: AnyArray, n_calibration: int, n_unlabell
 
     It is returned for each of the numbers (k,) of all marked rows.
 
-    The hypergeometric distribution function; scipy's takes longer the more rows there are.
+    The hypergeometric distribution function, by ratios of neighbouring probabilities, for some of
+    the numbers at a time to spare memory. Scipy's takes up to ten times as long here.
 
     >>> drawn_at_most(0, np.array([1]), n_calibration=1, n_unlabelled=3)
     array([0.75])
-    """
-    total = n_calibration + n_unlabelled
-    if total <= MOST_BY_SCIPY:
-        return np.asarray(hypergeom.cdf(count, max(total, 1), n_calibration, n_marked))
-    return _by_ratios(count, n_marked, n_calibration, n_unlabelled)
-
-
-def _by_ratios(count: int, n_marked: AnyArray, n_calibration: int, n_unlabelled: int) -> Array:
-    """Return the same by ratios of neighbouring probabilities.
-
-    It takes some numbers at a time to spare memory.
     """
     urn = Urn(count, n_calibration, n_unlabelled)
     flat = np.clip(np.ravel(n_marked), 0, n_calibration + n_unlabelled)

@@ -38,8 +38,8 @@ def run(*words):
 def test_the_draw_is_written_down_and_read_back(table, tmp_path):
     sheet = tmp_path / "list.xlsx"
     done = run(
-        *("draw", table, "--target", "gold", "--by", "llm", "--number", 40, "--seed", 3),
-        *("--allocation", "equal", "--list", sheet),
+        *("draw", table, "--target", "gold", "--by", "llm", "--each", 20, "--seed", 3),
+        *("--list", sheet),
     )
     assert done.exit_code == 0, done.output
     drawn = pd.read_csv(tmp_path / "judged-draw.csv")
@@ -69,6 +69,16 @@ def test_the_draw_is_written_down_and_read_back(table, tmp_path):
     assert content["wrong"]["n_checked"] == 40
     assert content["wrong"]["n_wrong"] == 20
     assert content["by_prediction"]["nein"]["n_wrong"] == 0
+
+
+def test_equal_numbers_leave_the_common_class_enough(table, tmp_path):
+    words = ("draw", table, "--target", "gold", "--by", "llm", "--number", 40)
+    done = run(*words, "--allocation", "equal")
+    assert "for as many from each whatever the cost, use --each 20" in " ".join(done.output.split())
+    drawn = pd.read_csv(tmp_path / "judged-draw.csv")
+    n_common = int(drawn.loc[drawn["llm"] == "nein", "gold_random"].sum())
+    in_proportion = 40 * np.mean(drawn["llm"] == "nein")
+    assert in_proportion / 1.1 <= n_common < in_proportion
 
 
 def test_rows_that_were_not_brought_back_count_as_wrong(table, tmp_path):
@@ -105,6 +115,7 @@ def test_uncertain_rows_are_drawn_more_often(table, tmp_path):
         (("--uncertainty", "text"), "must say how uncertain"),
         (("--by", "llm", "--number", "301"), "cannot be drawn"),
         (("--by", "gpt"), "gpt"),
+        (("--each", "5"), "name one of them"),
     ],
 )
 def test_refused_in_a_sentence_and_nothing_is_written(table, tmp_path, words, message):

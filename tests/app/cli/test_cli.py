@@ -131,7 +131,7 @@ def test_answers_of_later_rows_are_rounded_and_compared(houses):
     frame.head(40).to_csv("later.csv", index=False)
     result = run("answer", "m.transduce", "later.csv", "--json", "later.json", "--quiet")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("40 rows answered.")
+    assert result.stdout.startswith("40 rows predicted.")
     told = json.loads(Path("later.json").read_text())
     assert told["counts"] == {"rows": 40, "labelled": 0, "answered": 40, "unreached": 0}
     assert told["exchangeability"]["verdict"] in result.stdout
@@ -286,7 +286,7 @@ def test_demo_ends_with_guarantee_and_truth(tmp_path, monkeypatch):
     assert sorted(Path("demo-output").iterdir()) == files
     assert not any("of an earlier demo" in path.read_text(encoding="utf-8") for path in files)
     assert "Guaranteed: at most 25 of 118, with 95 % certainty." in result.stdout
-    assert "of the answers are right" in result.stdout
+    assert "of the predictions are right" in result.stdout
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -560,7 +560,7 @@ def test_options_are_named_as_on_the_command_line(houses):
     assert "--probabilities is for classes" in result.stderr
     result = run("fill", houses, "--target", "target", "--method", "ridge")
     assert "--task classification" not in result.stdout
-    assert "--guarantee column does that" in result.stdout
+    assert "--guarantee column bounds it" in result.stdout
     codes = pd.read_csv(houses)
     codes["target"] = codes["target"].rank(pct=True).mul(3.0).round()
     codes.to_csv("codes.csv", index=False)

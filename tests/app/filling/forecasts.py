@@ -15,6 +15,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.conformal import (
     ByClass,
+    ByValue,
     Chance,
     ConformalTransducer,
     Drawn,
@@ -38,6 +39,7 @@ DESIGNS: dict[str, Any] = {
     "other probabilities": Sampled("uneven_probability"),
     "groups": Grouped("group"),
     "unknown": Estimated(),
+    "by value": ByValue(),
     "by class": ByClass(),
     "by class, shares": ByClass({"low": 0.7, "high": 0.3}),
 }

@@ -15,13 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from tests.few_draws import take_few_draws
 from transduce.conformal.designs import BoundDesign, Design, Sampled
 from transduce.conformal.designs.registry import register
 from transduce.conformal.designs.rows import NUMBERS_OF_ROWS
 from transduce.conformal.designs.weights import KNOWN, Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core.guarantee import Assumption
+from transduce.core.assumptions import Assumption
 
 
 @dataclass(frozen=True)
@@ -126,4 +128,6 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":  # and not where tests are collected: it would stay for other tests
     register(Weighted)
-    main(Path(sys.argv[1]))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        take_few_draws(monkeypatch)
+        main(Path(sys.argv[1]))

@@ -29,6 +29,8 @@ COMMON = {
     "id": ["id"],
     "missing": [["-", "-9"]],
     "label_next": [True],
+    "suspect": [True],
+    "similar": [True],
     "reject": [0.1],
     "budget_seconds": [77.0],
     "sample": [110, 150],

@@ -58,7 +58,7 @@ def test_dates_are_filled_as_dates(dated):
         dated.with_options(minimum=0)
 
 
-def test_the_report_shows_dates(dated):
+def test_the_report_shows_dates(dated, figures):
     summary, page = dated.summary(), dated.report()
     assert "days on average" in summary["cards"][0]["large"]
     assert f"between {dated.new['y_filled'][GONE].min():%Y-%m-%d} and" in " ".join(summary["reply"])
@@ -166,7 +166,7 @@ def test_frames_of_polars_keep_their_types():
     assert filled["y_filled"].to_list() == days.dt.date.tolist()
 
 
-def test_units_stand_on_cards_tables_and_axes():
+def test_units_stand_on_cards_tables_and_axes(figures):
     result = fill(
         table([f"{value:.1f} €" for value in 10 * A]), "y", method="ridge", guarantee="column"
     )

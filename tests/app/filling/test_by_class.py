@@ -66,9 +66,7 @@ class TestAnswers:
         if not asks:
             frame = frame[:120].assign(y=frame["y"].where(np.arange(420) % 3 > 0))
         notes = fill(frame, "y", **PLAIN).notes
-        assert (
-            any("If labels were gathered by class, say so with" in note for note in notes) == asks
-        )
+        assert any("If labels were chosen by class, say so with" in note for note in notes) == asks
 
     def test_few_labels_are_compared_without_holding_any_out(self):
         result = fill(case_control(100, 12)[0], "y", labels=ByClass(), **PLAIN)

@@ -51,7 +51,7 @@ def test_partitions_and_order_change_nothing(frame, whole, partitions):
 
 
 @pytest.mark.timeout(120)
-def test_fill_returns_a_lazy_frame(frame, no_figures):
+def test_fill_returns_a_lazy_frame(frame):
     result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
     lazy = result.frame
     assert list(lazy.columns) == [*frame.columns, *NEW[:3], "y_width_reduction", "y_status"]
@@ -147,16 +147,16 @@ def test_processes_of_this_machine(monkeypatch, paying):
 
 
 @pytest.mark.timeout(120)
-def test_sentences_of_a_lazy_frame_are_about_the_sample(frame, no_figures):
+def test_sentences_of_a_lazy_frame_are_about_the_sample(frame):
     """Only the rows that the fit saw are known: nothing is said of all."""
     result = fill(dd.from_pandas(frame, npartitions=3), "y", **SETTINGS)
     summary = result.summary()
     assert summary["counts"]["sampled"] == summary["counts"]["answered"] == 200
     assert summary["counts"]["unlabelled"] == frame["y"].isna().sum()
     words = " ".join(summary["reply"])
-    assert "are answered when the frame is computed" in words
+    assert "are predicted when the frame is computed" in words
     assert "200 of them were drawn at random for the fit" in words
-    assert "were answered." not in words
+    assert "have a prediction." not in words
     places = [row["row"] for row in summary["rows"]]
     assert all(place.startswith("partition ") for place in places)
     lazy = result.frame.compute(scheduler="synchronous")

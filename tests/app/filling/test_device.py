@@ -6,7 +6,7 @@ import pytest
 
 from transduce import TransductiveBlend, fill
 from transduce.core import arrays
-from transduce.model_selection.fit_and_predict import last_step
+from transduce.model_selection.estimator_kinds import last_step
 from transduce.model_selection.methods import DEVICE_ROWS
 
 

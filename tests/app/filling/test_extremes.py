@@ -31,7 +31,7 @@ def table_of(values):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("factor", [1e155, 1e200, 1e290, 1e-200])
-def test_results_of_labels_of_any_size_are_json(no_figures, factor):
+def test_results_of_labels_of_any_size_are_json(factor):
     table = table_of(lambda number: number * factor)
     table["t"] = table["t"].astype(float)
     result = fill(table, "t")
@@ -86,7 +86,7 @@ def test_marks_for_missing_labels_are_named(mark, others):
     assert f"that say {mark!r} (24) were taken as labels; if they are not, use" in notes
 
 
-def test_a_label_of_many_letters_is_shortened_wherever_it_is_shown(no_figures, capsys):
+def test_a_label_of_many_letters_is_shortened_wherever_it_is_shown(capsys):
     table = table_of(lambda number: LONG if number > 1.2 else "short")
     result = fill(table, "t", method="ridge")
     assert LONG in set(result.frame["t_filled"])

@@ -15,7 +15,7 @@ FAILED = "it failed: the machine has no memory left"
 
 @pytest.mark.parametrize("error", [MemoryError, RuntimeError])
 @pytest.mark.parametrize("guarantee", ["row", "column"])
-def test_a_failed_member_is_named_everywhere(monkeypatch, no_figures, error, guarantee):
+def test_a_failed_member_is_named_everywhere(monkeypatch, error, guarantee):
     def fail(self, X, y):
         raise error("the machine has no memory left")
 

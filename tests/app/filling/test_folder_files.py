@@ -610,14 +610,14 @@ def test_torn_files_of_a_killed_run_go(inputs, quick_fill, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_sentences_of_a_folder_say_what_they_are_about(inputs, quick_fill, tmp_path, no_figures):
+def test_sentences_of_a_folder_say_what_they_are_about(inputs, quick_fill, tmp_path):
     """Numbers of the sample are not told of all rows, and its rows are named by their places in the parts."""
     result = fill_folder(f"{inputs}/*.parquet", "y", tmp_path / "out", **QUICK)
     summary = result.summary()
     n_unlabelled = summary["counts"]["unlabelled"]
     assert summary["counts"]["sampled"] == len(summary["rows"]) == 100 < n_unlabelled
     first, lead, *_ = summary["reply"]
-    assert first.startswith(f"All {n_unlabelled} rows were answered.")
+    assert first.startswith(f"All {n_unlabelled} rows have a prediction.")
     assert lead.startswith("100 of them were drawn at random for the fit")
     for line in summary["rows"]:
         name, row = line["row"].split(", row ")

@@ -15,7 +15,7 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.conformal import Chance, Drawn, Estimated
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN
-from transduce.core.guarantee import CHANCE, ESTIMATE, STILL
+from transduce.core.assumptions import CHANCE, ESTIMATE, STILL
 from transduce.model_selection.methods import METHODS
 from transduce.population.draws import draw_rows
 

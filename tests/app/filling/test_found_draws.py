@@ -23,7 +23,7 @@ def drawn_table(*, earlier=(), number=90, seed=1):
     table = pd.DataFrame({"a": rng.normal(size=N_ROWS), "llm": llm})
     table["y"] = None
     table.loc[list(earlier), "y"] = truth[list(earlier)]
-    request = StrataRequest(number=number, seed=3, by="llm", allocation="equal")
+    request = StrataRequest(number=number, seed=3, by="llm")
     drawn = draw_by_strata(table, "y", table["y"].isna().to_numpy(), request)
     table = pd.concat([table, drawn.columns], axis=1)
     table.loc[drawn.rows, "y"] = truth[drawn.rows]
@@ -34,7 +34,7 @@ def design_of(table, **given):
     source, options = use_draw(
         FrameSource.read(table, "y", Options.read(given)), Options.read(given)
     )
-    return options.labels, source.labels.notes
+    return options.labels, [note.text for note in source.notes]
 
 
 def test_strata_calibrate_with_their_probabilities():

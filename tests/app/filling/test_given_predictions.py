@@ -7,13 +7,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transduce import fill
+from transduce import audit, fill
 from transduce.app.filling import fit_fill
+from transduce.app.filling.corrected_machine import (
+    LEAST_SLOPE_OF_CANDIDATES,
+    CorrectedMachine,
+)
 from transduce.app.filling.engine import fit_rows
 from transduce.app.filling.given_predictions import MEMBER, PredictedClasses
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
+from transduce.conformal import Seen
 from transduce.core.answer import Regions
+from transduce.methods.confidence_machine import RidgeConfidenceMachine
 
 N_ROWS = 160
 
@@ -72,7 +78,7 @@ def test_corrected_numbers_are_better_and_say_so():
     np.testing.assert_array_equal(folds["true"], table["y"].dropna())
     line = result.estimate("mean").iloc[0]
     assert line["lower"] <= truth.mean() <= line["upper"]
-    assert line["worth"] > 10 * line["n_labels"]
+    assert line["worth"] > 0.99 * N_ROWS  # nearly all rows are known
 
 
 def test_limits_are_those_of_the_target_and_not_of_the_correction():
@@ -88,7 +94,7 @@ def test_rows_beyond_the_sample_and_later_rows_are_corrected_too():
     hidden = table["y"].isna().to_numpy()
     assert result.seen.is_sample
     assert np.abs(result.frame["y_filled"] - truth)[hidden].mean() < 1.5
-    assert result.estimate("mean").iloc[0]["worth"] > 1000
+    assert result.estimate("mean").iloc[0]["worth"] > 0.99 * 600
     later = fit_fill(table, "y", method="ridge", predictions="llm")
     new = later.new_columns(table.drop(columns="y").head(5))
     assert np.abs(new["y_filled"] - truth[:5]).max() < 6.0
@@ -112,9 +118,80 @@ def test_the_target_is_no_prediction_of_itself():
 def test_predictions_without_any_error_are_suspicious():
     table, truth = numbers()
     said = fill(table.assign(llm=truth), "y", method="ridge", predictions="llm").notes
-    assert any("agrees with all 40 labels" in note for note in said)
+    assert any("agree with all 40 labels" in note for note in said)
     said = fill(table, "y", method="ridge", predictions="llm").notes
-    assert not any("agrees with all" in note for note in said)
+    assert not any("agree with all" in note for note in said)
+
+
+@pytest.mark.parametrize("make", [numbers, classes], ids=["numbers", "classes"])
+def test_fill_and_audit_ask_one_function_whether_labels_were_seen(make):
+    """Labels that were copied are found by both, and those that are marked as seen count in neither."""
+    table, truth = make()
+    labelled = table["y"].notna().to_numpy()
+    poor = np.random.default_rng(0).permutation(truth)
+    copied = table.assign(
+        llm=np.where(labelled, truth, poor), shots=labelled & (table.index % 2 == 0)
+    )
+    tolerance = {"tolerance": 0.1} if make is numbers else {}
+    filled = fill(copied, "y", method="ridge", predictions="llm")
+    audited = audit(copied, "y", "llm", **tolerance)
+    assert any("has seen" in note for note in filled.notes)
+    assert any("has seen" in note for note in [*audited.warnings, *audited.notes])
+    honest = np.where(copied["shots"], truth, poor)
+    marked = copied.assign(llm=honest)
+    filled = fill(marked, "y", method="ridge", predictions="llm", labels=Seen("shots"))
+    audited = audit(marked, "y", "llm", seen="shots", **tolerance)
+    assert not any("has seen" in note for note in filled.notes)
+    assert not any("has seen" in note for note in [*audited.warnings, *audited.notes])
+
+
+def gross(n_labels, seed=0):
+    """Return a table with good predictions, one tenth of them off by far, and the truth."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=N_ROWS)
+    truth = 3.0 * x + 0.1 * rng.normal(size=N_ROWS)
+    given = truth + np.where(rng.random(N_ROWS) < 0.1, 100.0, 0.0)
+    labelled = np.isin(np.arange(N_ROWS), rng.choice(N_ROWS, n_labels, replace=False))
+    table = pd.DataFrame({"x": x, "llm": given, "y": np.where(labelled, truth, np.nan)})
+    return table, truth
+
+
+@pytest.mark.parametrize("guarantee", ["row", "column"])
+def test_predictions_far_from_the_labels_are_a_feature(guarantee):
+    table, _ = gross(40)
+    options = {"method": "ridge", "guarantee": guarantee}
+    corrected = fill(table, "y", predictions="llm", **options)
+    feature = fill(table, "y", **options)
+    np.testing.assert_allclose(corrected.frame["y_filled"], feature.frame["y_filled"])
+    assert any("too far from the labels to be corrected" in note for note in corrected.notes)
+    widths = [result.frame["y_upper"] - result.frame["y_lower"] for result in (corrected, feature)]
+    assert widths[0].mean() < 1.2 * widths[1].mean()
+    assert corrected.intervals_at([0.8, 0.9]).shape == feature.intervals_at([0.8, 0.9]).shape
+
+
+def test_the_machine_that_speaks_is_chosen_by_the_completed_sample():
+    """For every candidate by its definition: the slope of the labels, the candidate among them."""
+    rng = np.random.default_rng(3)
+    predictions = rng.normal(size=14)
+    truth = 0.3 * predictions + rng.normal(size=14)
+    labels = np.where(np.arange(14) < 9, truth, np.nan)
+    X = np.column_stack([predictions, rng.normal(size=14)])
+    machine = RidgeConfidenceMachine(confidence=0.8)
+    both = CorrectedMachine.fit(machine, X, labels, predictions)
+    regions = both.answer_.regions
+    plain = both.plain.answer_.regions
+    corrected = both.corrected.answer_.regions.shifted(predictions[9:])
+    spoke = set()
+    for place, row in enumerate(range(9, 14)):
+        for candidate in np.linspace(-9.0, 9.0, 25):
+            completed = np.append(labels[:9], candidate)
+            slope = np.polyfit(np.append(predictions[:9], predictions[row]), completed, 1)[0]
+            is_corrected = bool(slope >= LEAST_SLOPE_OF_CANDIDATES)
+            speaks = corrected if is_corrected else plain
+            holds = speaks[[place]].contains(candidate)[0]
+            assert regions[[place]].contains(candidate)[0] == holds
+            spoke.add(is_corrected)
+    assert spoke == {True, False}
 
 
 # ----------------------------------------------------------------------------------------- classes

@@ -70,7 +70,7 @@ def test_rows_that_differ_bring_weights_where_the_machine_would_be():
     assert by_chance.guarantee.headline == "exact if rows were labelled at random"
 
 
-def test_too_little_in_common_says_which_rows_to_label(no_figures):
+def test_too_little_in_common_says_which_rows_to_label():
     frame, _ = table(strength=6.0, n=240)
     result = filled(frame)
     assert result.guarantee.kind == "none"
@@ -100,7 +100,7 @@ def test_known_probabilities():
     assert inside > 0.8
 
 
-def test_sensitivity_widens_and_the_report_says_how_much(no_figures):
+def test_sensitivity_widens_and_the_report_says_how_much():
     frame, _ = table(strength=0.0, n=240)
     usual = filled(frame, guarantee="column")
     wide = filled(frame, sensitivity=1.5)
@@ -113,7 +113,7 @@ def test_sensitivity_widens_and_the_report_says_how_much(no_figures):
     assert "by a factor of up to 1.5: half of the intervals are at most" in usual.report()
 
 
-def test_groups_categories_and_order(no_figures):
+def test_groups_categories_and_order():
     frame, truth = table(strength=0.0, n=240)
     some = frame.assign(y=np.where(frame["group"] % 2 == 0, truth, np.nan))
     result = filled(some, groups="group")

@@ -16,6 +16,7 @@ from transduce.app.page.workspace import Choices
 from transduce.app.tables import files
 from transduce.app.tables.columns import own_columns
 from transduce.app.tables.formats import Table
+from transduce.app.tables.notes import About
 from transduce.conformal import Chance, Grouped
 
 N_ROWS, N_LABELS = 220, 60
@@ -85,6 +86,25 @@ def test_known_nearly_only_there(with_label, without_label, left_out):
     rng = np.random.default_rng(1)
     known = rng.uniform(size=N_ROWS) < np.where(labelled, with_label, without_label)
     assert (names_left_out(table.assign(m=np.where(known, truth, np.nan))) == ["m"]) is left_out
+
+
+@pytest.mark.parametrize(
+    ("with_label", "without_label", "left_out"),
+    [(0.0, 1.0, True), (0.0, 0.4, True), (0.03, 0.9, True), (0.3, 0.95, False), (0.0, 0.05, False)],
+)
+def test_known_nearly_only_where_the_label_is_not(with_label, without_label, left_out):
+    """Notes on what is still to be done: every interval was the whole line."""
+    table, _ = plain_table()
+    labelled = table["y"].notna().to_numpy()
+    rng = np.random.default_rng(1)
+    known = rng.uniform(size=N_ROWS) < np.where(labelled, with_label, without_label)
+    todo = table.assign(todo=np.where(known, rng.choice(["ask", "send"], N_ROWS), None))
+    assert (names_left_out(todo) == ["todo"]) is left_out
+    if without_label == 1.0:
+        result = fill(todo, "y", method="ridge")
+        assert result.guarantee.kind == "exact"
+        (note,) = [str(note) for note in result.notes if "'todo'" in str(note)]
+        assert "known only where 'y' is not, at 160 of 160 rows without a label and at none" in note
 
 
 def test_few_values_may_be_chance():
@@ -314,7 +334,7 @@ def test_the_way_out_is_named_for_other_columns():
     labelled = table["y"].notna().to_numpy()
     shifted = table.assign(m=np.where(labelled, 0.0, 3.0) + truth)
     said = str(fill(shifted, "y", method="ridge").guarantee)
-    assert "a column came about differently with and without one" in said
+    assert "a column was recorded differently with and without a label" in said
     assert "leave it out with ignore=['m']" in said
 
 
@@ -327,3 +347,19 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     said = " ".join(run("fill", "t.csv", "--target", "y", "--method", "ridge").output.split())
     for way_out in ("--id nr", "--ignore nr", "--order nr", "--ignore m"):
         assert way_out in said
+
+
+def test_a_note_says_which_columns_it_is_about():
+    """The kind of a note and its columns are data; texts are made of them at the end."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=60)
+    frame = pd.DataFrame({"size": size, "odd": [1 + 2j] * 60, "price_filled": size})
+    frame["price_status"] = "given"
+    frame["cost"] = np.where(np.arange(60) < 40, size, np.nan)
+    result = fill(frame, "cost", method="ridge")
+    about = {note.text: (note.about, note.columns) for note in result.fit.notes}
+    assert result.notes[: len(about)] == list(about)
+    columns = [names for kind, names in about.values() if kind is About.COLUMNS]
+    assert ("price_filled", "price_status") in columns or ("price_filled",) in columns
+    assert ("odd",) in columns
+    assert any(kind is About.METHODS for kind, _ in about.values())

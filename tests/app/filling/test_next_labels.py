@@ -40,7 +40,7 @@ def test_rows_far_from_labels_and_from_each_other_are_picked():
     assert len(pick_rows(matrix, labelled, rows[:3], unsure[:3])) == 3
 
 
-def test_fill_says_what_to_label_next(no_figures):
+def test_fill_says_what_to_label_next():
     frame = table()
     frame.loc[[11, 13], "a"] = [9.0, -9.0]  # far from all others
     result = fill(frame, "y", method="ridge").with_options(label_next=True)

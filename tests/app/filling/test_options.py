@@ -42,6 +42,8 @@ OTHER = {
     "probabilities": True,
     "reject": 0.25,
     "label_next": True,
+    "suspect": True,
+    "similar": True,
     "labels": Drawn("drawn"),
     "confidence": 0.8,
     "guarantee": "column",
@@ -57,6 +59,7 @@ OTHER = {
     "features": "columns",
     "missing": ["-9"],
     "keep": ["999"],
+    "same": [["i", "one", "1", "I, or i"]],
     "case_sensitive": True,
     "pictures": "photos",
     "sample": 500,
@@ -239,5 +242,17 @@ def test_a_boolean_column_keeps_its_type_and_a_path_is_read(tmp_path):
     later = result.fill_later(pd.DataFrame({"x": [0.5]}))
     assert later["y_filled"].round(1).tolist() == [1.0]
     assert {"frame", "guarantee", "report"} <= set(dir(result))
-    assert len(dir(result)) < 25
+    assert len(dir(result)) < 30
     assert "Why" in result.guarantee._repr_html_()
+
+
+def test_a_result_has_the_type_of_its_table():
+    """So editors know what `frame` is: every form of a call names the type that it takes and gives."""
+    forms = typing.get_overloads(fill)
+    assert len(forms) == 4
+    for form in forms:
+        given = form.__annotations__["table"]
+        found = form.__annotations__["return"]
+        frame = "pd.DataFrame" if "Path" in given else "Frame"
+        assert given == frame or frame == "pd.DataFrame"
+        assert found.endswith(f"[{frame}]")

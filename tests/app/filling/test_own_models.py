@@ -255,7 +255,7 @@ def test_too_few_labels(table):
         ),
     ],
 )
-def test_to_do_it_again(table, method, features, no_figures):
+def test_to_do_it_again(table, method, features):
     result = fill(table, "y", method=method, features=features, ignore=["sort"])
     again = json.loads(result.json())["again"]
     *lines, call = again.splitlines()

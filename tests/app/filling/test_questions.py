@@ -30,12 +30,14 @@ ASKED = {  # of numbers and of classes
     "probabilities": (None, {"probabilities": True}),
     "reject": ({"reject": 0.2}, {"reject": 0.2}),
     "label_next": ({"label_next": True}, {"label_next": True}),
+    "suspect": ({"suspect": True}, {"suspect": True}),
+    "similar": ({"similar": True}, {"similar": True}),
     "certainty": ({"certainty": 0.8}, {"certainty": 0.8}),
     "tolerance": ({"tolerance": 1.0}, None),
 }
 TASKS = ("regression", "classification")
 KINDS = ("memory", "sampled", "folder", "dask")
-NEED_ALL = ("reject", "label_next")
+NEED_ALL = ("reject", "label_next", "suspect", "similar")
 CASES = [
     (task, name, asked)
     for name, both in ASKED.items()
@@ -181,6 +183,14 @@ def test_every_question_changes_all_rows_as_it_says_or_is_refused(
         rows = sorted(order.dropna().index, key=lambda row: order[row])
         assert rows == list(found.advice.rows)
         assert len(rows) > 0
+    if name == "suspect":
+        ranks = new.pop("y_suspect")
+        assert sorted(ranks.dropna().index, key=lambda row: ranks[row]) == list(
+            found.suspects.index
+        )
+    if name == "similar":
+        texts = new.pop("y_similar")
+        assert texts.notna().tolist() == (new["y_status"] != "given").tolist()
     if name == "reject" and task == "classification":
         gone = new["y_status"] == "rejected"
         assert 0 < gone.sum() <= 0.2 * (new["y_status"] != "given").sum()

@@ -8,10 +8,13 @@ from sklearn.linear_model import Ridge
 from transduce import ConformalTransducer, fill
 from transduce.app.filling.options import OPTIONS
 from transduce.app.filling.plan import ROW_BELOW, caution_on_method
-from transduce.core.guarantee import CHANCE, Guarantee
+from transduce.core.assumptions import CHANCE
+from transduce.core.guarantee import Guarantee
 
-VOIDS = "lost if the seed, the method, columns, settings or the level were chosen by looking"
-VALUES_ONLY = "Another seed or method changes values only"
+VOIDS = (
+    "no longer holds if the seed, the method, columns, settings or the level were chosen by looking"
+)
+VALUES_ONLY = "other seeds and methods, which change only the values"
 
 
 def small_table(n_labels: int) -> pd.DataFrame:
@@ -64,5 +67,5 @@ def test_a_method_named_by_its_scores(task):
 
 @pytest.mark.parametrize("name", ["random_state", "method"])
 def test_help_says_it(name):
-    assert "a guarantee for the column is void" in OPTIONS[name].help
+    assert "a guarantee for the column no longer holds" in OPTIONS[name].help
     assert "by row" in OPTIONS[name].help  # where it changes nothing

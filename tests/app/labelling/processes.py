@@ -5,19 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.app.labelling.tables import clusters
+from tests.few_draws import take_few_draws
 from transduce.app.labelling import Session, SessionSettings
 from transduce.app.labelling.journal import Journal
 
 FORKS = "forkserver" in multiprocessing.get_all_start_methods()
 CONTEXT = multiprocessing.get_context("forkserver" if FORKS else "spawn")
 if FORKS:
-    CONTEXT.set_forkserver_preload(
-        ["tests.app.labelling.processes", "transduce.app.page.command", "transduce.app.filling"]
-    )
+    CONTEXT.set_forkserver_preload(["tests.app.labelling.preloaded"])
 
 
 class Running:
@@ -52,10 +54,56 @@ class Running:
         self._ear.close()
 
 
+class FillProcess:
+    """A fill of the page, as `subprocess.Popen` gives it, that has imported the package already."""
+
+    def __init__(self, folder):
+        orders, stdin = CONTEXT.Pipe(duplex=False)
+        stdout, lines = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=_fill, args=(orders, lines, folder))
+        self._process.start()
+        orders.close()
+        lines.close()
+        self.returncode = None
+        self._waiting = threading.Lock()  # of two threads that wait only one is told how it ended
+        self.stdin = os.fdopen(os.dup(stdin.fileno()), "w")
+        self.stdout = os.fdopen(os.dup(stdout.fileno()), encoding="utf-8")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stdin.close()
+        self.stdout.close()
+        self.wait()
+
+    def wait(self, timeout=None):
+        with self._waiting:
+            self._process.join(timeout)
+            self.returncode = self._process.exitcode
+        return self.returncode
+
+    def kill(self):
+        self._process.kill()
+
+
+def _fill(orders, lines, folder):
+    from transduce.app.page.run import main
+
+    sys.stdin = os.fdopen(orders.fileno())
+    sys.stdout = os.fdopen(lines.fileno(), "w", encoding="utf-8")
+    sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    with pytest.MonkeyPatch.context() as patch:
+        take_few_draws(patch)
+        main(folder)
+
+
 def _run(function, mouth, errors, arguments):
     with open(errors, "wb") as file:
         os.dup2(file.fileno(), 2)
-    function(mouth.send, *arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        take_few_draws(patch)
+        function(mouth.send, *arguments)
 
 
 def hold_journal(say, path):

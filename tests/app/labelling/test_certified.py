@@ -309,7 +309,7 @@ def test_what_is_said_of_wrong_answers():
     assert answer_words() == (
         "At most 9 of 60 answers are wrong.",
         "That is 15 % of them, and 90 % certain. 2 wrong answers found since the answers were frozen. "
-        "15 more random draws without a wrong answer would show that at most 10 % are.",
+        "15 more random draws without a wrong answer would show that at most 10 % are wrong.",
     )
     assert answer_words(remaining=0) == (
         "Every row is labelled.",
@@ -327,7 +327,10 @@ def test_what_is_said_of_wrong_answers():
 
 def test_what_is_said_of_intervals():
     assert about_intervals(Intervals()).endswith("audit when you like.")
-    done = "1 random draw calibrate what you export, for the rows that had no label after the last of them."
+    done = (
+        "Calibrated by 1 random draw: what you export holds for the rows that had no label after the "
+        "last of them."
+    )
     assert about_intervals(Intervals(1, 1, 1)) == done
     assert about_intervals(Intervals(1, 1, 1, searched=True)).endswith(
         "The next draws begin a new block."

@@ -743,7 +743,6 @@ def test_answers_come_from_one_method_and_start_no_process(monkeypatch):
 def exported(session, folder, monkeypatch):
     """The columns of both tables, the report and what is guaranteed; they agree at every row."""
     monkeypatch.setattr("transduce.app.labelling.export.fill", partial(fill, method="ridge"))
-    monkeypatch.setattr("transduce.app.report.render.draw", lambda *_: "<svg></svg>")
     done = session.export(folder, force=True)
     labelled, filled = pd.read_csv(done.labelled), pd.read_csv(done.filled)
     target = session.table.target
@@ -846,7 +845,7 @@ def test_export_of_draws_alone_and_of_frozen_answers(tmp_path, monkeypatch):
     judge(session, truth, "audit", 9)
     _, filled, _, guarantee = exported(session, tmp_path, monkeypatch)
     assert guarantee.startswith("exact: ")
-    assert "29 of 39 labels calibrate" in guarantee
+    assert "29 of 39 labels, those of rows drawn at random, were used for calibration" in guarantee
     left = (filled["relevant_status"] != "given").to_numpy()
     np.testing.assert_array_equal(filled["relevant_filled"][left], session.named(frozen)[left])
 

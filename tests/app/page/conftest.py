@@ -1,11 +1,22 @@
-"""One browser for all tests of the page: it takes seconds to start."""
+"""One browser for all tests of the page, and fills that begin at once: both take seconds to start."""
 
 import pytest
+
+from tests.app.labelling.processes import FORKS, FillProcess
 
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars",
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fills_begin_at_once():
+    """Fork the processes of fills; tests/app/labelling/test_privacy.py starts one as the program does."""
+    with pytest.MonkeyPatch.context() as patch:
+        if FORKS:
+            patch.setattr("transduce.app.page.run.start_process", FillProcess)
+        yield
 
 
 @pytest.fixture

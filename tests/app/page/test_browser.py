@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(
     reason="NOT TESTED, because Chromium and its driver are not installed: the labelling page in a browser. Install "
     "chromium and chromium-driver.",
 )
-LIMIT = 300  # seconds a test may take on the slowest machine; nothing else here waits for time
+LIMIT = 120  # seconds a test may take on the slowest machine; nothing else here waits for time
 SCRIPT = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"><b>bold</b>"
 SHOWN = ["title", "note", "height", "weight"]
 
@@ -97,13 +97,15 @@ class Page:
 
     def wait(self, condition):
         """What a condition gives once it gives something; `_limit` ends it, and what the page shows is said."""
+        pause = 0.02
         try:
             while True:
                 with suppress(WebDriverException):
                     found = condition()
                     if found:
                         return found
-                time.sleep(0.02)
+                time.sleep(pause)
+                pause = min(1.3 * pause, 0.3)
         except TimeoutError as error:
             signal.alarm(LIMIT)  # the browser may be what hangs
             logged = [entry["message"] for entry in self.driver.get_log("browser")[-5:]]

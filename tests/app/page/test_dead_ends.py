@@ -124,9 +124,7 @@ def test_classes_that_were_given_here_keep_their_names(tmp_path):
     assert named.frame["hit"].iloc[[0, 20, 21]].tolist() == [str(int(x[0] > 0.5)), "perhaps", "1"]
 
 
-def test_labels_after_a_block_are_kept_and_what_becomes_of_them_is_said(
-    opened, no_figures, monkeypatch
-):
+def test_labels_after_a_block_are_kept_and_what_becomes_of_them_is_said(opened, monkeypatch):
     client, folder = opened
     truth = patients()[1]
     settle(client, {"target": "ldl", "way": "chance"})

@@ -73,7 +73,7 @@ def test_after_a_finished_block_both_steps_are_there_also_after_a_new_start(brow
         to_labelling(page, "Label rows drawn at random")
         finish_block(page, truth)
         back(page)
-        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#ways svg")) == 7)
+        page.see_ways()
         page.wait(lambda: "exact" in page.text("#outlook").lower())
         page.click("#steps [data-step=table]")
         page.read_table()
@@ -83,7 +83,7 @@ def test_after_a_finished_block_both_steps_are_there_also_after_a_new_start(brow
         page = OpenPage(browser, at.address)
         page.read_table()
         page.click("#steps [data-step=labels]")
-        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#ways svg")) == 7)
+        page.see_ways()
         assert page.text("#toasts") == ""
 
 
@@ -127,7 +127,7 @@ def test_values_after_a_block_are_told_of_before_and_kept(browser, space):
         page = OpenPage(browser, at.address)
         page.answers()
         words = page.text("#changes-body")
-        assert "302 known values before, and at 19 now" in words
+        assert "302 known values before and at 19 now" in words
         assert "cannot be compared" in words
         assert "2 fewer known values" in words
         assert "off by" not in words

@@ -21,7 +21,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.app.page.serving import Client, Served
 from tests.app.page.test_browser import Page, _limit, pytestmark  # noqa: F401
 from tests.app.page.test_open import HOSTILE, fill, messy, settle
-from transduce.app.page.workspace import Saved, Workspace
+from transduce.app.page.workspace import CARDS, Saved, Workspace
 
 CONTRAST = """
 const shade = (colour) => {
@@ -63,17 +63,20 @@ class OpenPage(Page):
         self.press(lambda: self.find(selector))
 
     def press(self, find):
-        """Click what is found once it stays where it is: a page that is still drawn moves it from under the mouse."""
-        at = []
+        ActionChains(self.driver).move_to_element(self.at_rest(find)).click().perform()
+
+    def at_rest(self, find):
+        """What is found, once it stays in the middle of the window: a page that is drawn moves it."""
+        places = []
 
         def still():
-            found = find()
-            if not found or not found.is_displayed() or not found.is_enabled():
+            element = find()
+            if not element or not element.is_displayed() or not element.is_enabled():
                 return None
-            at.append(self.driver.execute_script(PLACE, found))
-            return found if at[-2:-1] == at[-1:] else None
+            places.append(self.driver.execute_script(PLACE, element))
+            return element if places[-2:-1] == places[-1:] else None
 
-        ActionChains(self.driver).move_to_element(self.wait(still)).click().perform()
+        return self.wait(still)
 
     def button(self, words):
         """The button that is shown and begins with these words."""
@@ -87,6 +90,11 @@ class OpenPage(Page):
 
     def read_table(self):
         self.wait(lambda: self.driver.find_elements(By.CSS_SELECTOR, "#preview tbody tr"))
+
+    def see_ways(self):
+        """Wait until every way in which labels can come about has its card, with its drawing."""
+        drawings = "#ways svg"
+        self.wait(lambda: len(self.driver.find_elements(By.CSS_SELECTOR, drawings)) == len(CARDS))
 
     def saved(self, changed):
         """Wait until what was said is on disk: the state that the page shows is the server's."""
@@ -147,7 +155,7 @@ def test_the_whole_way_by_mouse_on_a_messy_table(browser, table, tmp_path_factor
         page.type(Keys.ESCAPE)
         page.click_words("price")
         page.click("#to-labels")
-        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#ways svg")) == 7)
+        page.see_ways()
         page.click_words("By chance")
         page.wait(lambda: "at least 90 %" in page.text("#outlook"))
         page.wait(lambda: "look alike" in page.text("#test"))
@@ -229,7 +237,8 @@ def test_no_button_moves_from_under_the_mouse(browser, table):
         page.release()
         page.wait(lambda: page.button("Label rows drawn at random"))
         assert browser.execute_script(high) >= before
-        ActionChains(browser).click_and_hold(page.find("#ways button")).perform()
+        first = page.at_rest(lambda: page.find("#ways button"))
+        ActionChains(browser).click_and_hold(first).perform()
         space.change("houses.csv", space.saved.revision, {"confidence": 0.95})
         page.wait(lambda: "Another tab has changed this" in page.text("#toasts"))
         ActionChains(
@@ -304,7 +313,7 @@ def test_the_whole_way_by_keyboard_on_a_workbook(browser, tmp_path):
         page.wait(lambda: page.find("#to-labels").is_enabled())
         page.tab_to("#to-labels")
         page.type(Keys.ENTER)
-        page.wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#ways svg")) == 7)
+        page.see_ways()
         page.tab_to("#ways button")
         page.type(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.SPACE)
         page.wait(lambda: "within every class" in page.text("#outlook"))
@@ -380,7 +389,7 @@ def test_a_kill_in_each_step_and_it_goes_on_there(browser, table):
             program.kill()
             page = OpenPage(browser, program.start())
             page.wait(lambda seen=seen: browser.find_elements(By.CSS_SELECTOR, seen))
-        page.wait(lambda: "The program ended while it filled" in page.text("#run"))
+        page.wait(lambda: "The program ended during the fill" in page.text("#run"))
         page.click("#run .primary")
         assert len(page.answers()) == 25
         program.kill()
@@ -520,7 +529,7 @@ def test_numbers_are_written_as_the_language_does_and_worse_is_called_worse(brow
             "typed('20,000.5'), typed(',5'), typed('-1e-3'), typed('e3'), typed('-')])))",
             sentence,
         )
-        said = "Half of the ranges are narrower than 1.234.567,5; “1,000 labels” and version 0.1.0 stay."
+        said = "Half of the intervals are narrower than 1.234.567,5; “1,000 labels” and version 0.1.0 stay."
         assert json.loads(found) == [said, 20000.5, None, 0.5, -0.001, None, None]
         assert f"{known[1]:,.0f}".replace(",", ".")[:3] in page.text("#quality .scatter")
         assert not re.search(r"\d,\d{3}", page.text("#reply") + page.text("#cards"))

@@ -109,4 +109,4 @@ def test_the_page_promises_what_fill_gives_in_every_case(task, way, tmp_path):
 
 
 def test_the_grid_has_as_many_cases_as_were_compared_once():
-    assert len(GRID) == 336
+    assert len(GRID) == 384

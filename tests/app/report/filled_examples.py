@@ -23,6 +23,7 @@ from transduce import (
 from transduce.app.report import FilledColumn
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target
+from transduce.app.tables.notes import About, Note
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 LONG = "Ein sehr langer Name, der gar nicht aufhören will, " * 6
@@ -108,7 +109,7 @@ def make(frame, target, model, method, *, task):
             "seed": 0,
             "ignore": [],
         },
-        "notes": ["The task was guessed from the target."],
+        "notes": [Note(About.LABELS, "The task was guessed from the target.")],
     }
     return FilledColumn(**values)
 
@@ -267,6 +268,6 @@ def spoil(filled):
             "none": None,
             "nested": {"a": np.nan, NASTY: np.inf},
         },
-        notes=[NASTY],
+        notes=[Note(About.COLUMNS, NASTY)],
         members=filled.members.assign(name=[NASTY, LONG, ""], note=NASTY),
     )

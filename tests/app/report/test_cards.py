@@ -12,7 +12,9 @@ from transduce.app.cli.terminal import how_good
 from transduce.app.report.quality import number_quality, share_alone
 from transduce.app.report.rows import describe_classes, least_certain_first
 from transduce.conformal import ByClass, Chance, Drawn
-from transduce.core.guarantee import CHANCE, DRAWN, Drift, Guarantee, Verdict
+from transduce.core.assumptions import CHANCE, DRAWN
+from transduce.core.findings import Drift, Verdict
+from transduce.core.guarantee import Guarantee
 
 
 def series(seed: int = 0, n: int = 240, n_labels: int = 180) -> tuple[pd.DataFrame, np.ndarray]:
@@ -37,7 +39,7 @@ def cards_of(result) -> dict[str, dict[str, str]]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("labels", [None, Chance(order="when")], ids=["plain", "along an order"])
-def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels, no_figures):
+def test_how_good_cannot_be_known_where_rows_hardly_overlap(labels):
     frame, truth = series()
     result = fill(frame, "y", method="ridge", labels=labels)
     missing = frame["y"].isna()
@@ -103,8 +105,8 @@ def test_a_little_better_than_the_mean_has_no_tick():
 
 def test_an_alarm_is_called_one():
     verdict = Verdict(0.01, True, 100, 200, ("age",))
-    assert "alarm, which chance alone raises in 1 of 100 tables" in str(verdict)
-    assert "Unless it did, more than chance decided" in str(verdict)
+    assert "Chance alone raises this alarm in 1 of 100 tables" in str(verdict)
+    assert "otherwise, rows were not labelled at random" in str(verdict)
 
 
 def test_labels_and_unlabelled_rows_that_are_alike_are_not_alone():
@@ -179,7 +181,7 @@ def imbalanced(seed: int = 0, n: int = 500, n_labels: int = 150) -> pd.DataFrame
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("n_labels", [45, 150], ids=["by row", "for the column"])
-def test_a_class_in_hardly_any_set_is_named(n_labels, no_figures):
+def test_a_class_in_hardly_any_set_is_named(n_labels):
     result = fill(imbalanced(1, n_labels=n_labels), "y", method="ridge")
     coverage = result.class_coverage
     assert coverage["labels"].sum() == n_labels
@@ -266,7 +268,7 @@ def test_the_estimate_for_sets_of_one_class_is_about_right():
     assert abs(np.mean(said) - np.mean(right)) < 0.04
 
 
-def test_what_is_shown_beside_a_class_is_its_probability_alone(capsys, no_figures):
+def test_what_is_shown_beside_a_class_is_its_probability_alone(capsys):
     from transduce.app.cli.terminal import show_preview
 
     result = fill(imbalanced(0), "y", method="ridge")

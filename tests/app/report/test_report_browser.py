@@ -144,7 +144,7 @@ def test_nothing_is_requested_nothing_fails_and_all_fits(spoilt, tmp_path, width
     assert falling == sorted(falling, key=str.lower, reverse=True)
 
 
-def test_the_page_as_it_is_runs_clean(tmp_path):
+def test_the_page_as_it_is_runs_clean(tmp_path, figures):
     page = render_html(summarize(examples.numbers()))
     dom, console, addresses = visit(tmp_path, page)
     assert console == []

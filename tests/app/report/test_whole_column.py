@@ -19,7 +19,7 @@ def filled(target="price", **options):
     return fill(frame[["size", "region", target]], target, method="ridge", **options)
 
 
-def test_the_mean_and_its_groups_are_those_of_the_result():
+def test_the_mean_and_its_groups_are_those_of_the_result(figures):
     result = filled()
     whole = summarize_whole(result.reported)
     overall, by_region = whole["tables"]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.app.tables.noted import texts
 from transduce.app.tables.features import vectorize
 
 WORDS = [
@@ -136,7 +137,10 @@ def test_cells_of_later_rows_are_noted_as_those_of_the_table(table, features):
     bad.loc[[3, 8], "number"], bad.loc[4, "comma"], bad.loc[5, "day"] = "broken", "free", "some day"
     bad.loc[[6, 9], "few"], bad.loc[7, "two"] = ["d", "e"], None
     rows = np.arange(len(bad))
-    own, later = vectorize(bad, "y", text=["text"]).notes, features.encoder.notes(bad, rows)
+    own, later = (
+        texts(vectorize(bad, "y", text=["text"]).notes),
+        texts(features.encoder.notes(bad, rows)),
+    )
     unseen = "'few': 2 cells hold categories that the fit did not see: 'd' (row 7), 'e' (row 10)."
     assert [note for note in later if note not in own] == [unseen]
     assert (
@@ -147,7 +151,7 @@ def test_cells_of_later_rows_are_noted_as_those_of_the_table(table, features):
         == 3
     )
     assert any(note.startswith("'number': 2 cells were taken as missing") for note in later)
-    assert features.encoder.notes(bad.iloc[[6]], np.array([41])) == [
+    assert texts(features.encoder.notes(bad.iloc[[6]], np.array([41]))) == [
         "'few': 1 cell holds a category that the fit did not see: 'd' (row 42)."
     ]
-    assert features.encoder.notes(bad.iloc[:0], rows[:0]) == []
+    assert texts(features.encoder.notes(bad.iloc[:0], rows[:0])) == []

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from tests.app.tables.noted import texts
 from tests.wild import MAKERS, wild_table
 from transduce.app.tables import features as features_module
 from transduce.app.tables.features import reduce_words, vectorize
@@ -238,10 +239,10 @@ def test_a_column_is_read_as_numbers_where_somebody_says_so():
     plain, forced = vectorize(frame), vectorize(frame, number=["size"])
     kinds = [found.columns.set_index("name")["kind"]["size"] for found in (plain, forced)]
     assert kinds == ["identifier", "number"]  # each differs from all others
-    assert "are not numbers of one kind (units: sqft, m²)" in plain.notes[0]
-    assert "number='size' reads the number in each" in plain.notes[0]
+    assert "are not numbers of one kind (units: sqft, m²)" in texts(plain.notes)[0]
+    assert "number='size' reads the number in each" in texts(plain.notes)[0]
     assert "2 cells were taken as missing, since they are not numbers: 'unknown to me'" in " ".join(
-        forced.notes
+        texts(forced.notes)
     )
     assert forced.columns.set_index("name")["n_missing"]["size"] == 2
     np.testing.assert_allclose(forced.encoder.transform(frame), forced.matrix)
@@ -251,7 +252,7 @@ def test_categories_that_differ_in_blanks_or_capitals_are_noted():
     frame = pd.DataFrame(
         {"district": ["West", "West ", "west", "North", "South", "NORTH"] * 5, "x": range(30)}
     )
-    assert vectorize(frame).notes == [
+    assert texts(vectorize(frame).notes) == [
         "Categories of 'district' that differ in capitals only were taken as the same: 'NORTH' (5); 'North' (5), "
         "'West' (10); 'west' (5). Use case_sensitive=True to keep them apart."
     ]
@@ -268,3 +269,25 @@ def test_words_of_many_texts_are_reduced_along_directions_of_some(fitted, monkey
     reduction, along = reduce_words(weights, 3, 0)
     np.testing.assert_allclose(along @ along.T, (weights @ weights.T).toarray(), atol=1e-9)
     np.testing.assert_allclose(reduction.transform(weights), along, atol=1e-9)
+
+
+def test_dates_in_several_formats_are_dates():
+    """A column in which two people wrote dates differently is one of dates, for later rows too."""
+    cells = ["2024-01-09", "09.02.2024", "2024-03-10", "31.12.2023", "09/05/2024"] * 4
+    features = vectorize(pd.DataFrame({"seen": cells, "x": range(20)}))
+    plain = vectorize(
+        pd.DataFrame(
+            {
+                "seen": ["2024-01-09", "2024-02-09", "2024-03-10", "2023-12-31", "2024-05-09"] * 4,
+                "x": range(20),
+            }
+        )
+    )
+    assert features.columns["kind"].tolist() == ["date", "number"]
+    np.testing.assert_allclose(features.matrix, plain.matrix)
+    (note,) = features.notes
+    assert str(note).startswith("'seen' has dates in several formats: ")
+    assert "'09/05/2024' as 2024-05-09" in str(note)
+    later = pd.DataFrame({"seen": ["10.03.2024"], "x": [2]})
+    as_plain = pd.DataFrame({"seen": ["2024-03-10"], "x": [2]})
+    np.testing.assert_allclose(features.encoder.transform(later), plain.encoder.transform(as_plain))

@@ -408,7 +408,7 @@ def test_special_files_are_not_replaced(tmp_path):
 def test_a_comma_before_three_digits(tmp_path, delimiter, value):
     """Where semicolons part the fields it is a decimal sign; elsewhere it parts thousands; either is said."""
     path = tmp_path / "a.txt"
-    rows = [f"{i},383{delimiter}{4},{638 + i}" for i in range(3)]
+    rows = [f"{i + 1},383{delimiter}{4},{638 + i}" for i in (0, 1, 2)]
     path.write_text("\n".join([f"x{delimiter}price", *rows]) + "\n")
     table = tables.read(path)
     assert table.frame["price"].tolist()[0] == value

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tests.app.tables.noted import texts
 from transduce.app.cli.app import app
 from transduce.app.tables.features import vectorize
 
@@ -186,5 +187,5 @@ def test_one_cell_that_is_no_date(cell):
     days[22] = cell
     found = vectorize(pd.DataFrame({"day": days, "y": 1.0}), "y")
     assert found.columns.set_index("name").loc["day", "kind"] == "date"
-    assert found.notes == [f"'day': taken as missing, since not a date: {cell!r} (row 23)."]
+    assert texts(found.notes) == [f"'day': taken as missing, since not a date: {cell!r} (row 23)."]
     assert np.isfinite(found.encoder.transform(pd.DataFrame({"day": [cell, "03.04.2020"]}))).all()

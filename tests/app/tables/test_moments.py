@@ -113,3 +113,48 @@ def test_numbers_that_are_dates_and_centuries():
     assert [one.year for one in shown] == [1940, 2005]
     assert Moments.of(pd.Series(["12:30", "13:05"]), dates=False).what == "times"
     assert Moments.of(pd.Series(["2024-01-05", "2024-01-06"]), dates=False) is None
+
+
+MIXED = {
+    "ISO and points": (["2024-01-09", "2024-02-09", "31.12.2023"], "2024-01-09 2024-02-09 2023-12-31"),
+    "days first, as in the others": (["09/01/2024", "05/02/2024", "31.12.2023"], "2024-01-09 2024-02-05 2023-12-31"),
+    "months first, as in the others": (["09/01/2024", "05/02/2024", "12-31-2023"], None),
+    "months first, alone": (["09/01/2024", "05/02/2024", "2023-12-31"], "2024-09-01 2024-05-02 2023-12-31"),
+    "words": (["Jan 9, 2024", "9 January 2024", "10.01.2024"], "2024-01-09 2024-01-09 2024-01-10"),
+    "with and without a time": (["2024-01-09 10:30", "09.01.2024"], "2024-01-09 2024-01-09"),
+    "years of two digits too": (["09.02.2024", "09.02.2025", "09.01.24"], "2024-02-09 2025-02-09 2024-01-09"),
+    "cells of a sheet and text": ([pd.Timestamp("2024-01-09"), "10.01.2024"], "2024-01-09 2024-01-10"),
+    "days and months first": (["31/12/2023", "12/31/2023", "05/02/2024"], None),
+    "versions": (["1.2.3", "1.10", "2.0.1"], None),
+    "years alone": (["2023", "2024", "1.2.3"], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", list(MIXED))
+def test_dates_in_several_formats(case):
+    cells, expected = MIXED[case]
+    column = pd.Series([*cells, None] * 4, dtype=object, name="d")
+    moments = Moments.of(column)
+    if expected is None:
+        assert moments is None
+        return
+    numbers = moments.numbers(column)
+    days = [
+        str(pd.Timestamp(0) + pd.Timedelta(number, {"days": "D", "seconds": "s"}[moments.unit]))[
+            :10
+        ]
+        for number in numbers[: len(cells)]
+    ]
+    assert days == expected.split()
+    assert np.isnan(numbers[len(cells)])
+    written = moments.written(numbers).tolist()
+    again = pd.Series(written, dtype=object)
+    assert Moments.of(again).numbers(again) == pytest.approx(numbers, nan_ok=True)
+    if not isinstance(cells[0], pd.Timestamp):
+        assert written[0] == cells[0]  # the most frequent format, or the first, is that of all
+
+
+def test_cells_that_are_no_dates_are_left_out_of_the_formats():
+    column = pd.Series(["2024-01-09", "09.02.2024", "2024-03-10", "31.12.2023", "soon"] * 3)
+    numbers = Moments.of(column).numbers(column)
+    assert np.isnan(numbers).tolist() == [False, False, False, False, True] * 3

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.app.tables.noted import texts
 from transduce import fill
 from transduce.app.tables.columns import read_target
 from transduce.app.tables.features import vectorize
@@ -71,10 +72,10 @@ def test_a_dirty_cell_does_not_cost_a_column(cell, value, side, times):
     assert line["kind"] == "number"
     assert line["n_features"] == (1 if np.isfinite(value) and not side else 2)
     if cell != "1e-3":  # a plain number
-        assert len(features.notes) == 1
-        assert f"'a': {times}" in features.notes[0]
-        assert repr(cell) in features.notes[0]
-        assert ("row 1)" if times == 1 else "rows 1, 2 and 3)") in features.notes[0]
+        assert len(texts(features.notes)) == 1
+        assert f"'a': {times}" in texts(features.notes)[0]
+        assert repr(cell) in texts(features.notes)[0]
+        assert ("row 1)" if times == 1 else "rows 1, 2 and 3)") in texts(features.notes)[0]
 
 
 def test_units_and_decimal_commas_keep_theirs():
@@ -130,7 +131,7 @@ def test_sentinels_are_missing_and_noted(mark):
     assert sentinels(np.sort(values)) == {mark: 3}
     features = vectorize(pd.DataFrame({"a": values, "b": np.arange(N + 3) % 2}))
     assert "a is missing" in features.names
-    assert f"{mark:g} (3 cells)" in features.notes[0]
+    assert f"{mark:g} (3 cells)" in texts(features.notes)[0]
     column = features.matrix[:, features.names.index("a")]
     assert np.abs(column).max() < 5
     without_marks = vectorize(
@@ -142,7 +143,7 @@ def test_sentinels_are_missing_and_noted(mark):
 def test_absurd_numbers_are_named():
     values = np.random.default_rng(0).normal(20, 5, N)
     values[[7, 30]] = 1e12, -4e11
-    notes = vectorize(pd.DataFrame({"a": values, "b": np.arange(N) % 2})).notes
+    notes = texts(vectorize(pd.DataFrame({"a": values, "b": np.arange(N) % 2})).notes)
     assert notes == [
         "'a': 2 numbers are far from all others and were taken as they are: '1e+12' (row 8), '-400000000000' (row 31)."
     ]
@@ -173,7 +174,7 @@ def test_minus_999_among_large_numbers():
 
 def test_ranges_are_said_to_be_read_by_their_letters():
     frame = pd.DataFrame({"a": [f"{k % 60}-{k % 60 + 5}" for k in range(N)], "b": np.arange(N) % 9})
-    notes = vectorize(frame).notes
+    notes = texts(vectorize(frame).notes)
     assert len(notes) == 1
     assert "are not numbers of one kind, and all were read by their letters" in notes[0]
     assert (

@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
+from tests.app.tables.noted import texts
 from transduce import fill
 from transduce.app.filling import fill_folder, load, save
 from transduce.app.tables import files
@@ -103,7 +104,7 @@ def test_digits_as_files_are_answered_as_well_as_pixels(tmp_path):
     assert right[0] > right[1] - 0.02
 
 
-def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path, no_figures):
+def test_bytes_and_records_are_read_as_files_are(shapes, tmp_path):
     folder, about = shapes
     some = about[:60].assign(y=np.where(np.arange(60) < 40, about["colour"][:60] * 1.5, np.nan))
     some = some[["image", "y"]]
@@ -207,7 +208,7 @@ def test_faulty_files_are_counted_and_named(shapes, tmp_path):
         " ",
     ]
     features = vectorize(pd.DataFrame({"image": names}), folder=table)
-    said = " ".join(features.notes)
+    said = " ".join(texts(features.notes))
     assert "14 pictures were read" in said
     assert "2 cells cannot be read as pictures: 'cut.png' (row 16), 'text.png' (row 17)" in said
     assert "2 pictures are far too large: 'vast.png' (row 18), 'big.png' (row 19)" in said
@@ -229,11 +230,11 @@ def test_nothing_to_see_is_left_out(tmp_path):
     features = vectorize(frame.assign(x=np.arange(20.0)), folder=tmp_path)
     assert features.columns["treatment"].tolist()[:2] == ["dropped: none could be read"] * 2
     assert set(features.origins) == {"x"}
-    assert "20 files are not there: '0.png' (row 1)" in features.notes[0]
-    assert features.notes[0].endswith(
+    assert "20 files are not there: '0.png' (row 1)" in texts(features.notes)[0]
+    assert texts(features.notes)[0].endswith(
         "and 15 others. Say below which folder they are with pictures='FOLDER'."
     )
-    assert "20 cells cannot be read" in features.notes[1]
+    assert "20 cells cannot be read" in texts(features.notes)[1]
     with pytest.raises(
         ValueError, match=r"nothing to learn from\. 'image': 20 files are not there"
     ):

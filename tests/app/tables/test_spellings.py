@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.app.tables.noted import texts
 from transduce import fill
 from transduce.app.cli.app import app
 from transduce.app.labelling.table import as_number
@@ -193,7 +194,7 @@ def test_a_column_of_negative_numbers_predicts_as_well(spelled, number):
 
 def test_how_a_minus_was_read_is_noted():
     frame = pd.DataFrame({"a": ["161.1-", "(5.5)", "- 6.5", *map(str, np.arange(40) + 0.5)]})
-    notes = vectorize(frame.assign(b=np.arange(43) % 5)).notes
+    notes = texts(vectorize(frame.assign(b=np.arange(43) % 5)).notes)
     assert notes == [
         "'a': 3 cells were read as the number in each (brackets mean minus, a minus behind the number counts, a minus "
         "apart from the number counts): '161.1-' (row 1), '(5.5)' (row 2), '- 6.5' (row 3)."
@@ -229,7 +230,9 @@ def test_prices_without_cents():
 
 def test_several_units_are_named_where_the_numbers_are_asked_for():
     cells = [f"{k} m²" if k % 2 else f"{10 * k} sqft" for k in range(20, 80)]
-    notes = vectorize(pd.DataFrame({"size": cells, "b": np.arange(60) % 7}), number=["size"]).notes
+    notes = texts(
+        vectorize(pd.DataFrame({"size": cells, "b": np.arange(60) % 7}), number=["size"]).notes
+    )
     assert any("'size' names several units (sqft, m²)" in note for note in notes)
 
 
@@ -291,3 +294,51 @@ def test_rows_are_drawn_from_those_that_fill_will_fill(tmp_path):
     assert drawn[:24].sum() == drawn.sum() == 23
     kept = CliRunner().invoke(app, [*command, "--number", "23", "--keep=-999"])
     assert "There are 4 rows without a label" in kept.output
+
+
+def numbers_and_gaps(cells):
+    """A table whose column has a few empty cells."""
+    return pd.DataFrame({"size": [*cells, None, None], "b": np.arange(len(cells) + 2) % 7})
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [("0.{:03d}", "{} %"), ("{} kg", "{}00 g"), ("{}", "{}00 g"), ("{} m", "{}000")],
+)
+def test_units_that_change_are_never_guessed(small, large):
+    """Half the labels in one unit, half in another, or without: refused, and which is said."""
+    cells = [(small if k % 2 else large).format(k) for k in range(20, 80)]
+    with pytest.raises(ValueError, match=r"in several units \(.*\): write|differ by a factor of"):
+        read_target(numbers_and_gaps(cells), "size")
+    notes = texts(vectorize(numbers_and_gaps(cells)).notes)
+    assert any(
+        "write all of them in one unit" in note or "write them in one unit" in note
+        for note in notes
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_unit_that_is_only_written_now_and_then_is_none_in_doubt(seed):
+    """The same sizes with and without it; and two that are larger, which chance brings about."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.lognormal(3.0, 1.5, 60).round(2)
+    cells = [f"{size} kg" if rng.random() < 0.5 else f"{size}" for size in sizes]
+    target = read_target(numbers_and_gaps(cells), "size")
+    np.testing.assert_array_equal(target.known, sizes)
+    cells = [f"{size} kg" for size in sizes] + ["5000", "7000"]
+    assert read_target(numbers_and_gaps(cells), "size").known[-1] == 7000.0
+
+
+def test_dates_in_two_ways_are_told():
+    days = pd.date_range("2020-01-01", periods=60)
+    cells = [day.strftime("%Y-%m-%d" if k % 2 else "%d. %b %y") for k, day in enumerate(days)]
+    with pytest.raises(ValueError, match="dates or numbers, write all of them in one way"):
+        read_target(numbers_and_gaps(cells), "size")
+
+
+def test_classes_are_listed_so_that_two_spellings_of_one_are_seen():
+    cells = ["yes", "1", "no", "0", "no", "1"] * 8
+    (note,) = read_target(numbers_and_gaps(cells), "size").notes
+    assert note == (
+        "'size' was read as classes ('1' 16 times, 'no' 16 times, 'yes' 8 times, '0' 8 times)."
+    )

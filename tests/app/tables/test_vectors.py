@@ -13,6 +13,7 @@ import pytest
 from pyarrow import feather, parquet
 from scipy.sparse import csr_array
 
+from tests.app.tables.noted import texts
 from transduce import fill
 from transduce.app.filling import fill_folder, load, save
 from transduce.app.labelling import Session, SessionSettings
@@ -201,7 +202,7 @@ def test_gaps_are_counted_and_named():
     cells[3], cells[4], cells[5], cells[6] = None, np.zeros(7), [], "no vector"
     cells[7][2], cells[8][1] = np.nan, np.inf
     features = vectorize(pd.DataFrame({"v": cells, "x": random.normal(size=60)}))
-    (note,) = features.notes
+    (note,) = texts(features.notes)
     for words in (
         "1 cell is empty",
         "2 vectors have another length",
@@ -228,7 +229,7 @@ def test_gaps_are_counted_and_named():
 def test_a_column_without_a_prevailing_length_is_left_out(cells):
     features = vectorize(pd.DataFrame({"v": cells, "x": np.arange(40.0)}))
     assert features.columns["kind"].tolist() == ["lists", "number"]
-    assert "'v' was left out" in features.notes[0]
+    assert "'v' was left out" in texts(features.notes)[0]
     assert set(features.origins) == {"x"}
 
 
@@ -334,10 +335,10 @@ def test_what_is_no_vector_is_said():
     table = pd.DataFrame({name: column * 5 for name, column in cells.items()}).assign(x=range(15))
     table["thing"] = [object() for _ in range(15)]
     features = vectorize(table)
-    assert len(features.notes) == 3
-    assert features.notes[0].startswith("'tags': cells such as ['")
-    assert "(dict) are neither numbers nor vectors: read as text." in features.notes[1]
-    assert "'thing' was left out: objects of the type object" in features.notes[2]
+    assert len(texts(features.notes)) == 3
+    assert texts(features.notes)[0].startswith("'tags': cells such as ['")
+    assert "(dict) are neither numbers nor vectors: read as text." in texts(features.notes)[1]
+    assert "'thing' was left out: objects of the type object" in texts(features.notes)[2]
     assert features.columns["kind"].tolist() == ["category", "category", "number", "objects"]
 
 

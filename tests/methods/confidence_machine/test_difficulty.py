@@ -146,11 +146,16 @@ def test_a_local_spread_equals_refits(residual, fit_intercept, kind):
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("seed", "spread"), [(0, 0.3), (1, 1.0), (2, 3.0)])
-def test_scales_equal_refits(seed, spread):
-    """Scale, setting and rank by the definition, between all ends; no region reaches below 0."""
+@pytest.mark.parametrize(
+    ("seed", "spread", "slope"), [(0, 0.3, 0.5), (1, 1.0, 0.5), (2, 3.0, 0.5), (3, 0.05, 0.05)]
+)
+def test_scales_equal_refits(seed, spread, slope):
+    """Scale, setting and rank by the definition, between all ends; no region reaches below 0.
+
+    Labels of the last case are alike.
+    """
     X, y = make_rows([seed, 7], n_labelled=9)
-    y = np.exp(spread * y + 0.5 * X[:-1, 0])
+    y = np.exp(spread * y + slope * X[:-1, 0])
     machine, weights = build(X, y, scale="auto")
     every = kernels(machine, X)
     regions, ends = all_ends(machine, X[-1:], len(y))
@@ -169,6 +174,17 @@ def test_scales_equal_refits(seed, spread):
         inside = np.array([bool(region.contains(label)[0]) for label in labels])
         np.testing.assert_array_equal(inside, count > rank)
         assert region[0].min() >= 0.0
+
+
+def test_labels_that_are_alike_have_no_scale():
+    """Years, say: regions are those of the labels as they are, as far as labels are alike."""
+    X, y = make_rows(5, n_labelled=30, n_unlabelled=4)
+    holes = np.append(2000.0 + 5.0 * y, np.full(4, np.nan))
+    common = {"settings": "leave-one-out", "spread": "local"}
+    chosen = RidgeConfidenceMachine(scale="auto", **common).fit(X, holes)
+    plain = RidgeConfidenceMachine(scale="identity", **common).fit(X, holes)
+    np.testing.assert_allclose(chosen.answer_.regions.hull(), plain.answer_.regions.hull())
+    assert chosen.answer_.diagnostics["n_scales"] == {"identity": 4, "sqrt": 0, "log": 0}
 
 
 def test_every_scale_is_chosen_somewhere():

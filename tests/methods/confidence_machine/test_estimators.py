@@ -373,7 +373,10 @@ def test_the_guarantee_says_what_holds_and_why():
     Xc, yc, _ = classes()
     by_class = RidgeConfidenceClassifier(label_conditional=True, confidence=0.8).fit(Xc, yc)
     assert "at least 80 %, within every class that has a label" in by_class.guarantee_.statement
-    assert "Nothing is said of rows whose class no label shows." in by_class.guarantee_.statement
+    assert (
+        "Nothing is guaranteed for rows of a class that has no label."
+        in by_class.guarantee_.statement
+    )
     assert by_class.answer_.guarantee == by_class.guarantee_
 
 
@@ -734,7 +737,7 @@ def test_settings_are_the_same_in_both():
     """The classifier has every setting that is not about numbers, with the same default."""
     of_numbers, of_classes = (make().get_params() for make in BOTH)
     assert set(of_classes) - set(of_numbers) == {"label_conditional"}
-    assert set(of_numbers) - set(of_classes) == {"spread", "scale", "draw_in_far"}
+    assert set(of_numbers) - set(of_classes) == {"spread", "scale", "draw_in_far", "resolution"}
     shared = set(of_numbers) & set(of_classes)
     assert all(of_classes[name] == of_numbers[name] for name in shared)
     assert not set(itertools.chain(of_numbers, of_classes)) & {"alpha", "gamma", "lambda"}

@@ -96,7 +96,7 @@ def test_sets_say_so_and_contain_it():
     wide = RidgeConfidenceClassifier(confidence=0.9).fit(X, y)  # p = 3 / 16
     assert wide.p_unseen_ == 3 / 16
     assert wide.guarantee_.any_class
-    assert "a class that no label shows; the sets say so" in wide.guarantee_.statement
+    assert "a class without a label; the sets say so" in wide.guarantee_.statement
     assert {labels[-1] for labels in wide.answer_.to_frame()["set"]} == {UNSEEN}
     assert wide.answer_.contains(["new"] * 4).all()
     assert not sure.answer_.contains(["new"] * 4).any()

@@ -14,9 +14,10 @@ from transduce.app.auditing.reading import EMPTY, ROW_NUMBER, class_texts
 from transduce.app.tables.nested import read_field
 from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
-from transduce.core.words import counted
+from transduce.core.words import counted, option
 from transduce.population.draws import (
     Allocation,
+    allocate,
     draw_from_strata,
     expected_spreads,
     uncertainty_bands,
@@ -24,18 +25,28 @@ from transduce.population.draws import (
 
 MOST_STRATA = 200
 MOST_CHOICES = 50  # classes that a sheet offers to choose from
+MOST_STRATA_NAMED = 12
 LONGEST_CHOICES = 250  # characters of a list of choices that a cell of a sheet can hold
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrataRequest:
-    """How rows are to be drawn: from each class of a column, or from bands of an uncertainty."""
+    """How rows are to be drawn: from each class of a column, or from bands of an uncertainty.
+
+    Attributes
+    ----------
+    number : int
+        Rows in all, divided as the allocation says.
+    each : int, optional
+        Rows from each class or band instead, or all of one that has fewer.
+    """
 
     number: int
     seed: int
     by: ColumnName | None = None
     uncertainty: ColumnName | None = None
     allocation: Allocation = "neyman"
+    each: int | None = None
 
     def __post_init__(self) -> None:
         if (self.by is None) == (self.uncertainty is None):
@@ -83,10 +94,12 @@ def draw_by_strata(
             f"Column {request.by!r} has {len(strata):,} different values: rows are drawn from each "
             f"by itself, so it must have few, at most {MOST_STRATA}."
         )
-    draw = draw_from_strata(
-        missing, codes, request.number, request.seed, spreads, request.allocation
-    )
     sizes = np.bincount(codes[missing], minlength=len(strata))
+    if request.each is None:
+        numbers = allocate(sizes, request.number, request.allocation, spreads)
+    else:
+        numbers = np.minimum(sizes, request.each)
+    draw = draw_from_strata(missing, codes, numbers, request.seed)
     name = f"{target}_random"
     columns = pd.DataFrame(
         {
@@ -97,24 +110,41 @@ def draw_by_strata(
         },
         index=frame.index,
     )
+    statement = _how_many_from_each(strata, numbers, sizes)
+    if request.each is None and request.allocation == "equal" and _differ(numbers[numbers < sizes]):
+        statement += (
+            " Equal numbers would tell less of all rows than a draw from all alike; for as many "
+            f"from each whatever the cost, use {option('each', 20)}."
+        )
+    return RowsToCheck(draw.rows, columns, statement)
+
+
+def _how_many_from_each(strata: AnyArray, numbers: AnyArray, sizes: AnyArray) -> str:
+    """Return how many rows were drawn from which stratum, in a sentence."""
     parts = [
         f"{count:,} of {size:,} from {stratum}"
-        for stratum, count, size in zip(strata, draw.numbers.tolist(), sizes.tolist(), strict=True)
+        for stratum, count, size in zip(strata, numbers.tolist(), sizes.tolist(), strict=True)
         if size
     ]
-    shown = ", ".join(parts[:12]) + (", ..." if len(parts) > 12 else "")
-    return RowsToCheck(draw.rows, columns, f"{counted(request.number, 'row')} drawn: {shown}.")
+    shown = ", ".join(parts[:MOST_STRATA_NAMED])
+    if len(parts) > MOST_STRATA_NAMED:
+        shown += ", ..."
+    return f"{counted(int(numbers.sum()), 'row')} drawn: {shown}."
+
+
+def _differ(numbers: AnyArray) -> bool:
+    """Return whether numbers differ by more than rounding makes them."""
+    return len(numbers) > 0 and bool(numbers.max() - numbers.min() > 1)
 
 
 def _spreads(
     frame: pd.DataFrame, target: ColumnName, missing: Mask, names: AnyArray, codes: AnyArray
-) -> Array:
-    """Return the spread expected in each stratum, from the labels that there are."""
+) -> Array | None:
+    """Return the spread expected in each stratum, from the labels that there are, if any."""
     n_strata = int(codes.max()) + 1
     truth = class_texts(read_field(frame, target))
     wrong = ~missing & (truth != names)
     return expected_spreads(
-        np.bincount(codes[missing], minlength=n_strata),
         np.bincount(codes[~missing], minlength=n_strata),
         np.bincount(codes[wrong], minlength=n_strata),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,14 @@ import pandas as pd
 
 from transduce.app.auditing.question import AuditQuestion, as_columns
 from transduce.app.auditing.reading import AuditColumns, join_checks, read_audit
-from transduce.app.auditing.result import AuditResult, compare_checks
-from transduce.app.auditing.suspects import Suspects, find_suspects
+from transduce.app.auditing.result import AuditResult, compare_checks, way_out_of_seen
+from transduce.app.auditing.suspects import OtherColumns, find_suspects
 from transduce.app.tables import files
 from transduce.app.tables.formats import Table
+from transduce.conformal.seen_labels import SeenLabels, find_seen_labels
 from transduce.core.checks import check_whole
 from transduce.core.computing import stage
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.population.audit import Audit, NumberAudit, audit_classes, audit_numbers
 
 
@@ -93,13 +95,6 @@ def audit(  # noqa: PLR0913 - settings of a public function
     (0, 13)
     """
     check_whole("suspects", suspects, least=0)
-    source = _read_table(table)
-    notes = list(source.notes)
-    frame = source.frame
-    if checks is not None:
-        wanted = [name for name in (target, second, seen) if name is not None]
-        frame, more = join_checks(frame, _read_table(checks).frame, id, wanted)
-        notes += more
     question = AuditQuestion(
         target=target,
         predictions=as_columns("predictions", predictions),
@@ -114,6 +109,8 @@ def audit(  # noqa: PLR0913 - settings of a public function
         missing=tuple(missing or ()),
         case_sensitive=case_sensitive,
     )
+    source = _read_table(table)
+    frame, notes = _with_checks(source, checks, id, question)
     with stage("reading"):
         columns = read_audit(frame, question)
     agreement = None
@@ -122,20 +119,23 @@ def audit(  # noqa: PLR0913 - settings of a public function
         agreement = compare_checks(columns.truth, columns.second)
         truth = _labels_of_both(columns)
     with stage("bounds") as report:
-        audits: dict[ColumnName | None, Audit | NumberAudit] = {
-            None: _audit(columns, truth, question, None)
-        }
-        for done, (name, groups) in enumerate(columns.groups.items(), start=1):
-            report(done / (len(columns.groups) + 1))
-            audits[name] = _audit(columns, truth, question, groups)
+        audits = _audit_groups(columns, truth, question, report)
+    ignore = _columns_of_question(frame, question, id)
     with stage("suspects"):
-        found = _find_suspects(frame, columns, question, audits[None], id, suspects)
+        others = OtherColumns.of(frame.drop(columns=ignore), columns.checked)
+        named = None
+        if suspects > 0:
+            named = find_suspects(columns, others, audits[None].rows.wrong, most=suspects)
+        seen_labels = _find_seen_labels(columns, others)
+    if seen_labels.all_right and not seen_labels.worse_elsewhere:
+        notes.append(seen_labels.describe(way_out_of_seen()))
     return AuditResult(
         question=question,
         columns=columns,
         audits=audits,
         agreement=agreement,
-        suspects=found,
+        suspects=named,
+        seen_labels=seen_labels,
         source=source.name,
         notes=[*notes, *columns.notes],
     )
@@ -150,6 +150,36 @@ def _read_table(table: pd.DataFrame | str | Path | Table) -> Table:
 
         return Table(table, Original(), "")
     return files.read(table)
+
+
+def _with_checks(
+    source: Table,
+    checks: pd.DataFrame | str | Path | None,
+    id: ColumnName | None,
+    question: AuditQuestion,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table with the checks that another one holds, and notes."""
+    if checks is None:
+        return source.frame, list(source.notes)
+    candidates = (question.target, question.second, question.seen)
+    wanted = [name for name in candidates if name is not None]
+    frame, notes = join_checks(source.frame, _read_table(checks).frame, id, wanted)
+    return frame, [*source.notes, *notes]
+
+
+def _audit_groups(
+    columns: AuditColumns,
+    truth: AnyArray,
+    question: AuditQuestion,
+    report: Callable[[float], None],
+) -> dict[ColumnName | None, Audit | NumberAudit]:
+    """Return the audit of all rows under None, and one for each column of groups."""
+    audits: dict[ColumnName | None, Audit | NumberAudit] = {}
+    groups: dict[ColumnName | None, AnyArray | None] = {None: None, **columns.groups}
+    for done, (name, codes) in enumerate(groups.items(), start=1):
+        audits[name] = _audit(columns, truth, question, codes)
+        report(done / len(groups))
+    return audits
 
 
 def _labels_of_both(columns: AuditColumns) -> AnyArray:
@@ -193,22 +223,32 @@ def _audit(
     )
 
 
-def _find_suspects(
-    frame: pd.DataFrame,
-    columns: AuditColumns,
-    question: AuditQuestion,
-    whole: Audit | NumberAudit,
-    id: ColumnName | None,
-    most: int,
-) -> Suspects | None:
-    """Return the rows that are most likely wrong, from columns that are not part of the question."""
-    if most == 0:
-        return None
+def _columns_of_question(
+    frame: pd.DataFrame, question: AuditQuestion, id: ColumnName | None
+) -> list[ColumnName]:
+    """Return the columns that are part of the question, and so say nothing else of a row."""
     names: list[ColumnName | None] = [question.target, question.second, question.seen, id]
     names += [question.random, question.stratum, *question.predictions]
     drawn = f"{question.target}_random"
     names += [drawn, f"{drawn}_seed", f"{drawn}_stratum", f"{drawn}_probability"]
     nested = {str(name).split(".")[0] for name in (question.target, *question.predictions)}
-    ignore = [name for name in frame.columns if name in names or str(name) in nested]
-    wrong = whole.rows.wrong
-    return find_suspects(frame, columns, ignore, wrong, most=most)
+    return [name for name in frame.columns if name in names or str(name) in nested]
+
+
+def _find_seen_labels(columns: AuditColumns, others: OtherColumns) -> SeenLabels:
+    """Return whether the predictor seems to have seen labels that are not marked so."""
+    is_open = ~columns.seen[others.rows]
+    rows = others.rows[is_open]
+
+    def make_features() -> Array | None:
+        if others.features is None:
+            return None
+        return others.features[is_open]
+
+    return find_seen_labels(
+        columns.predictions[rows],
+        columns.truth[rows],
+        columns.checked[rows],
+        make_features,
+        numeric=columns.numeric,
+    )

@@ -14,7 +14,10 @@ from transduce.app.auditing.result import AuditResult
 if TYPE_CHECKING:
     from jinja2 import Template
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 def render_audit(result: AuditResult) -> str:

@@ -15,11 +15,12 @@ from transduce.app.auditing.question import AuditQuestion
 from transduce.app.auditing.reading import AuditColumns
 from transduce.app.auditing.suspects import Suspects
 from transduce.app.report.jsonable import rough_percent, to_json
+from transduce.conformal.seen_labels import SeenLabels
 from transduce.core.files import write_text
 from transduce.core.types import AnyArray, ColumnName
-from transduce.core.words import counted, percent
+from transduce.core.words import counted, option, percent
 from transduce.population.audit import ALL_ROWS, Audit, NumberAudit, forecast_wrong
-from transduce.population.estimates import estimate_mean
+from transduce.population.means import estimate_mean
 from transduce.population.sample import Sample
 
 MORE_CHECKS = (50, 100, 300)
@@ -53,6 +54,11 @@ class Agreement:
         )
 
 
+def way_out_of_seen() -> str:
+    """Return what to do where the predictor may have seen the labels."""
+    return f"Name the rows that it has seen with {option('seen')}, or check rows that it has not."
+
+
 @dataclass(frozen=True, eq=False)
 class AuditResult:
     """What checked rows say of predictions that were made elsewhere.
@@ -68,6 +74,8 @@ class AuditResult:
         Of two people who checked the same rows.
     suspects : Suspects or None
         Rows that are most likely wrong.
+    seen_labels : SeenLabels
+        Whether the predictor seems to have seen the labels.
     source : str
         Where the table came from.
     notes : list of str
@@ -87,6 +95,7 @@ class AuditResult:
     audits: dict[ColumnName | None, Audit | NumberAudit]
     agreement: Agreement | None
     suspects: Suspects | None
+    seen_labels: SeenLabels
     source: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -112,7 +121,8 @@ class AuditResult:
         certainty = percent(self.question.certainty)
         n_unchecked = int(line["n_unchecked"])
         checked = (
-            f"{int(line['n_wrong']):,} of the {counted(int(line['n_checked']), 'checked prediction')} "
+            f"{int(line['n_wrong']):,} of the "
+            f"{counted(int(line['n_checked']), 'checked prediction')} "
             f"{_verb(int(line['n_wrong']))} {self._what_is_wrong}."
         )
         if n_unchecked == 0:
@@ -148,7 +158,8 @@ class AuditResult:
         strata = None
         if self.columns.strata is not None:
             strata = pd.factorize(self.columns.strata)[0]
-        sample = Sample(self.columns.drawn & self.columns.checked, strata=strata)
+        drawn, checked = self.columns.drawn, self.columns.checked
+        sample = Sample(drawn & checked, strata=strata, lost=drawn & ~checked)
         return estimate_mean(
             self.columns.truth,
             self.columns.predictions,
@@ -218,14 +229,9 @@ class AuditResult:
     @property
     def warnings(self) -> list[str]:
         """What speaks against the statements."""
-        found = []
-        if self.suspects is not None and self.suspects.seems_seen:
-            found.append(
-                "The predictor seems to have seen these labels: no checked prediction is wrong, "
-                "but the other predictions fit the columns of the table less well. Name the rows "
-                "that it has seen, or check rows that it has not."
-            )
-        return found
+        if not self.seen_labels.worse_elsewhere:
+            return []
+        return [self.seen_labels.describe(way_out_of_seen())]
 
     def as_json(self) -> dict[str, object]:
         """Return every number of the audit as plain values."""
@@ -305,19 +311,19 @@ def _verb(number: int) -> str:
 def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
     """Return what an audit says of a group of rows, as plain values."""
     line = audit.wrong.loc[group]
-    content: dict[str, object] = {
-        "wrong": {
-            "n_rows": int(line["n_rows"]),
-            "n_checked": int(line["n_checked"]),
-            "n_wrong": int(line["n_wrong"]),
-            "n_unchecked": int(line["n_unchecked"]),
-            "estimate": float(line["estimate"]),
-            "at_most": int(line["at_most"]),
-            "certainty": audit.certainty,
-        }
+    wrong: dict[str, object] = {
+        "n_rows": int(line["n_rows"]),
+        "n_checked": int(line["n_checked"]),
+        "n_wrong": int(line["n_wrong"]),
+        "n_unchecked": int(line["n_unchecked"]),
+        "estimate": float(line["estimate"]),
+        "at_most": int(line["at_most"]),
+        "certainty": audit.certainty,
     }
+    content: dict[str, object] = {"wrong": wrong}
     if isinstance(audit, NumberAudit):
-        content["wrong"] |= {"tolerance": audit.tolerance, "relative": audit.relative}  # type: ignore[operator]
+        wrong["tolerance"] = audit.tolerance
+        wrong["relative"] = audit.relative
         content["off_by"] = audit.off_by
         return content
     shares = audit.shares if group == ALL_ROWS else audit.group_shares[group]

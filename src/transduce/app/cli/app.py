@@ -24,6 +24,7 @@ from transduce.app.filling.options import (
     LARGE,
     LEVEL,
     OUTPUT,
+    OWN_COLUMNS,
     PANELS,
     Kind,
     Option,
@@ -86,50 +87,54 @@ def _row(name: str, value: int) -> None:
 FILE = Kind(Path, "FILE")
 FLAG = Kind(bool)
 FILLED = (
-    "Where to write the filled table, in the format of its name; - for standard output; "
-    "a name that ends in /, or any name if the table is several files, is a folder. "
-    "By default beside the table, as NAME-filled."
+    "Where to write the filled table; the ending of the name says the format, and - is standard "
+    "output. A name that ends in /, or any name if the table is several files, is a folder. "
+    "By default NAME-filled, beside the table."
 )
 MEMORY = (
-    "For a table in parts: how much memory to use, such as 2GB; half of what is free by default."
+    "For a table in several files: how much memory to use, such as 2GB. Default: half of what is "
+    "free."
 )
 CLUSTER = (
-    "For a table in parts: the scheduler of a Dask cluster, such as tcp://host:8786, or local."
+    "For a table in several files: the scheduler of a Dask cluster, such as tcp://host:8786, or "
+    "local."
 )
 COMMAND_OPTIONS = {  # options of the commands, besides those of `fill` in Python
     "sheet": Option("The sheet of an Excel file, by name or number.", COLUMNS, Kind(str, "SHEET")),
     "header": Option(
-        "The row of the file that holds the names of the columns, from 1 on; 0 if there is none. "
-        "By default it is looked for.",
+        "The row of the file that holds the column names, counted from 1; 0 if there is none. "
+        "By default it is detected.",
         COLUMNS,
         Kind(int, "ROW", _row),
     ),
-    "skip": Option("How many rows to skip above the names.", COLUMNS, Kind(int, "NUMBER", _row)),
+    "skip": Option(
+        "How many rows to skip above the column names.", COLUMNS, Kind(int, "NUMBER", _row)
+    ),
     "rows": Option(
-        "The first and the last row of the data in the file, such as 5:120; totals and notes below "
-        "are left out by default.",
+        "The first and the last row of data in the file, such as 5:120. By default, totals and "
+        "notes below the data are left out.",
         COLUMNS,
         Kind(str, "FIRST:LAST"),
     ),
     "out": Option(FILLED, OUTPUT, Kind(str, "FILE", _out_or_folder)),
-    "report": Option("Write a report: one HTML file to read and to pass on.", OUTPUT, FILE),
+    "report": Option("Write a report: one HTML file that you can send to others.", OUTPUT, FILE),
     "json": Option("Write the numbers and sentences as JSON.", OUTPUT, FILE),
     "save": Option(
-        "Save what `transduce answer` needs to answer rows that come later.", OUTPUT, FILE
+        "Save what `transduce answer` needs to predict rows that come later.", OUTPUT, FILE
     ),
     "select": Option(
-        "Mark filled rows that may be used as they are, at most a tenth of them by mistake on average: "
-        "'above 100', 'below 5', 'between 2 and 5', 'within 10' (off by no more), 'of yes' or 'correct'. "
-        "Some labels are held out for it.",
+        "Mark the filled rows that are reliably 'above 100', 'below 5', 'between 2 and 5', "
+        "'within 10' (off by no more than that), 'of yes' (a class) or 'correct', at a false "
+        "discovery rate of 10 %. Some labels are held out for it.",
         ANSWER,
         Kind(str, "WORDS"),
     ),
     "plot": Option(
-        "Save a plot as PNG, SVG or PDF, as the name says.", OUTPUT, Kind(Path, "FILE", _plot)
+        "Save a plot; the name ends in .png, .svg or .pdf.", OUTPUT, Kind(Path, "FILE", _plot)
     ),
-    "quiet": Option("Show results and errors only, no progress and no notes.", OUTPUT, FLAG),
+    "quiet": Option("Show only results and errors, no progress and no notes.", OUTPUT, FLAG),
     "force": Option(
-        "Replace existing files; go on with a table that may not fit into memory.", OUTPUT, FLAG
+        "Replace existing files, and read a table even if it may not fit into memory.", OUTPUT, FLAG
     ),
     "memory": Option(MEMORY, LARGE, Kind(str, "SIZE")),
     "cluster": Option(CLUSTER, LARGE, Kind(str, "ADDRESS")),
@@ -227,47 +232,62 @@ def _table(help: str, **more: Any) -> Any:
     return typer.Argument(metavar="TABLE", help=help, **more)
 
 
-OPENED = "The table, which is never written to, or a folder of tables; by default this one."
+OPENED = (
+    "The table, or a folder of tables; by default the working directory. The table itself is never "
+    "changed."
+)
 LABELLED = "The column to label."
 BLINDLY = (
-    "Predictions made elsewhere, to be checked blindly: hidden until a row has a label, they are "
-    "then compared with it, and certificates say how many are wrong."
+    "A column of predictions that were made elsewhere. A prediction is hidden until its row has a "
+    "label and then compared with it; certificates say how many predictions are wrong."
 )
 SHOWN = "Columns to show, separated by commas; all by default."
-NAMES = "Classes, separated by commas; by default those that the table has, or yes and no."
-FRESH = "Draw the same rows again; by default the seed is fresh."
-DRAW_BY = "A column of predicted classes: draw from each by itself."
+NAMES = "Classes, separated by commas; by default those in the table, or yes and no."
+FRESH = "Seed of the draw, to draw the same rows again; by default a new one."
+DRAW_BY = "A column of predicted classes: draw from each class separately."
 DRAW_UNCERTAIN = (
-    "A column that says how uncertain each prediction is: draw from bands of it, more from the "
-    "uncertain ones."
+    "A column that says how uncertain each prediction is: draw from bands of it, and more rows "
+    "from the uncertain bands."
 )
 ALLOCATION = (
-    "With --by: equal numbers from each, numbers in proportion to its size, or by the spread "
-    "expected in it (Neyman)."
+    "With --by: as many rows from each class (equal), in proportion to its size (proportional), or "
+    "in proportion to its size and expected spread (neyman). Before any row was checked, equal and "
+    "neyman leave each class at least 10/11 of its number in proportion, so that statements on all "
+    "rows are about as precise as from a plain draw, or more so."
+)
+DRAW_EACH = (
+    "Instead of --number: so many rows from each class, whatever that costs statements on all rows."
 )
 LIST = (
-    "Write the drawn rows alone, predictions hidden, as a sheet to fill in (.xlsx or .csv); "
-    "`transduce audit --checks FILE` takes it back."
+    "Write only the drawn rows, without the predictions, as a sheet to fill in (.xlsx or .csv); "
+    "`transduce audit --checks FILE` reads it back."
 )
-CHECKED = "The column with what a person found; empty where nobody looked."
+CHECKED = "The column with the labels that a person gave; empty at rows that nobody checked."
 PREDICTED = (
-    "The column of predicted classes or numbers; fields of JSON objects are named with dots, such "
-    "as output.label. Repeated, columns of probabilities, one for each class."
+    "The column of predicted classes or numbers; a field of JSON objects is written with dots, "
+    "such as output.label. Repeat the option for columns of probabilities, one for each class."
 )
-BY_GROUP = "A column of groups, each with statements of its own. May be repeated."
-OTHER_FILE = "Another file that holds the target, matched by --id."
-SEEN = "Marks rows whose labels the predictor has seen: they say nothing of other rows."
-RANDOM = "Marks the rows that were drawn; by default the column that `transduce draw` writes."
-STRATUM = "The stratum that each row was drawn from; by default as `transduce draw` writes it."
-OFF_BY = "For numbers: by how much one may be off, such as 0.5, or 5% of it."
-AT_MOST = "Exit with code 3 unless at most this share is shown to be wrong, such as 5%."
+BY_GROUP = "A column of groups: also say how wrong the predictions are in each. May be repeated."
+OTHER_FILE = "Another file that holds the target; rows are matched by --id."
+SEEN = (
+    "A column that marks rows whose labels the predictor has seen; they say nothing about the "
+    "others."
+)
+RANDOM = (
+    "A column that marks the rows drawn at random; by default the one that `transduce draw` writes."
+)
+STRATUM = "A column with the stratum of each row; by default the one that `transduce draw` writes."
+OFF_BY = "Numbers: a prediction is wrong if it is off by more than this, such as 0.5 or 5%."
+AT_MOST = "Exit with code 3 unless it is shown that at most this share is wrong, such as 5%."
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
     "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
     ".xls, .xlsb, .ods, Stata, SPSS, SAS or SAS transport; or a table of SQLite or DuckDB, as "
     "file.db::table"
 )
-WRITTEN = "Where to write the table, in the format of its name; - for standard output."
+WRITTEN = (
+    "Where to write the table; the ending of the name says the format, and - is standard output."
+)
 TableFile = Annotated[str, _table(f"{KINDS}; - for standard input.")]
 OutFile = Annotated[
     str | None, _option("--out", "FILE", WRITTEN, callback=_checked("--out", Kind(str, check=_out)))
@@ -325,7 +345,7 @@ def fill_command(
     COLUMN_status. Its own columns stay as they were.
 
     A folder of files, a pattern such as 'data/*.parquet', or a file that is too large for the
-    memory is filled part by part into a folder; the same command goes on where a stopped one ended.
+    memory is filled file by file into a folder; if it is stopped, the same command continues.
     """
     _run(lambda commands: commands.fill_file(table, target, options), quiet=options["quiet"])
 
@@ -340,11 +360,11 @@ def answer(
     out: OutFile = None,
     **options: Any,
 ) -> None:
-    """Answer rows that come later, from a table that was filled with --save.
+    """Predict rows that come later, from a table that was filled with --save.
 
-    The file holds the table that was filled and the options, no code: the fit is done again. The
-    rows need the columns of that table; they come back with the new columns after their own, by
-    default beside the table, as NAME-answered.
+    The saved file holds the filled table and the options, but no code: the fit is done again. The
+    later rows need the same columns as that table. They are written with the new columns after
+    their own, by default to NAME-answered beside the table.
     """
     _run(
         lambda commands: commands.answer_file(model, table, options | {"out": out}),
@@ -364,25 +384,28 @@ def draw(  # noqa: PLR0913
     allocation: Annotated[
         Literal["equal", "proportional", "neyman"], typer.Option(help=ALLOCATION)
     ] = "neyman",
+    each: Annotated[int | None, _option("--each", "N", DRAW_EACH, min=1)] = None,
     to_check: Annotated[Path | None, _option("--list", "FILE", LIST)] = None,
     out: OutFile = None,
     **options: Any,
 ) -> None:
-    """Draw rows at random that are to be labelled.
+    """Draw rows at random, to label them.
 
-    The guarantee then holds however the other labels were chosen.
-    The table comes back with a column COLUMN_random that marks the rows drawn, and
-    COLUMN_random_seed with the seed, by default beside it, as NAME-draw. Label them, keep all other
-    cells as they are, and fill with --random-labels COLUMN_random. Draw last: rows labelled on
-    purpose afterwards spoil the draw.
+    If you label these rows, the guarantee holds however the other labels were chosen.
 
-    With --by rows are drawn from each predicted class by itself, which tells more about rare ones;
-    COLUMN_random_stratum and COLUMN_random_probability say how. `transduce audit` reads them.
+    The table is written with a column COLUMN_random that marks the drawn rows and a column
+    COLUMN_random_seed with the seed, by default to NAME-draw beside it. Label the drawn rows,
+    change no other cell, and fill with --random-labels COLUMN_random. Draw last: rows that you
+    choose to label after the draw spoil it.
+
+    With --by, rows are drawn from each predicted class separately, which tells more about rare
+    classes. The columns COLUMN_random_stratum and COLUMN_random_probability then say how each row
+    was drawn, and `transduce audit` reads them.
     """
     options |= {"out": out, "list": to_check}
-    if by is not None or uncertainty is not None:
+    if any(given is not None for given in (by, uncertainty, each)):
         strata: dict[str, Any] = {"by": by, "uncertainty": uncertainty}
-        strata |= {"allocation": allocation, "number": number, "seed": seed}
+        strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}
         _run(
             lambda commands: commands.draw_strata_of(table, target, strata, options),
             quiet=options["quiet"],
@@ -400,19 +423,24 @@ ESTIMATED = tuple(
     if name
     not in (
         *("labels", "out", "report", "save", "confidence", "certainty", "tolerance", "guarantee"),
-        *("label_conditional", "probabilities", "reject", "label_next", "select"),
+        *("label_conditional", "probabilities", "reject", "select", *OWN_COLUMNS),
     )
 )
 WHAT = (
     "What to ask: mean, total, share, median, 'quantile 0.9', 'share above 100', 'share of yes', "
-    "difference, 'slope of income'. May be repeated. By default the mean, or the share of every class."
+    "difference, 'slope of income'. May be repeated. Default: the mean, or the share of every "
+    "class."
 )
-BY = "A column: one estimate for each of its groups. May be repeated."
+BY = "A column of groups: one estimate for each group. May be repeated."
 OF = (
-    "What it is of, where --what does not say so: a class, a quantile, two groups, or the columns of a "
-    "slope; several are separated by commas."
+    "What --what is about, if it does not say so itself: a class, a quantile, two groups, or the "
+    "columns of a slope, separated by commas."
 )
-OUTCOME = "For a slope: a column that is regressed on the filled one."
+OUTCOME = "For a slope: the column to regress on the filled one."
+MODEL = (
+    "A file that `fill --save` wrote, in place of --target: its fit predicts these rows, and the "
+    "labels that it held out tell how wrong it is."
+)
 TO_CSV = "Write the estimates as CSV; - for standard output."
 
 
@@ -420,26 +448,31 @@ TO_CSV = "Write the estimates as CSV; - for standard output."
 @takes(*ESTIMATED)
 def estimate_command(  # noqa: PLR0913
     table: TableFile,
-    target: TargetOption,
+    target: Annotated[
+        str | None, _option("--target", "COLUMN", "The column to ask about.", show_default=False)
+    ] = None,
+    model: Annotated[Path | None, _option("--model", "FILE", MODEL)] = None,
     what: Annotated[list[str] | None, _option("--what", "QUESTION", WHAT)] = None,
     by: Annotated[list[str] | None, _option("--by", "COLUMN", BY)] = None,
     of: Annotated[str | None, _option("--of", "WORDS", OF)] = None,
     outcome: Annotated[str | None, _option("--outcome", "COLUMN", OUTCOME)] = None,
     level: Annotated[
         float,
-        typer.Option(callback=_checked("--level", LEVEL), help="Level of each interval by itself."),
+        typer.Option(
+            callback=_checked("--level", LEVEL), help="Confidence level of each interval."
+        ),
     ] = 0.95,
     joint: Annotated[
-        bool, typer.Option("--joint", help="Let all intervals hold together at the level.")
+        bool, typer.Option("--joint", help="Make all intervals hold at once at this level.")
     ] = False,
     out: Annotated[str | None, _option("--out", "FILE", TO_CSV)] = None,
     **options: Any,
 ) -> None:
-    """Estimate the mean, a share or a slope of a whole column, with an interval that holds.
+    """Estimate the mean, a share or a slope of a whole column, with a valid confidence interval.
 
-    Filled values vary less than true ones: averaged or counted as if they were measured, they
-    mislead. Here the labels make an interval valid, and predictions make it narrow, however wrong
-    they are. The estimates say what the labels alone would give, and how many labels the
+    Filled values vary less than true values, so that averages and counts of them mislead. Here the
+    labels make the interval valid, however wrong the predictions are, and the predictions make it
+    narrow. Beside each estimate stands what the labels alone would give, and how many labels the
     predictions are worth.
     """
     asked = {
@@ -450,6 +483,7 @@ def estimate_command(  # noqa: PLR0913
         "level": level,
         "joint": joint,
         "out": out,
+        "model": model,
     }
 
     def work(_: Any) -> Callable[[], None]:
@@ -478,9 +512,12 @@ def audit_command(  # noqa: PLR0913
     ],
     by: Annotated[list[str] | None, _option("--by", "COLUMN", BY_GROUP)] = None,
     checks: Annotated[Path | None, _option("--checks", "FILE", OTHER_FILE)] = None,
-    id: Annotated[str | None, _option("--id", "COLUMN", "Names the rows of both files.")] = None,
+    id: Annotated[
+        str | None, _option("--id", "COLUMN", "The column that names the rows in both files.")
+    ] = None,
     second: Annotated[
-        str | None, _option("--second", "COLUMN", "What a second person found at the same rows.")
+        str | None,
+        _option("--second", "COLUMN", "A column with the labels that a second person gave."),
     ] = None,
     seen: Annotated[str | None, _option("--seen", "COLUMN", SEEN)] = None,
     random: Annotated[str | None, _option("--random", "COLUMN", RANDOM)] = None,
@@ -488,16 +525,17 @@ def audit_command(  # noqa: PLR0913
     tolerance: Annotated[str | None, _option("--tolerance", "NUMBER", OFF_BY)] = None,
     at_most: Annotated[str | None, _option("--at-most", "SHARE", AT_MOST)] = None,
     suspects: Annotated[
-        int, _option("--suspects", "NUMBER", "How many of the most suspect rows to name.", min=0)
+        int, _option("--suspects", "NUMBER", "How many of the most suspicious rows to list.", min=0)
     ] = 20,
     **options: Any,
 ) -> None:
-    """Say how wrong predictions are that were made elsewhere, from the rows that somebody checked.
+    """Say how many predictions made elsewhere are wrong, from rows that a person checked.
 
-    A language model, a vendor or an old rule has predicted every row; a person has looked at some,
-    drawn at random. The bounds are exact, however wrong the predictions are.
+    A language model, a vendor or an old rule has predicted every row, and a person has checked some
+    rows that were drawn at random. The bounds are exact, however wrong the predictions are.
 
-    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 if --at-most was not shown, 130 interrupted.
+    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 the bound of --at-most was not shown,
+    130 interrupted.
     """
     question: dict[str, Any] = {
         "by": by or [],
@@ -521,10 +559,10 @@ def audit_command(  # noqa: PLR0913
 
 
 PortOption = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port of the page; 0 is any free one.")
+    int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes any free one.")
 ]
 QuietBrowser = Annotated[
-    bool, typer.Option("--no-browser", help="Print the address, open nothing.")
+    bool, typer.Option("--no-browser", help="Print the address instead of opening a browser.")
 ]
 
 
@@ -536,9 +574,9 @@ def open_command(
 ) -> None:
     """Open a page in the browser for the whole job.
 
-    Choose a table, fill it, label what helps, fill again.
+    There you choose a table, fill it, label the rows that help most, and fill it again.
 
-    What you say is kept in one small file beside the table; the same command continues where you
+    Your choices are kept in a small file beside the table; the same command continues where you
     stopped.
     """
     with refusals():
@@ -550,20 +588,21 @@ def open_command(
 @app.command()
 def label(  # noqa: PLR0913
     table: Annotated[
-        str | None, _table("The table; it is never written to.", show_default=False)
+        str | None, _table("The table; it is never changed.", show_default=False)
     ] = None,
     target: Annotated[
         str | None, _option("--target", "COLUMN", LABELLED, show_default=False)
     ] = None,
     show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
     classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
-    wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to be found.")] = None,
+    wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to look for.")] = None,
     predictions: Annotated[str | None, _option("--predictions", "COLUMN", BLINDLY)] = None,
     tolerance: Annotated[
-        float | None, _option("--tolerance", "NUMBER", "How far predicted numbers may be off.")
+        float | None,
+        _option("--tolerance", "NUMBER", "Numbers: a prediction is wrong if it is off by more."),
     ] = None,
     person: Annotated[
-        str, _option("--person", "NAME", "Who decides, for the journal.", show_default=False)
+        str, _option("--person", "NAME", "Your name, for the journal.", show_default=False)
     ] = "",
     task: Annotated[
         Literal["auto", "classes", "numbers"],
@@ -572,12 +611,14 @@ def label(  # noqa: PLR0913
     recall: Annotated[
         float,
         typer.Option(
-            callback=_checked("--recall", LEVEL), help="Share of the wanted rows to be found."
+            callback=_checked("--recall", LEVEL), help="Share of the wanted rows to find."
         ),
     ] = 0.95,
     certainty: Annotated[
         float,
-        typer.Option(callback=_checked("--certainty", LEVEL), help="How certain that is to be."),
+        typer.Option(
+            callback=_checked("--certainty", LEVEL), help="Confidence level of certificates."
+        ),
     ] = 0.95,
     port: PortOption = 0,
     no_browser: QuietBrowser = False,
@@ -590,8 +631,8 @@ def label(  # noqa: PLR0913
 ) -> None:
     """Label a table on a page in the browser.
 
-    It answers the other rows and says when you can stop.
-    Decisions are saved in a journal beside the table; the same command continues where you stopped.
+    The page predicts the other rows and says when you can stop. Your decisions are saved in a
+    journal beside the table; the same command continues where you stopped.
     """
     with refusals():
         from transduce.app.labelling import SessionSettings
@@ -638,10 +679,10 @@ def _parted(words: str | None) -> list[str]:
 def compare(
     table: TableFile,
     target: TargetOption,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of cross-validation.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds of cross-validation.")] = 5,
     **options: Any,
 ) -> None:
-    """Score every method that suits the table, and a random forest, by hiding labels in turn."""
+    """Score every method that suits the table, and a random forest, by cross-validation."""
     _run(
         lambda commands: commands.compare_file(table, target, folds, options),
         quiet=options["quiet"],
@@ -664,9 +705,9 @@ def example(
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a real table with missing prices, to try things on.
+    """Write a real table with missing prices, for a first try.
 
-    It has 400 districts of California in 1990.
+    It holds 400 districts of California in 1990.
     """
     with refusals():
         from transduce.app.cli import commands
@@ -679,7 +720,7 @@ TABLES = {
     "diabetes": (
         "progression",
         150,
-        "442 patients, ten measurements: how far the disease goes in a year",
+        "442 patients, ten measurements: how far diabetes progresses in a year",
     ),
     "houses": (
         "price",
@@ -707,8 +748,8 @@ def demo(
 ) -> None:
     """Hide labels of a bundled real table, fill them, and compare with the truth.
 
-    It writes the table with missing labels, the filled table and a report; in demo-output, files of
-    an earlier demo are replaced.
+    It writes the table with missing labels, the filled table and a report, by default into the
+    folder demo-output, where the files of an earlier demo are replaced.
     """
     _run(lambda commands: commands.run_demo(name, folder, options), quiet=options.pop("quiet"))
 

@@ -6,7 +6,8 @@ import contextlib
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +36,31 @@ from transduce.app.cli.terminal import (
 )
 from transduce.app.filling import FillResult, LocalRunner, cluster_runner, fill, load, save
 from transduce.app.filling.engine import fill_targets
+from transduce.app.filling.features import read_features
 from transduce.app.filling.folder import fill_folder_and_finish
 from transduce.app.filling.forecast import forecast_draw
 from transduce.app.filling.later_rows import FittedFill
-from transduce.app.filling.left_out import columns_left_out, notes_on
 from transduce.app.filling.manifest import is_own_report
-from transduce.app.filling.options import LABEL_FLAGS, OPTIONS, Options, Task
+from transduce.app.filling.options import (
+    LABEL_FLAGS,
+    OF_ALL_ROWS,
+    OPTIONS,
+    OWN_COLUMNS,
+    Options,
+    Task,
+)
 from transduce.app.filling.plan import FOLDS, caution_on_method
 from transduce.app.filling.sources import FrameSource
 from transduce.app.report import render_json
 from transduce.app.report.summary import summarize_later
 from transduce.app.tables import files as tables
-from transduce.app.tables.columns import Target, check_columns, read_target
-from transduce.app.tables.features import vectorize
+from transduce.app.tables.columns import Target, check_columns
 from transduce.app.tables.files import check_fits, out_kind, write
 from transduce.app.tables.formats import Table
+from transduce.app.tables.glances import is_too_large
 from transduce.app.tables.layout import LayoutRequest
-from transduce.app.tables.numbers import without
-from transduce.app.tables.parts import STREAMED, is_many
-from transduce.conformal import Selection
+from transduce.app.tables.parts import is_many
+from transduce.conformal import Exchangeability, Selection
 from transduce.conformal.designs.registry import design_of_flags
 from transduce.core.computing import stage
 from transduce.core.files import (
@@ -63,9 +70,11 @@ from transduce.core.files import (
     whole_file,
     write_text,
 )
+from transduce.core.guarantee import Guarantee
+from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, ColumnName
-from transduce.core.words import OptionError, counted, option, percent
+from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
 from transduce.model_selection import choose_method
@@ -96,12 +105,7 @@ def read_options(given: dict[str, Any]) -> Options:
 def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
     """Fill columns of a table in a file; write the table, a report and the numbers of each."""
     options = read_options(given)
-    force = given["force"]
-    quiet = given["quiet"]
-    if twice := [name for place, name in enumerate(targets) if name in targets[:place]]:
-        raise typer.BadParameter(f"--target {twice[0]} is given twice.")
-    if len(targets) > 1 and given["save"] is not None:
-        raise typer.BadParameter("--save is for one target: save each by itself.")
+    _check_targets(targets, given)
     wanted = None
     if given["select"] is not None:
         wanted = read_selection(given["select"])
@@ -109,14 +113,8 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
             options = replace(options, guarantee="column")  # rows are picked by labels held out
     if is_in_parts(table, given):
         return _fill_parts(table, targets, options, given)
-    if given["out"] is None:
-        out = default_out(table)
-    else:
-        out = given["out"]
-    try:
-        out_kind(out, "csv")
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    force = given["force"]
+    out = _out_of(table, given)
     reports = [_reports(given)]
     if len(targets) > 1:
         reports = [_reports(given, name) for name in targets]
@@ -134,27 +132,53 @@ def fill_file(table: str, targets: list[str], given: dict[str, Any]) -> Show:
         selections = [select_rows(result, wanted) for result in results]
     with together():
         if given["save"] is not None:
-            asked_later = {"label_next", "reject"}  # of the filled table, not of later rows
-            about = {
-                name: one for name, one in options.as_dict().items() if name not in asked_later
+            asked = {  # not of the filled table alone
+                name: value for name, value in options.as_dict().items() if name not in OF_ALL_ROWS
             }
-            save(given["save"], source, targets[0], force=force, **about)
+            save(given["save"], source, targets[0], force=force, **asked)
         written = _write(source, results, out, reports, force, selections)
     if given["save"] is not None:
         written.append(str(given["save"]))
-    if not quiet:
+    if not given["quiet"]:
         for result in results:
             result.compute_all()
+    return partial(_show_filled, results, selections, written, out, quiet=given["quiet"])
 
-    def show() -> None:
-        *earlier, last = results
-        for result in earlier:
-            show_result(result, [], err=out == "-", quiet=quiet)
-        show_result(last, written, err=out == "-", quiet=quiet)
-        for result, selection in zip(results, selections, strict=False):
-            tell(about_selection(result, selection), err=out == "-")
 
-    return show
+def _check_targets(targets: list[str], given: dict[str, Any]) -> None:
+    """Refuse a target that is named twice, and several where one model is to be saved."""
+    if twice := [name for place, name in enumerate(targets) if name in targets[:place]]:
+        raise typer.BadParameter(f"--target {twice[0]} is given twice.")
+    if len(targets) > 1 and given["save"] is not None:
+        raise typer.BadParameter("--save is for one target: save each by itself.")
+
+
+def _out_of(table: str, given: dict[str, Any]) -> Any:
+    """Return where the filled table goes: a file of a format that can be written, or "-"."""
+    out = given["out"]
+    if out is None:
+        out = default_out(table)
+    try:
+        out_kind(out, "csv")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return out
+
+
+def _show_filled(
+    results: list[FillResult],
+    selections: list[Selection],
+    written: list[str],
+    out: Any,
+    *,
+    quiet: bool,
+) -> None:
+    """Print what was found about each target, and where it was written after the last."""
+    for place, result in enumerate(results, start=1):
+        files_written = written if place == len(results) else []
+        show_result(result, files_written, err=out == "-", quiet=quiet)
+    for result, selection in zip(results, selections, strict=False):
+        tell(about_selection(result, selection), err=out == "-")
 
 
 def is_in_parts(table: str, given: dict[str, Any]) -> bool:
@@ -168,16 +192,13 @@ def is_in_parts(table: str, given: dict[str, Any]) -> bool:
         return True
     if given["out"] is not None:
         return given["out"].endswith(("/", "\\")) or Path(given["out"]).is_dir()
-    free = tables.memory_free()
-    streamed = tables.kind_of(table)[0] in STREAMED and Path(table).is_file()
-    return (
-        streamed and not given["force"] and free is not None and tables.memory_needed(table) > free
-    )
+    return not given["force"] and is_too_large(Path(table))
 
 
 def _fill_parts(table: str, targets: list[str], options: Options, given: dict[str, Any]) -> Show:
     """Fill a table part by part into a folder."""
-    asked = {"several targets": len(targets) > 1, "--label-next": options.label_next}
+    asked = {flag(name): getattr(options, name) for name in OWN_COLUMNS}
+    asked |= {"several targets": len(targets) > 1}
     only_in_memory = ("select", "sheet", "header", "skip", "rows", "save")
     asked |= {f"--{name}": given[name] is not None for name in only_in_memory}
     if odd := [name for name, wanted in asked.items() if wanted]:
@@ -257,51 +278,21 @@ def read_size(text: str) -> float:
 
 def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
     """Answer the rows of a table from what was saved; write them with their new columns."""
-    to_json = given["json"]
     force = given["force"]
-    if given["out"] is None:
+    out = given["out"]
+    if out is None:
         out = default_out(table, "answered")
-    else:
-        out = given["out"]
-    _check_paths(table, to_json, out, force=force)
+    _check_paths(table, given["json"], out, force=force)
     source = read_table(table, given)
     fitted = load(model).below(source.folder)
-    with stage("answers"):
-        new = fitted.new_columns(source.frame)
-    target = fitted.reading.name
-    task = fitted.reading.task
-    taken = [name for name in new.columns if name in source.frame.columns]
-    if taken:
-        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
-    status = new[f"{target}_status"].to_numpy()
-    lost = int((status == "unreached").sum())
-    labelled = int((status == "given").sum())
-    with stage("exchangeability"):
-        compared = fitted.compare_later(source.frame[status != "given"])
-    notes = fitted.notes_on_later(source.frame)
-    why_different = _why_different(fitted)
-    guarantee = fitted.guarantee_of_later(len(new) - lost - labelled, lost, compared=compared)
+    answered = _answer_later(fitted, source.frame)
     with stage("writing"), together():
-        if to_json is not None:
-            counts = {"rows": len(new), "labelled": labelled}
-            counts |= {"answered": len(new) - labelled - lost, "unreached": lost}
-            about = {"target": target, "task": task, "counts": counts, "notes": notes}
-            about["values"] = why_different
-            text = render_json(summarize_later(about, guarantee, compared))
-            write_text(to_json, text, force=force, like=[*source.files, model])
-        write(out, source, fitted.columns_for_file(new), force=force, like=[model])
-    answered = counted(len(new) - labelled - lost, "row")
-    verdict = str(compared.verdict)
-    lines = [f"{answered} answered.", *guarantee_lines(guarantee), verdict]
-    more = [sentence for sentence in more_on_guarantee(guarantee) if sentence != verdict]
-    if not given["quiet"]:
-        lines += ["Notes:", *(f"- {note}" for note in [why_different, *notes])]
-        lines += ["More on the guarantee:", *(f"- {sentence}" for sentence in more)]
-    written = []
-    if out != "-":
-        written.append(str(out))
-    if to_json is not None:
-        written.append(str(to_json))
+        if given["json"] is not None:
+            text = render_json(answered.as_json(fitted))
+            write_text(given["json"], text, force=force, like=[*source.files, model])
+        write(out, source, fitted.columns_for_file(answered.new), force=force, like=[model])
+    lines = answered.lines(fitted, quiet=given["quiet"])
+    written = [str(path) for path in (out, given["json"]) if path not in ("-", None)]
     if written:
         lines.append(f"Written: {', '.join(written)}")
 
@@ -310,6 +301,67 @@ def answer_file(model: Path, table: str, given: dict[str, Any]) -> Show:
             tell(line, err=out == "-")
 
     return show
+
+
+@dataclass(frozen=True, eq=False)
+class LaterAnswers:
+    """The new columns of rows that came later, and what is known of them."""
+
+    new: pd.DataFrame
+    counts: dict[str, int]
+    guarantees: dict[float, Guarantee]  # at each level, the main one first
+    compared: Exchangeability  # how these rows compare with the labelled ones
+    notes: list[str]
+
+    def as_json(self, fitted: FittedFill) -> dict[str, Any]:
+        """Return what there is to say, for JSON."""
+        about = {
+            "target": fitted.reading.name,
+            "task": fitted.reading.task,
+            "counts": self.counts,
+            "notes": self.notes,
+            "values": _why_different(fitted),
+        }
+        return summarize_later(about, self.guarantees, self.compared)
+
+    def lines(self, fitted: FittedFill, *, quiet: bool) -> list[str]:
+        """Return what there is to say, line by line."""
+        guarantee, *_ = self.guarantees.values()
+        verdict = str(self.compared.verdict)
+        lines = [f"{counted(self.counts['answered'], 'row')} predicted."]
+        lines += [*guarantee_lines(guarantee), verdict, *level_sentences(self.guarantees)]
+        if quiet:
+            return lines
+        more = [sentence for sentence in more_on_guarantee(guarantee) if sentence != verdict]
+        lines += ["Notes:", *(f"- {note}" for note in [_why_different(fitted), *self.notes])]
+        return [*lines, "More on the guarantee:", *(f"- {sentence}" for sentence in more)]
+
+
+def _answer_later(fitted: FittedFill, frame: pd.DataFrame) -> LaterAnswers:
+    """Answer later rows, and compare them with the labelled ones."""
+    with stage("answers"):
+        new = fitted.new_columns(frame)
+    taken = [name for name in new.columns if name in frame.columns]
+    if taken:
+        raise ValueError(f"The table has a column {taken[0]!r} already: drop it first.")
+    status = new[f"{fitted.reading.name}_status"].to_numpy()
+    n_unreached = int((status == "unreached").sum())
+    n_labelled = int((status == "given").sum())
+    n_answered = len(new) - n_unreached - n_labelled
+    with stage("exchangeability"):
+        compared = fitted.compare_later(frame[status != "given"])
+    guarantees = {}
+    for level in (fitted.options.level, *fitted.options.further_levels):
+        guarantees[level] = fitted.guarantee_of_later(
+            n_answered, n_unreached, level=level, compared=compared
+        )
+    counts = {
+        "rows": len(new),
+        "labelled": n_labelled,
+        "answered": n_answered,
+        "unreached": n_unreached,
+    }
+    return LaterAnswers(new, counts, guarantees, compared, fitted.notes_on_later(frame))
 
 
 def _why_different(fitted: FittedFill) -> str:
@@ -409,7 +461,7 @@ def draw_rows_of(
         earlier = "already, perhaps from an earlier draw: drop it first."
         raise ValueError(f"The table has a column {name!r} {earlier}")
     labels = _labels_to_draw(source, target, options)
-    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    missing = options.clean(source.frame[[target]])[target].isna().to_numpy()
     if labels is not None:  # then cells that `fill` reads as empty may be drawn too
         missing = labels.missing
     rows = draw_rows(missing, number, seed)
@@ -460,7 +512,7 @@ def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[
             "first."
         )
     options = read_options(given)
-    missing = without(source.frame[[target]], options.missing)[target].isna().to_numpy()
+    missing = options.clean(source.frame[[target]])[target].isna().to_numpy()
     drawn = draw_by_strata(source.frame, target, missing, request)
     with stage("writing"), together():
         if given["list"] is not None:
@@ -564,7 +616,7 @@ def _what_draw_lacks(labels: Target | None, rows: AnyArray, options: Options) ->
 
     "" if nothing.
     """
-    level = float(options.confidence)
+    level = options.level
     needed = f"it takes {fewest_calibration(level)}. Draw that many before you label any."
     few = f"{counted(len(rows), 'label')} of rows drawn at random cannot guarantee {percent(level)}"
     if labels is None:
@@ -594,26 +646,13 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
     if plot is not None:
         check_free(plot, force=force)
     source = read_table(table, given)
-    source.check_column(target)
-    frame = without(source.frame, options.missing)
-    check_columns(frame, options.columns(target))
-    cells = source.column_reading(target)
-    labels = read_target(frame, target, task=options.task, cells=cells, **options.reading)
+    rows = FrameSource.read(source, target, options)
+    labels = rows.labels
     if labels.n_labels < folds:
         said = f"Column {target!r} has {labels.n_labels} labels, too few for {folds} folds"
         fewer = option("folds", max(2, labels.n_labels // 2))
         raise ValueError(f"{said}: label more rows, or ask for {fewer}.")
-    columns = {
-        name: getattr(options, name) for name in ("ignore", "text", "number", "id", "random_state")
-    }
-    folder = options.pictures or source.folder
-    computed = tuple(source.computed_from(target))
-    rows = FrameSource(frame, frame, labels, computed=computed)
-    left_out = columns_left_out(rows, options)
-    columns["left_out"] = {one.name: one.treatment for one in left_out}
-    features = vectorize(
-        frame, target, prefer=source.prefer, folder=folder, **columns, **options.reading
-    )
+    features = read_features(rows, options)
     task = labels.task
     seed = options.random_state
     numbers = labels.task == "regression"
@@ -632,7 +671,7 @@ def compare_file(table: str, target: str, folds: int, given: dict[str, Any]) -> 
         draw_comparison(shown, plot, force=force, like=source.files)
 
     def show() -> None:
-        notes = [*labels.notes, *notes_on(left_out)]
+        notes = [note.text for note in (*rows.notes, *features.notes)]
         show_choice(choice, shown, notes, caution_on_method(task, labels.n_labels))
         if plot is not None and not given["quiet"]:
             say(f"Written: {plot}")
@@ -755,7 +794,7 @@ def compare_with_truth(filled: FillResult, truth: pd.Series) -> str:
         right = f"The values explain {100 * share:.0f} % of the variance of the hidden labels."
     else:
         what = "sets"
-        right = f"{100 * float((true == answer.values).mean()):.1f} % of the answers are right."
+        right = f"{100 * float((true == answer.values).mean()):.1f} % of the predictions are right."
     average = (
         f"at least {percent(filled.confidence)} on average over many such tables, and less in some"
     )

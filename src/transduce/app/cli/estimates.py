@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,31 +22,52 @@ from transduce.app.filling import fill_folder
 from transduce.app.filling.engine import fill_table
 from transduce.app.filling.options import Options
 from transduce.app.filling.result import FillResult
+from transduce.app.filling.saved import load
 from transduce.app.report.jsonable import to_json
 from transduce.app.report.render import render_json
 from transduce.app.report.summary import today, versions
+from transduce.app.tables.notes import About
+from transduce.core.computing import stage
 from transduce.core.files import check_free, together, write_text
 
 WITH_DETAIL = ("quantile", "difference", "slope", "regression")  # questions that are of something
 
 
-def estimate_file(table: str, target: str, asked: dict[str, Any], given: dict[str, Any]) -> Show:
-    """Fill a column of a table in a file, and answer questions about the whole of it."""
+@dataclass(frozen=True, eq=False)
+class ReadColumn:
+    """A column with its predictions, notes on the table, and the files that it is made of."""
+
+    column: PredictedColumn
+    notes: list[str]
+    origin: list[Path]
+
+
+def estimate_file(
+    table: str, target: str | None, asked: dict[str, Any], given: dict[str, Any]
+) -> Show:
+    """Fill a column of a table in a file, and answer questions about the whole of it.
+
+    With a saved model its column is asked about, and its fit predicts.
+    """
     options = read_options(given)
     _check_outputs(table, asked, given)
+    _check_model(asked["model"], target, options)
     questions = [
         _read_question(text, by, asked) for text in asked["what"] for by in asked["by"] or [None]
     ]
     with tempfile.TemporaryDirectory() as folder:
-        result = _fill(table, target, options, given, Path(folder))
-        column = result.predicted_column
+        if asked["model"] is not None:
+            read = _predict_by_model(asked["model"], table, given)
+        else:
+            assert target is not None
+            read = _predict_by_fill(table, target, options, given, Path(folder))
+        column = read.column
         if not questions:
             usual = _usual_question(column, asked)
             questions = [_read_question(usual, by, asked) for by in asked["by"] or [None]]
         answered = answer_questions(column, questions, level=asked["level"], joint=asked["joint"])
     with together():
-        written = _write_outputs(result, answered, asked, given)
-    notes = [*result.labels.notes, *result.fit.features.notes]
+        written = _write_outputs(read, answered, asked, given)
 
     def show() -> None:
         to_stdout = asked["out"] == "-"
@@ -54,7 +76,7 @@ def estimate_file(table: str, target: str, asked: dict[str, Any], given: dict[st
         for title, lines in tables_to_read(column, answered, asked["level"]).items():
             show_table(lines, title, err=to_stdout)
         if not given["quiet"]:
-            _show_sentences(column, answered, asked, notes, err=to_stdout)
+            _show_sentences(column, answered, asked, read.notes, err=to_stdout)
         if written:
             say(f"Written: {', '.join(written)}", err=to_stdout)
 
@@ -62,11 +84,11 @@ def estimate_file(table: str, target: str, asked: dict[str, Any], given: dict[st
 
 
 def _write_outputs(
-    result: FillResult, answered: Sequence[Answered], asked: dict[str, Any], given: dict[str, Any]
+    read: ReadColumn, answered: Sequence[Answered], asked: dict[str, Any], given: dict[str, Any]
 ) -> list[str]:
     """Write the plot, the numbers and the table where that is asked for; return where."""
-    column = result.predicted_column
-    how: dict[str, Any] = {"force": given["force"], "like": result.source.origin}
+    column = read.column
+    how: dict[str, Any] = {"force": given["force"], "like": read.origin}
     written = []
     if given["plot"] is not None:
         save_forest(given["plot"], column, answered, **how)
@@ -97,6 +119,43 @@ def _show_sentences(
         tell(plan, err=err)
     for note in notes:
         tell(f"- {note}", err=err)
+
+
+def _check_model(model: Path | None, target: str | None, options: Options) -> None:
+    """Refuse a saved model with options of a fit, and neither a model nor a target."""
+    if model is None:
+        if target is None:
+            raise typer.BadParameter("Name the column with --target, or a saved fit with --model.")
+        return
+    if target is not None:
+        raise typer.BadParameter("--model knows its column: leave --target out.")
+    changed = [name for name in options.changed() if name != "labels"]
+    if changed or options.labels is not None:
+        name = changed[0] if changed else "labels"
+        raise typer.BadParameter(
+            f"--model has its own {name.replace('_', ' ')}: it was saved with all options of its "
+            "fit."
+        )
+
+
+def _predict_by_model(model: Path, table: str, given: dict[str, Any]) -> ReadColumn:
+    """Return the column of later rows, predicted by a fit that was saved."""
+    source = read_table(table, given)
+    fitted = load(model).below(source.folder)
+    with stage("estimates"):
+        column = fitted.predict_column(source.frame)
+    notes = fitted.notes_on_later(source.frame)
+    return ReadColumn(column, notes, [*source.files, model])
+
+
+def _predict_by_fill(
+    table: str, target: str, options: Options, given: dict[str, Any], folder: Path
+) -> ReadColumn:
+    """Return the column of a table that is filled for this."""
+    result = _fill(table, target, options, given, folder)
+    reading = (About.FILE, About.LABELS, About.DESIGN, About.COLUMNS)
+    notes = [note.text for note in result.fit.notes if note.about in reading]
+    return ReadColumn(result.predicted_column, notes, list(result.source.origin))
 
 
 def _fill(

@@ -16,8 +16,8 @@ from transduce.conformal import Selection
 from transduce.core.words import OptionError, counted, quoted
 
 HOW_TO_SELECT = (
-    "'above 100', 'below 5' or 'between 2 and 5' for numbers, 'within 10' for numbers that are off by no "
-    "more than that, 'of yes' for a class, or 'correct' for classes that are right"
+    "'above 100', 'below 5' or 'between 2 and 5' for numbers, 'within 10' for numbers that are off "
+    "by no more than that, 'of yes' for a class, or 'correct' for classes that are right"
 )
 _WITHIN = re.compile(r"within\s+(\S+)")
 

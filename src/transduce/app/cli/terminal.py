@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from transduce.app.auditing.result import AuditResult
     from transduce.app.filling.result import FillResult
     from transduce.core.guarantee import Guarantee
-    from transduce.model_selection.cross_validation import MethodChoice
+    from transduce.core.types import AnyArray
+    from transduce.model_selection.comparison import MethodChoice
 
 # A name between quotes; in sentences apostrophes are inside words.
 LONG_NAME = re.compile(r"(?<!\w)'[^'\n]{200,}'(?!\w)")
@@ -47,10 +48,11 @@ METHOD_NAMES |= {"blend": "blend", "ridge": "(linear ridge)"}
 COLUMNS = {
     "regression": (
         "width_reduction: the share by which the other columns narrow the interval "
-        "(0: not at all, 0.9: to a tenth of its width); it is no probability."
+        "(0: not at all, 0.9: to a tenth of its width); it is not a probability."
     ),
     "classification": (
-        "set: the classes that are possible at the level; probability: that the answer is right."
+        "set: the classes that are possible at this level; probability: how likely the prediction "
+        "is right."
     ),
 }
 DONE = 0
@@ -174,11 +176,12 @@ def show_result(
 
     Notes, what else there is to say of the guarantee, and advice follow, unless all is to be quiet.
     """
-    from transduce.app.filling.reported import collect_notes
     from transduce.app.report.sentences import NO_DATA
+    from transduce.core.guarantee_sentences import level_sentences
 
     counts = result.seen.count_rows(result.answer)
     lines = [_about_filled(result), *guarantee_lines(result.guarantee)]
+    lines += level_sentences(result.guarantees)
     for line in lines:
         tell(line, err=err)
     advice = None
@@ -191,7 +194,7 @@ def show_result(
             tell(NO_DATA[result.labels.task], err=err)
         if advice is not None:
             tell(f"To label next: {advice}", err=err)
-        tell_list("Notes", collect_notes(result), err=err)
+        tell_list("Notes", result.notes, err=err)
         tell_list("More on the guarantee", more_on_guarantee(result.guarantee), err=err)
     if written:
         tell(f"Written: {', '.join(written)}", err=err)
@@ -226,7 +229,7 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
     if guarantee.bound_on_rows:
         lines.append(f"For all rows: {guarantee.bound_on_rows}")
     else:
-        lines.append("For all rows: how many are outside in total is not bounded.")
+        lines.append("For all rows: the total number outside is not bounded.")
     if guarantee.conditions:
         lines.append(f"Condition: {' and '.join(guarantee.conditions)}.")
     return lines
@@ -257,6 +260,7 @@ def tell_list(heading: str, items: list[str], *, err: bool = False) -> None:
 def how_good(result: FillResult) -> str:
     """Return how good the answers are, as seen at labels that were hidden; "" if none was."""
     from transduce.app.report.quality import measure_quality, why_not_known
+    from transduce.app.report.suspects import about_suspects
 
     folds = result.seen.place_labels(result.diagnosis.out_of_fold)
     quality = measure_quality(result.labels.task, folds, result.labels.spelling.unit)
@@ -267,15 +271,16 @@ def how_good(result: FillResult) -> str:
         unit = f", in the unit of '{result.labels.name}'"
     else:
         unit = ""
+    suspects = about_suspects(result.known_suspects, result.labels, result.seen.lines)
     hidden = ", ".join(filter(None, ["At labels that were hidden", result.diagnosis.measured_at]))
     unknown = why_not_known(result.diagnosis.drawn, result.fit.compared, result.guarantee)
     if unknown:
         found = f"How good the predictions are cannot be known. {unknown}"
-        return " ".join(filter(None, [found, quality.slips]))
+        return " ".join(filter(None, [found, suspects]))
     said = (
         f"{hidden}, the predictions are {quality.large}{unit}; {quality.small}{quality.explained}."
     )
-    return " ".join(filter(None, [said, quality.judged, quality.slips]))
+    return " ".join(filter(None, [said, quality.judged, suspects]))
 
 
 def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> None:
@@ -283,22 +288,33 @@ def show_preview(result: FillResult, n_rows: int = 5, *, err: bool = False) -> N
 
     The new columns only, without the target's name before theirs.
     """
+    from transduce.app.tables.columns import new_names
+
     rows = result.answer.rows[:n_rows]
     # Confidence, the level of the set at which no other class is left, reads like a probability
     # beside one.
-    columns = [
-        name for name in result.new.columns[:5] if name != f"{result.labels.name}_confidence"
-    ]
+    left_out = [f"{result.labels.name}_confidence"]
+    n_shown = 5
+    if result.answer.further:
+        n_shown = len(new_names(result.labels.name, result.task, (), result.options.further_levels))
+        left_out.append(f"{result.labels.name}_width_reduction")
+    columns = [name for name in result.new.columns[:n_shown] if name not in left_out]
     lines = result.columns_for_file.iloc[rows][columns]
     lines.columns = [str(name).removeprefix(f"{result.labels.name}_") for name in columns]
-    id = result.options.id
-    if id is None:
-        names = rows + 1
-    else:
-        names = result.seen.frame[id].to_numpy()[rows]
-    lines.insert(0, "row" if id is None else str(id), names)
+    lines.insert(0, *_names_of_rows(result, rows))
     show_table(lines, err=err)
-    tell(COLUMNS[result.labels.task], err=err)
+    if not result.answer.further or result.task == "classification":
+        tell(COLUMNS[result.labels.task], err=err)
+
+
+def _names_of_rows(result: FillResult, rows: AnyArray) -> tuple[str, Any]:
+    """Return what rows are called, and how: by a column, by line of the file, or by place."""
+    id = result.options.id
+    if id is not None:
+        return str(id), result.seen.frame[id].to_numpy()[rows]
+    if result.seen.lines is not None:
+        return "line", [result.seen.lines[row] for row in rows]
+    return "row", rows + 1
 
 
 def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = False) -> None:
@@ -323,7 +339,7 @@ def show_table(frame: pd.DataFrame, title: str | None = None, *, err: bool = Fal
     Console(stderr=err).print(table)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or str(value) == "<NA>" or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
@@ -363,7 +379,7 @@ def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], cau
         what = "numbers"
     else:
         what = "classes"
-    tell(f"{choice.n_labels:,} labels ({what}), hidden part by part and answered.")
+    tell(f"{choice.n_labels:,} labels ({what}), each predicted by fits that did not see it.")
     for note in notes:
         tell(f"- {note}")
     show_table(shown)
@@ -371,7 +387,7 @@ def show_choice(choice: MethodChoice, shown: pd.DataFrame, notes: list[str], cau
         tell(f"{called(name)}: {why}")
     tell(choice.verdict({name: called(name) for name in choice.details}))
     tell(
-        "`transduce fill` takes the blend, unless --method names one of the others. "
-        "Methods in brackets are only members of the blend, or what the simplest answer would do."
+        "`transduce fill` uses the blend, unless --method names another. Names in brackets cannot "
+        "be chosen: they are members of the blend, or the simplest prediction, for comparison."
     )
     tell(caution)

@@ -19,7 +19,6 @@ from transduce.app.estimating.groups import (
     read_regressors,
 )
 from transduce.app.estimating.notes import add_notes, rows_of_line
-from transduce.app.estimating.planning import add_plan
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question, read_question
 from transduce.app.tables.amounts import with_plain_signs
@@ -27,6 +26,7 @@ from transduce.core.checks import check_share, is_number
 from transduce.core.types import AnyArray, Array
 from transduce.core.words import OptionError, quoted
 from transduce.population.audit import share_of_class
+from transduce.population.lines import labels_for_half_width, labels_for_width
 
 ALL = "all"
 REST = "the others"
@@ -113,12 +113,13 @@ def join_frames(answered: Sequence[Answered]) -> pd.DataFrame:
 
 
 def _each_class(column: PredictedColumn, question: Question) -> list[Question]:
-    """Return the question, or one for each class where it asks for a share of none in particular."""
+    """Return the question, or one for each class where it names no class."""
     if question.what != "share" or question.of is not None or question.limited:
         return [question]
     if column.is_numeric:
         raise OptionError(
-            "Say which rows count for a share: 'share above 100', 'share below 5' or 'share between 2 and 5'."
+            "Say which rows count for a share: 'share above 100', 'share below 5' or 'share "
+            "between 2 and 5'."
         )
     classes, counts = np.unique(column.target.known.astype(str), return_counts=True)
     by_name = {str(known): known for known in column.target.known.tolist()}
@@ -136,21 +137,13 @@ def _answer(column: PredictedColumn, question: Question, level: float) -> Answer
     if question.by is not None:
         groups = read_groups(column.frame, question.by)
     frame = _estimate(column, question, groups, level)
-    if column.is_in_doubt(level):
-        frame = frame.assign(kind="none", lower=-np.inf, upper=np.inf)
+    if column.doubt or column.is_in_doubt(level):
+        frame = frame.assign(kind="none", lower=-np.inf, upper=np.inf, labels_for_half=pd.NA)
     elif _is_estimated(column):
         frame["kind"] = frame["kind"].replace("exact", "approximate")
     frame = _within_limits(column, question, frame)
-    frame = add_plan(frame, _rows_behind(frame, question, groups, len(column.target.missing)))
     frame = add_notes(frame, column, question, groups, level)
     return Answered(question, _as_dates(column, question, frame), level)
-
-
-def _rows_behind(
-    frame: pd.DataFrame, question: Question, groups: AnyArray | None, n_rows: int
-) -> list[int]:
-    """Return how many rows each line is about."""
-    return [int(np.sum(rows_of_line(name, question, groups, n_rows))) for name in frame.index]
 
 
 def _is_estimated(column: PredictedColumn) -> bool:
@@ -163,12 +156,13 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
     of_numbers = ("mean", "total", "quantile")
     if not column.is_numeric and question.what in of_numbers:
         raise OptionError(
-            f"{column.name!r} holds classes, which have no {question.what}: ask for the share of one, as "
-            f"in 'share of {_some_class(column)}'."
+            f"{column.name!r} holds classes, which have no {question.what}: ask for the share of "
+            f"one, as in 'share of {_some_class(column)}'."
         )
     if column.is_numeric and question.what == "share" and question.of is not None:
         raise OptionError(
-            f"{column.name!r} holds numbers: ask for 'share above 100', say, and not for that of a class."
+            f"{column.name!r} holds numbers: ask for 'share above 100', say, and not for that of a "
+            "class."
         )
     if not column.is_numeric and question.limited:
         raise OptionError(
@@ -180,8 +174,8 @@ def _check_suits(column: PredictedColumn, question: Question) -> None:
     limits = column.target.limits
     if limits.number and question.what not in ("share", "quantile"):
         raise ValueError(
-            f"{limits.number} labels are limits, such as <0.5, and what is below them is not known: ask for "
-            "the median, or for the share above the largest limit."
+            f"{limits.number} labels are limits, such as <0.5, and what is below them is not "
+            "known: ask for the median, or for the share above the largest limit."
         )
 
 
@@ -218,7 +212,7 @@ def _estimate(
         frame = estimate(column.numbers, column.predictions, by=groups, **how)
     if groups is None:
         return frame
-    return frame.reindex(ordered_groups(groups)).rename_axis(question.by)
+    return frame.reindex(ordered_groups(groups[column.asked])).rename_axis(question.by)
 
 
 def _share_of(
@@ -246,13 +240,19 @@ def _exact_shares(
     frame = frame.copy()
     for name in frame.index:
         rows = rows_of_line(name, question, groups, len(column.target.missing))
-        line = share_of_class(checked.at(rows), 1, level)
+        inside = checked.at(rows)
+        line = share_of_class(inside, 1, level)
         for word in ("estimate", "lower", "upper", "kind"):
             frame.loc[name, word] = line[word]
-        width = frame.loc[name, "upper"] - frame.loc[name, "lower"]
+        ends = (float(frame.loc[name, "lower"]), float(frame.loc[name, "upper"]))
         alone = frame.loc[name, "labels_alone_upper"] - frame.loc[name, "labels_alone_lower"]
-        if 0.0 < width < alone:
-            frame.loc[name, "worth"] = frame.loc[name, "n_labels"] * (alone / width) ** 2
+        n_labels = int(frame.loc[name, "n_labels"])
+        n_rows = int(np.sum(inside.drawn | ~inside.checked))
+        half = labels_for_half_width(n_labels, n_rows, ends)
+        frame.loc[name, "labels_for_half"] = pd.NA if np.isnan(half) else int(half)
+        if 0.0 < ends[1] - ends[0] < alone:
+            ratio = (ends[1] - ends[0]) / alone
+            frame.loc[name, "worth"] = labels_for_width(n_labels, n_rows, ratio)
     return frame
 
 
@@ -309,10 +309,10 @@ def _values_and_predictions(column: PredictedColumn) -> tuple[Array, Array | Non
 def _differences(
     column: PredictedColumn, question: Question, groups: AnyArray | None, how: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return by how much means differ between two groups, or between each group and all other rows."""
+    """Return by how much the means of two groups differ, or of each group and the rest."""
     assert groups is not None
     values, predictions = _values_and_predictions(column)
-    names = ordered_groups(groups)
+    names = ordered_groups(groups[column.asked])
     if question.of is not None:
         pair = tuple(_find_group(names, name) for name in question.of)
         return population.estimate_difference(values, predictions, by=groups, groups=pair, **how)
@@ -389,7 +389,7 @@ def _as_dates(column: PredictedColumn, question: Question, frame: pd.DataFrame) 
     return frame
 
 
-# ----------------------------------------------------------------------- labels chosen by their class
+# ---- labels chosen by their class
 
 
 def _share_by_shares(column: PredictedColumn, question: Question, level: float) -> pd.DataFrame:
@@ -399,8 +399,9 @@ def _share_by_shares(column: PredictedColumn, question: Question, level: float) 
     """
     if question.what != "share" or question.by is not None:
         raise ValueError(
-            "Labels that were chosen by their class tell the share of each class over all rows, and nothing "
-            "else: ask for that, or draw rows at random with `transduce draw` and label them."
+            "Labels that were chosen by their class tell the share of each class over all rows, "
+            "and nothing else: ask for that, or draw rows at random with `transduce draw` and "
+            "label them."
         )
     shares = column.shares
     assert shares is not None

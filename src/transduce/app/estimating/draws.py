@@ -18,10 +18,10 @@ MOST_DRAWS = 1000
 def draw_columns(column: PredictedColumn, n_draws: int, seed: int) -> pd.DataFrame:
     """Return completed columns, shape (n, n_draws).
 
-    Labels stay. A number is its prediction plus an error that was made at a labelled row, weighted as the
-    sample says, a class is drawn from its probabilities. In each draw errors come from a resample of
-    themselves (the approximate Bayesian bootstrap of Rubin and Schenker 1986), so that draws differ also
-    by what the labels leave open.
+    Labels stay. A number is its prediction plus an error that was made at a labelled row, weighted
+    as the sample says, a class is drawn from its probabilities. In each draw errors come from a
+    resample of themselves (the approximate Bayesian bootstrap of Rubin and Schenker 1986), so that
+    draws differ also by what the labels leave open.
     """
     check_whole("n", n_draws, least=1, most=MOST_DRAWS)
     rng = np.random.default_rng(seed)

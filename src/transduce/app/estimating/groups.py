@@ -90,16 +90,16 @@ def ordered_groups(groups: AnyArray) -> list[Any]:
     names = pd.unique(groups).tolist()
 
     def place(name: Any) -> tuple[int, float, str]:
-        words = str(name).split()
+        text = str(name)
         if name == MISSING_GROUP:
             return 3, 0.0, ""
-        if str(name).startswith("up to "):
+        if text.startswith("up to "):
             return 0, -np.inf, ""
+        first_word, *_ = text.removeprefix("above ").split() or [""]
         try:
-            first = words[1] if words[0] == "above" else words[0]
-            return 0, float(first.replace(",", "")), str(name)
+            return 0, float(first_word.replace(",", "")), text
         except ValueError:
-            return 1, 0.0, str(name)
+            return 1, 0.0, text
 
     return sorted(names, key=place)
 
@@ -107,10 +107,10 @@ def ordered_groups(groups: AnyArray) -> list[Any]:
 def propose_groups(
     frame: Columns, target: ColumnName, predictions: Array | None
 ) -> ColumnName | None:
-    """Return the column with 2 to 12 values whose groups' predictions differ most; None if there is none.
+    """Return the column of 2 to 12 values whose groups' predictions differ most, or None.
 
-    Labels play no part: the share of the variance of the predictions that lies between groups counts.
-    Shapes: predictions (n,) or (n, n_classes).
+    Labels play no part: the share of the variance of the predictions that lies between groups
+    counts. Shapes: predictions (n,) or (n, n_classes).
     """
     if predictions is None:
         return None
@@ -163,8 +163,8 @@ def read_regressors(frame: Columns, names: list[ColumnName]) -> pd.DataFrame:
         n_missing = int(column.isna().sum())
         if n_missing:
             raise ValueError(
-                f"Column {quoted(name)} is empty at {counted(n_missing, 'row')}: a regression needs it at "
-                "every row."
+                f"Column {quoted(name)} is empty at {counted(n_missing, 'row')}: a regression "
+                "needs it at every row."
             )
         numbers = _numbers_of(column)
         if numbers is not None:
@@ -181,6 +181,7 @@ def read_outcome(frame: Columns, name: ColumnName) -> Array:
     outcome = read_regressors(frame, [name])
     if outcome.shape[1] != 1:
         raise ValueError(
-            f"Column {quoted(name)} has more than two classes: an outcome is a number, or one of two classes."
+            f"Column {quoted(name)} has more than two classes: an outcome is a number, or one of "
+            "two classes."
         )
     return outcome.iloc[:, 0].to_numpy(dtype=float)

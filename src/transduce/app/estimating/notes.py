@@ -15,7 +15,7 @@ from transduce.app.estimating.predicted import PredictedColumn
 from transduce.app.estimating.questions import Question
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
-from transduce.population.estimates import hinges_of_regression
+from transduce.population.regressions import hinges_of_regression
 
 MOST_NAMED = 5  # rows
 HARDLY = 1.05  # times the labels: predictions that are worth no more do not help
@@ -68,12 +68,15 @@ def _why_nothing(
     line: pd.Series, column: PredictedColumn, rows: Mask, hinges: AnyArray | None, level: float
 ) -> str:
     """Return why nothing is promised, and what would change that."""
+    if column.doubt:
+        return column.doubt
     if hinges is not None and len(hinges):
         named = ", ".join(str(column.names[row]) for row in hinges[:MOST_NAMED])
         more = "" if len(hinges) <= MOST_NAMED else " and others"
         return (
-            f"{counted(len(hinges), 'unlabelled row decides', 'unlabelled rows decide')} this answer, and a "
-            f"sample without them cannot know it: label {named}{more}, then ask again."
+            f"{counted(len(hinges), 'unlabelled row decides', 'unlabelled rows decide')} this "
+            f"answer, and a sample without them cannot know it: label {named}{more}, then ask "
+            "again."
         )
     sample = column.sample
     assert sample is not None
@@ -85,8 +88,9 @@ def _why_nothing(
         )
     if column.is_in_doubt(level):
         return (
-            f"The labels are worth {column.effective_labels:.0f} of equal weight, since rows with and without "
-            f"a label differ: too few to promise anything. Draw rows with `transduce draw` and label them."
+            f"The labels are worth {column.effective_labels:.0f} of equal weight, since rows with "
+            "and without a label differ: too few to promise anything. Draw rows with `transduce "
+            "draw` and label them."
         )
     if line["n_labels"] < 2:
         return f"{counted(int(line['n_labels']), 'label')} here: label at least two of these rows."

@@ -1,4 +1,4 @@
-"""A column that is known in part, with predictions for all its rows, and how its labels came about."""
+"""A column that is known in part, predictions for all its rows, and its design."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from transduce.app.tables.columns import Target
 from transduce.conformal.shares import ClassShares
-from transduce.core.types import AnyArray, Array, ColumnName
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.validation import class_codes
 from transduce.population import Sample
 from transduce.population.checks import CheckedRows
@@ -41,8 +41,8 @@ class PredictedColumn:
     target : Target
         The column as it was read.
     predictions : array of shape (n,) or (n, n_classes), or None
-        Numbers, or probabilities of classes, made without the label of their own row; None if labels
-        are too few to tell how good they would be.
+        Numbers, or probabilities of classes, made without the label of their own row; None if
+        labels are too few to tell how good they would be.
     classes : array of shape (n_classes,) or None
         Of the columns of `predictions`.
     sample : Sample or None
@@ -61,6 +61,8 @@ class PredictedColumn:
         Classes that were predicted elsewhere, without any label; None where one is missing.
     beyond : int
         Unlabelled rows that are unlike every labelled one, where odds were estimated.
+    doubt : str
+        Why nothing can be promised of any question, in a sentence; "" as a rule.
     """
 
     target: Target
@@ -74,6 +76,19 @@ class PredictedColumn:
     limits: tuple[float, float] = (-np.inf, np.inf)
     given: AnyArray | None = None
     beyond: int = 0
+    doubt: str = ""
+
+    @property
+    def asked(self) -> Mask:
+        """Rows that questions are about, shape (n,): all but labelled ones of another table."""
+        if self.sample is None:
+            return np.ones(len(self.target.missing), dtype=bool)
+        return self.sample.asked
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows questions are about."""
+        return int(np.sum(self.asked))
 
     @property
     def name(self) -> Any:
@@ -96,7 +111,7 @@ class PredictedColumn:
         return np.where(self.target.missing, np.nan, self.target.labels).astype(float)
 
     def indicator(self, label: Any) -> Array:
-        """Return 1 where a row is of a class, 0 where it is of another, NaN where that is unknown."""
+        """Return 1 where a row is of a class, 0 where of another, NaN where it is unknown."""
         is_of_class = np.array([known == label for known in self.target.labels.tolist()])
         return np.where(self.target.missing, np.nan, is_of_class.astype(float))
 

@@ -33,8 +33,8 @@ class Question:
     ----------
     what : {"mean", "total", "share", "quantile", "difference", "regression"}
     of : object, optional
-        Of a share the class, of a quantile which (0.5 is the median), of a difference the two groups,
-        of a regression the columns on which the column is regressed.
+        Of a share the class, of a quantile which (0.5 is the median), of a difference the two
+        groups, of a regression the columns on which the column is regressed.
     above, below : float or text, optional
         Limits between which numbers, or dates, count for a share.
     by : str, optional
@@ -77,7 +77,7 @@ class Question:
         """Whether it asks for a share between limits."""
         return self.above is not None or self.below is not None
 
-    def in_words(self, target: Any) -> str:
+    def in_words(self, target: ColumnName) -> str:
         """Return what is asked, in a few words, such as "mean of price"."""
         name = str(target)
         if self.what == "share":

@@ -13,15 +13,11 @@ from transduce.app.estimating.answers import ALL, Answered
 from transduce.app.estimating.predicted import PredictedColumn
 from transduce.core.words import counted, option, percent
 
-CAVEAT = {
-    "regression": "Filled values vary less than true ones: do not average, count or regress on them as if they "
-    "were measured. Ask instead",
-    "classification": "Filled classes are predictions: do not count or regress on them as if they were "
-    "observed. Ask instead",
-}
 HOW_TO_READ = {
-    "exact": "“exact” intervals hold at their level for any number of labels, and come from the labels alone",
-    "approximate": "“approximate” intervals hold nearly at their level, however wrong the predictions are",
+    "exact": "“exact” intervals hold at their level for any number of labels, and come from the "
+    "labels alone",
+    "approximate": "“approximate” intervals hold nearly at their level, however wrong the "
+    "predictions are",
     "none": "where it says “none”, nothing is promised",
 }
 EXACT_WITH_PREDICTIONS = (
@@ -166,13 +162,13 @@ def sentences_about(
     ]
     if gains and np.median(gains) >= 1.1:
         said.append(
-            f"Labels and predictions together are worth {np.median(gains):.1f} times the labels alone "
-            "(column “worth”)."
+            f"Labels and predictions together are worth {np.median(gains):.1f} times the labels "
+            "alone (column “worth”)."
         )
     if column.beyond:
         said.append(
-            f"{counted(column.beyond, 'unlabelled row is', 'unlabelled rows are')} unlike every labelled one: "
-            "there the estimates rest on predictions alone."
+            f"{counted(column.beyond, 'unlabelled row is', 'unlabelled rows are')} unlike every "
+            "labelled one: there the estimates rest on predictions alone."
         )
     return [*said, *_notes(column, answered)]
 
@@ -182,7 +178,10 @@ def _level_sentence(level: float, joint: bool, n_lines: int, can_ask: bool) -> s
         return f"The interval holds the number of these rows with a confidence of {percent(level)}."
     if joint:
         return f"All {n_lines} intervals hold together with a confidence of {percent(level)}."
-    each = f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some may not."
+    each = (
+        f"Each interval by itself holds with a confidence of {percent(level)}; of {n_lines} some "
+        "may not."
+    )
     if not can_ask:
         return each
     return f"{each} {option('joint', True)} makes all hold together."
@@ -206,7 +205,7 @@ def first_sentence(column: PredictedColumn, answered: Sequence[Answered]) -> str
     line = lines_to_read(column, answered)[0]
     level = percent(answered[0].level)
     what = f"{line.what[0].upper()}{line.what[1:]}"
-    rows = counted(len(column.target.missing), "row")
+    rows = counted(column.n_rows, "row")
     if line.kind == "none":
         return f"{what}: nothing can be promised. {line.note}"
     ends = line.interval.replace(" to ", " and ")

@@ -1,12 +1,13 @@
 """The one place where answers become the new columns of a table, wherever its rows are.
 
-A table in memory, one of which the fit saw a sample, files in a folder, a Dask frame and rows that come later all go
-through the functions below, so that an option which changes a column changes it at every row.
+A table in memory, one of which the fit saw a sample, files in a folder, a Dask frame and rows that
+come later all go through the functions below, so that an option which changes a column changes it
+at every row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.options import Options
 from transduce.app.tables.columns import Target, new_columns, rounded
 from transduce.core.answer import Answer
-from transduce.core.guarantee import Limits
+from transduce.core.findings import Limits
 from transduce.core.types import AnyArray
 
 
@@ -30,7 +31,7 @@ def answer_as_asked(
     rows at once.
     """
     clipped = options.clip(answer, limits)
-    calibrated = calibration.calibrate(clipped, float(options.confidence))
+    calibrated = calibration.calibrate(clipped, options.level)
     if options.reject is None:
         return calibrated
     return _mark_rejected(calibrated, float(options.reject))
@@ -65,7 +66,7 @@ class AnswerColumns:
         labels: Target,
         answer: Answer,
         index: pd.Index,
-        label_next: Sequence[int] | None = None,
+        own: Mapping[str, pd.Series] | None = None,
     ) -> pd.DataFrame:
         """Return the new columns of some rows.
 
@@ -77,8 +78,8 @@ class AnswerColumns:
             At those without a label, as `answer_as_asked` returns it.
         index : pandas.Index
             Names of the rows.
-        label_next : sequence of int, optional
-            The rows whose labels would help most, in this order; they are numbered in a column.
+        own : dict of pandas.Series, optional
+            Further columns, by the ends of their names.
         """
         right = None
         if labels.task == "classification":
@@ -86,7 +87,7 @@ class AnswerColumns:
         new = new_columns(
             labels,
             answer,
-            float(self.options.confidence),
+            self.options.level,
             index,
             right=right,
             probabilities=self.options.probabilities,
@@ -96,15 +97,23 @@ class AnswerColumns:
             new = new.astype(_types_of_parts(new, labels, self.fitted_labels))
         if isinstance(self.dtype, pd.BooleanDtype):
             new = new.astype({f"{labels.name}_filled": self.dtype})
-        if label_next is not None:
-            numbers = pd.Series(pd.NA, index=range(len(new)), dtype="Int64")
-            numbers.iloc[list(label_next)] = np.arange(1, len(label_next) + 1)
-            new = new.assign(**{f"{labels.name}_label_next": numbers.set_axis(index)})
+        for ending, column in (own or {}).items():
+            new = new.assign(**{f"{labels.name}_{ending}": column.set_axis(index)})
         return new
 
 
+def rank_rows(n_rows: int, rows: Sequence[int]) -> pd.Series:
+    """Return a column that numbers some rows from 1, in their order; the others are empty."""
+    numbers = pd.Series(pd.NA, index=range(n_rows), dtype="Int64")
+    numbers.iloc[list(rows)] = np.arange(1, len(rows) + 1)
+    return numbers
+
+
 def _types_of_parts(new: pd.DataFrame, labels: Target, fitted_labels: AnyArray) -> dict[str, str]:
-    """Return the types of columns of objects, the same whatever the rows; objects are not for files."""
+    """Return the types of columns of objects, whatever the rows.
+
+    Objects are not for files.
+    """
     name = labels.name
     plain = [
         column
@@ -124,5 +133,5 @@ def _types_of_parts(new: pd.DataFrame, labels: Target, fitted_labels: AnyArray) 
 
 
 def columns_for_file(new: pd.DataFrame, labels: Target, known: AnyArray) -> pd.DataFrame:
-    """Return new columns as a file of text has them: with the digits of all labels that are known."""
+    """Return new columns as a file of text has them, with the digits of the labels."""
     return rounded(new, labels.name, labels.task, known)

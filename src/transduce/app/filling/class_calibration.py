@@ -40,7 +40,10 @@ class ClassCalibration:
         return cls(n_labels, share, power)
 
     def calibrate(self, answer: Answer, level: float) -> Answer:
-        """Return an answer with calibrated probabilities; what is surer than a level is not unusual."""
+        """Return an answer with calibrated probabilities.
+
+        A row that is surer than a level is not unusual.
+        """
         stated = answer.probabilities
         if stated is None or stated.shape[1] == 0:
             return answer

@@ -10,7 +10,10 @@ from transduce.core.types import Mask
 
 
 def bind_design(design: Design, missing: Mask, frame: pd.DataFrame) -> BoundDesign:
-    """Return a design with an array, checked, for each column that it names. Shapes: missing (n,)."""
+    """Return a design with a checked array for each column that it names.
+
+    Shapes: missing (n,).
+    """
     # Numbers are read as all numbers of a table are: those with decimal commas may look like dates.
     for name in design.columns_of_numbers:
         amounts = all_numbers(frame[name])

@@ -24,17 +24,20 @@ from transduce.app.filling.next_labels import (
 from transduce.app.filling.options import Options
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report.quality import ALONE, share_alone
+from transduce.app.report.suspects import Suspects, find_suspects
 from transduce.app.tables.features import Features
-from transduce.conformal.shares import SharesCompared, compare_shares
+from transduce.conformal.shares_compared import SharesCompared, compare_shares
 from transduce.core import arrays
 from transduce.core.answer import Answer
 from transduce.core.computing import few_threads, stage
-from transduce.core.guarantee import FALSE_ALARMS
+from transduce.core.findings import FALSE_ALARMS
 from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.validation import class_codes
 from transduce.core.words import counted, in_a_sentence, option, quoted
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.model_selection.fit_and_predict import ask, last_step, read_problem
+from transduce.model_selection.estimator_kinds import last_step
+from transduce.model_selection.fit_and_predict import fit_and_predict
+from transduce.model_selection.problem import read_problem
 
 MOST_MAPPED = 20_000
 FEWEST_MAPPED = 5
@@ -85,6 +88,22 @@ class Diagnosis:
     def out_of_fold(self) -> pd.DataFrame:
         """``true`` and ``answered`` at the labelled rows, each answered while it was hidden."""
         return self._hidden.folds
+
+    @property
+    def hidden_labels(self) -> pd.DataFrame:
+        """The same at all labels, those that stand for no unlabelled row too."""
+        return self._hidden.all_folds
+
+    @cached_property
+    def suspects(self) -> Suspects:
+        """The known values that are perhaps wrong, by the rows of the fit."""
+        hidden = self.hidden_labels
+        task = self.fit.target.task
+        return self._try(
+            "Which known values are perhaps wrong",
+            lambda: find_suspects(task, hidden),
+            find_suspects(task, hidden[:0]),
+        )
 
     @cached_property
     def members(self) -> pd.DataFrame:
@@ -142,7 +161,10 @@ class Diagnosis:
         if self.drawn:
             few = f"{counted(int(weights.sum()), 'label is', 'labels are')} of rows drawn at random"
         else:
-            few = f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal weight"
+            few = (
+                f"The labels that stand for the unlabelled rows are worth {worth:.0f} of equal "
+                "weight"
+            )
         return (
             f"{few}, and it takes {FEWEST_MEASURED} to say how good the answers are: "
             "other labels were chosen, and measure nothing."
@@ -193,7 +215,10 @@ class Diagnosis:
         return [_about_shares(compared, predicted.classes)]
 
     def _predict_half(self) -> HeldOutPredictions | None:
-        """Return what one quick fit says of half of the labels, hidden from it, and of other rows."""
+        """Return what one quick fit says of half of the labels and of other rows.
+
+        That half is hidden from the fit.
+        """
         fit = self.fit
         problem = read_problem(fit.X, fit.fitted_labels, task=fit.target.task)
         method = quick_method(fit.values_model, fit.target, fit.seconds)
@@ -204,7 +229,7 @@ class Diagnosis:
         n_held = int(held_out.sum())
         rows = np.concatenate([problem.rows[held_out], problem.sample.unlabelled])
         with warnings.catch_warnings(action="ignore"):
-            prediction = ask(method, problem, np.flatnonzero(~held_out), rows)
+            prediction = fit_and_predict(method, problem, np.flatnonzero(~held_out), rows)
         held = prediction.at(np.arange(n_held))
         unlabelled = prediction.at(np.arange(n_held, len(rows)))
         if held.probabilities is None or unlabelled.probabilities is None:
@@ -228,7 +253,7 @@ class Diagnosis:
         return self._try("How often sets hold each class", self._cover_classes, None)
 
     def _cover_classes(self) -> pd.DataFrame | None:
-        """Return one line for each class: labels, sets that hold it, hidden labels, those covered."""
+        """Return for each class its labels, its sets, its hidden labels and those covered."""
         target = self.fit.target
         answer = self.fit.answer
         assert answer.classes is not None
@@ -255,7 +280,7 @@ class Diagnosis:
             return []
         if self.options.by_class or self.fit.model.estimator.guarantee_.within == "class":
             return []
-        level = float(self.options.confidence)
+        level = self.options.level
         n_rows = len(self.fit.answer)
         missed = {
             name: line["covered"] / max(line["judged"], 1)
@@ -324,9 +349,9 @@ def _about_shares(compared: SharesCompared, classes: AnyArray) -> str:
         which = quoted(str(classes[compared.classes[0]]))
     return (
         f"{100 * compared.of_labels:.0f} % of the labels are {which}; among the unlabelled rows "
-        f"about {100 * compared.share:.0f} % seem to be ({100 * compared.lower:.0f} to "
-        f"{100 * compared.upper:.0f} %, estimated): an alarm, which chance alone raises in fewer "
-        f"than 1 of {FALSE_ALARMS} tables. If labels were gathered by class, say so with "
+        f"an estimated {100 * compared.share:.0f} % are ({100 * compared.lower:.0f} to "
+        f"{100 * compared.upper:.0f} %). Chance alone raises this alarm in fewer than 1 of "
+        f"{FALSE_ALARMS} tables. If labels were chosen by class, say so with "
         f"{option('labels_by_class')}."
     )
 
@@ -345,7 +370,7 @@ def _is_missed(line: dict[Any, Any], coverage: pd.DataFrame, n_rows: int, level:
     return bool(in_hardly_any or often_missed)
 
 
-def _about_missed(name: Any, coverage: pd.DataFrame, n_rows: int) -> str:
+def _about_missed(name: object, coverage: pd.DataFrame, n_rows: int) -> str:
     """Return how rarely sets hold a class where it is the true one."""
     line = coverage.loc[name]
     of_labels = rough_share(line["labels"], coverage["labels"].sum())

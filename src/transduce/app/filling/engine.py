@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,15 @@ from typing import Any, Unpack, overload
 import numpy as np
 import pandas as pd
 
+from transduce.app.filling.copies import (
+    copies_of_features,
+    note_on_copies,
+    with_copies_as_groups,
+)
+from transduce.app.filling.corrected_machine import CorrectedMachine, are_near
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.diagnostics import SMALL, Diagnosis
+from transduce.app.filling.features import read_features
 from transduce.app.filling.found_draws import use_draw
 from transduce.app.filling.given_predictions import (
     member_for_classes,
@@ -24,7 +31,7 @@ from transduce.app.filling.given_predictions import (
 )
 from transduce.app.filling.interval_models import HeldOutModel, IntervalModel, MachineModel
 from transduce.app.filling.later_rows import FittedFill
-from transduce.app.filling.left_out import columns_left_out, notes_on, running_columns
+from transduce.app.filling.left_out import running_columns
 from transduce.app.filling.options import DEFAULTS, FIT, OPTIONS, FillOptions, Options, described
 from transduce.app.filling.plan import (
     NOTE_WEIGHTS,
@@ -35,7 +42,8 @@ from transduce.app.filling.plan import (
     make_plan,
     options_of_sample,
 )
-from transduce.app.filling.result import FillResult, FillResults
+from transduce.app.filling.result import FillResult, Frame
+from transduce.app.filling.results import FillResults
 from transduce.app.filling.seen_rows import AllRows, OtherRows, SampledRows, SampleOfParts
 from transduce.app.filling.sources import (
     DaskSource,
@@ -47,44 +55,54 @@ from transduce.app.filling.sources import (
 )
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_columns, limits_in
-from transduce.app.tables.features import Features, vectorize
+from transduce.app.tables.features import Features
 from transduce.app.tables.files import read
-from transduce.app.tables.numbers import without
+from transduce.app.tables.formats import Table
+from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_draws import PartScan, RowDraw
 from transduce.conformal import ConformalTransducer, Exchangeability, exchangeability_test
 from transduce.conformal.calibrated_answer import holding_values, name_values, with_values
 from transduce.conformal.shares import ClassShares, shares_of_classes
-from transduce.core.answer import Answer, Regions
+from transduce.core.answer import Answer, LevelAnswer, Regions
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import announce_forecast, few_threads, stage
-from transduce.core.guarantee import Guarantee, Limits, ShiftWarning, TooFewLabelsWarning
+from transduce.core.findings import Limits
+from transduce.core.guarantee import Guarantee, ShiftWarning, TooFewLabelsWarning
 from transduce.core.row_order import rows_in_order
-from transduce.core.types import AnyArray, Array, ColumnName
-from transduce.core.words import option, quoted
+from transduce.core.types import AnyArray, Array, ColumnName, Rows
+from transduce.core.words import quoted
 from transduce.ensemble.blend_fit import MemberFailedWarning
 from transduce.model_selection.fit_and_predict import (
-    Problem,
-    Reply,
+    RawPrediction,
     answer_of,
-    ask,
+    fit_and_predict,
     pass_on,
-    read_problem,
 )
 from transduce.model_selection.methods import Case
+from transduce.model_selection.problem import Problem, read_problem
 
 BATCH = 50_000
-MOST_DISTINCT = 0.7  # share of different rows up to which a table seems to hold copies
 EACH_BY_ITSELF = (
     "What is guaranteed holds for each filled column by itself, not for all of them together."
 )
 
 
 @overload
-def fill(table: Any, target: list[ColumnName], **given: Unpack[FillOptions]) -> FillResults: ...
+def fill(
+    table: str | Path | Table, target: list[ColumnName], **given: Unpack[FillOptions]
+) -> FillResults[pd.DataFrame]: ...
 @overload
-def fill(table: Any, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult: ...
+def fill(
+    table: str | Path | Table, target: ColumnName, **given: Unpack[FillOptions]
+) -> FillResult[pd.DataFrame]: ...
+@overload
+def fill(
+    table: Frame, target: list[ColumnName], **given: Unpack[FillOptions]
+) -> FillResults[Frame]: ...
+@overload
+def fill(table: Frame, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult[Frame]: ...
 @described(FIT)
-def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | FillResults:
+def fill(table: Any, target: ColumnName, **given: Unpack[FillOptions]) -> FillResult | FillResults:
     """Fill the empty cells of a column, and say what is guaranteed.
 
     Parameters
@@ -102,10 +120,10 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     -------
     FillResult or, of a list of columns, FillResults
         ``frame``, the table with the columns ``<target>_filled``, ``_lower``, ``_upper`` and
-        ``_width_reduction`` (or ``_set``, ``_probability`` and ``_confidence``) and ``_status`` after its
-        own, lazy for a Dask frame; ``answer``, ``guarantee``, ``report()``, ``json()``. What does
-        not touch the fit is asked of it: ``table(minimum=0)``, ``guarantee_at(certainty=0.99)``.
-        Warnings of the methods are in ``notes``.
+        ``_width_reduction`` (or ``_set``, ``_probability`` and ``_confidence``) and ``_status``
+        after its own, lazy for a Dask frame; ``answer``, ``guarantee``, ``report()``, ``json()``.
+        What does not touch the fit is asked of it: ``table(minimum=0)``,
+        ``guarantee_at(certainty=0.99)``. Warnings of the methods are in ``notes``.
 
     Examples
     --------
@@ -128,7 +146,7 @@ def fill(table: Any, target: Any, **given: Unpack[FillOptions]) -> FillResult | 
     return fill_table(table, target, options)
 
 
-def fill_targets(table: Any, targets: list[ColumnName], options: Options) -> FillResults:
+def fill_targets(table: Any, targets: Sequence[ColumnName], options: Options) -> FillResults:
     """Fill several columns: none is a feature of another, and options go where they suit."""
     if not targets or len(set(targets)) < len(targets):
         raise ValueError(f"target names columns to fill, each once; got {quoted(targets)}.")
@@ -155,11 +173,14 @@ def fill_targets(table: Any, targets: list[ColumnName], options: Options) -> Fil
 def _note_others(result: FillResult, name: ColumnName, others: list[ColumnName]) -> FillResult:
     """Return a result that says which other columns are filled too."""
     names = ", ".join(map(repr, others))
-    note = f"{names} are filled too, and are no features of {name!r}."
+    about_others = f"{names} are filled too, and are no features of {name!r}."
     if len(others) == 1:
-        note = f"{names} is filled too, and is no feature of {name!r}."
-    notes = [*result.fit.notes, note, EACH_BY_ITSELF]
-    return replace(result, fit=replace(result.fit, notes=notes))
+        about_others = f"{names} is filled too, and is no feature of {name!r}."
+    notes = [
+        Note(About.COLUMNS, about_others, tuple(others)),
+        Note(About.ANSWERS, EACH_BY_ITSELF),
+    ]
+    return replace(result, fit=result.fit.with_notes(notes))
 
 
 def fill_table(table: Any, target: ColumnName, options: Options) -> FillResult:
@@ -182,11 +203,11 @@ def _fill_all_rows(source: FrameSource, options: Options, settled: Options) -> F
     # sorted; see `tables/row_hashes.py`, which also says why guarantees stay. Columns are read, and
     # rows named in messages, in the order of the table.
     bind_design(settled.design, source.labels.missing, source.frame)
-    features = _read_features(source, settled)
+    features = read_features(source, settled)
     order = source.order_by_content(settled)
     if settled.labels is not None:
         settled = replace(settled, labels=settled.design.take_rows(order))
-    fit = _fit_features(source.at(order), features.at(order), settled)
+    fit = _fit_features(source.at(order), features.at(order), settled, counts_copies_once=True)
     answer = replace(fit.answer, rows=order[fit.answer.rows])
     answer = answer.at(np.argsort(answer.rows))
     seen = AllRows(source, order, partial(_fit_later, source))
@@ -209,7 +230,7 @@ def fit_fill(
         Rows with and without a label.
     target : str
         The column.
-    prefer : {"point", "comma"}, optional
+    prefer : {"point", "comma", "either"}, optional
         The decimal sign of numbers in text, in case of doubt; that of the table by default.
     limits : Limits, optional
         Limits among the labels of a larger table, of which these rows are a sample.
@@ -243,47 +264,15 @@ def _fit_later(source: FrameSource, options: Options, limits: Limits | None = No
     return fit_sample(source, source.labels.name, options, limits).later
 
 
-# --------------------------------------------------------------------------------- a fit to all rows
+# ---- a fit to all rows
 
 
 def fit_rows(
     rows: FrameSource, options: Options, n_outside: int = 0, classes: tuple[Any, ...] = ()
 ) -> TableFit:
     """Fit to all rows what suits them, for `n_outside` other rows, and `classes` not seen here."""
-    features = _read_features(rows, options)
+    features = read_features(rows, options)
     return _fit_features(rows, features, options, n_outside, classes)
-
-
-def _read_features(rows: FrameSource, options: Options) -> Features:
-    """Return the features of rows, or raise a ValueError if there are none."""
-    target = rows.labels
-    left_out = columns_left_out(rows, options)
-    folder = options.pictures
-    if folder is None:
-        folder = rows.pictures
-    features = vectorize(
-        without(rows.frame, options.missing),
-        target.name,
-        text=options.text,
-        number=options.number,
-        id=options.id,
-        random_state=options.random_state,
-        ignore=options.no_features(target.name),
-        left_out={column.name: column.treatment for column in left_out},
-        prefer=rows.prefer,
-        folder=folder,
-        **options.reading,
-    )
-    is_target = features.columns["name"] == target.name
-    features.columns.loc[is_target, "n_missing"] = int(target.missing.sum())
-    features = replace(features, notes=[*notes_on(left_out), *features.notes])
-    if features.matrix.shape[1] == 0:
-        nothing = (
-            f"No column except {target.name!r} varies from row to row: "
-            "there is nothing to learn from."
-        )
-        raise ValueError(" ".join([nothing, *features.notes]))
-    return features
 
 
 def _fit_features(
@@ -292,25 +281,41 @@ def _fit_features(
     options: Options,
     n_outside: int = 0,
     classes: tuple[Any, ...] = (),
+    *,
+    counts_copies_once: bool = False,
 ) -> TableFit:
-    """Fit to all rows, whose features are known, what suits them."""
+    """Fit to all rows, whose features are known, what suits them.
+
+    Copies may count once where no other rows are to be answered by the fit.
+    """
     offset = read_offset(rows.frame, rows.labels, options)
+    copies = copies_of_features(features, rows.labels)
+    settled = options
+    if counts_copies_once:
+        settled = with_copies_as_groups(options, copies)
     with few_threads(len(rows.frame), SMALL):
-        plan, compared = _plan_fit(rows, features, options, n_outside, classes)
+        plan, compared = _plan_fit(rows, features, settled, n_outside, classes)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            fit = _fit_plan(rows, features, plan, options, compared, offset)
+            fit = _fit_plan(rows, features, plan, settled, compared, offset)
     for message in _messages(caught, MemberFailedWarning):
         warnings.warn(message, MemberFailedWarning, stacklevel=2)
     # The guarantee itself says that labels are few, and that rows differ.
-    told = [
+    of_methods = [
         warning
         for warning in caught
         if not issubclass(warning.category, TooFewLabelsWarning | ShiftWarning)
     ]
-    notes = [*rows.labels.notes, *notes_on_predictions(rows.frame, rows.labels, options)]
-    notes += [*features.notes, *_about_features(features), *plan.notes]
-    return replace(fit, notes=[*notes, *_messages(told, Warning)])
+    on_predictions = notes_on_predictions(rows.frame, rows.labels, features, options, fit.offset)
+    notes = [
+        *rows.notes,
+        *notes_about(About.PREDICTIONS, on_predictions),
+        *features.notes,
+        *_about_features(features),
+        *note_on_copies(copies, features, grouped=settled is not options),
+        *notes_about(About.METHODS, [*plan.notes, *_messages(of_methods, Warning)]),
+    ]
+    return replace(fit, notes=notes)
 
 
 def _messages(caught: list[warnings.WarningMessage], category: type[Warning]) -> list[str]:
@@ -400,12 +405,18 @@ def _fit_plan(
     compared: Exchangeability | None,
     offset: Array | None,
 ) -> TableFit:
-    """Fit what intervals come from and what values come from; an offset is what the fit corrects."""
+    """Fit the models of intervals and of values.
+
+    An offset is what the fit corrects, if labels are near it.
+    """
     frame = rows.frame
     target = rows.labels
+    used = None
+    if offset is not None and _is_near(offset, plan, features, target):
+        used = offset
     fitted_target = target
-    if offset is not None:
-        fitted_target = replace(target, labels=target.labels - offset)
+    if used is not None:
+        fitted_target = replace(target, labels=target.labels - used)
     index = frame.index
     if options.id is not None:
         index = pd.Index(frame[options.id])
@@ -413,16 +424,15 @@ def _fit_plan(
     X = estimator_rows(features.encoder, frame, options, features.matrix)
     began = time.perf_counter()
     announce_forecast(max(plan.seconds, 1.0))
-    with stage("answers"), rows_in_order():
-        estimator = plan.model.fit(X, y)
     if plan.holds_out:
-        fitted = _read_held_out(estimator, options)
+        with stage("answers"), rows_in_order():
+            transducer = plan.model.fit(X, y)
+        fitted = _read_held_out(transducer, options, used)
     else:
-        fitted = _read_machine(estimator, plan, features, fitted_target, options)
+        with stage("answers"), rows_in_order():
+            machine = _fit_machine(plan.model, X, y, target, offset)
+        fitted = _read_machine(machine, plan, features, fitted_target, options, used)
         fitted = replace(fitted, compared=compared)
-    answer = fitted.answer
-    if offset is not None:
-        answer = answer.shifted(offset[answer.rows])
     return TableFit(
         frame=frame,
         target=target,
@@ -431,14 +441,32 @@ def _fit_plan(
         model=fitted.model,
         values_model=fitted.values_model,
         order=fitted.order,
-        answer=answer,
+        answer=fitted.answer,
         compared=_name_columns(fitted.compared, rows, features),
         seconds=time.perf_counter() - began,
         left_out=plan.left_out,
         notes=[],
         shares=fitted.shares,
-        offset=offset,
+        offset=used,
     )
+
+
+def _fit_machine(machine: Any, X: Rows, y: pd.Series, target: Target, offset: Array | None) -> Any:
+    """Return the fitted machine; of labels that may be corrected, the machine on both."""
+    if offset is None:
+        return machine.fit(X, y)
+    return CorrectedMachine.fit(machine, X, target.labels, offset)
+
+
+def _is_near(offset: Array, plan: Plan, features: Features, target: Target) -> bool:
+    """Return whether values are better fitted to labels minus predictions of them.
+
+    Only labels that calibrate nothing have a say, so that the guarantee stays as it is.
+    """
+    rows = np.flatnonzero(~target.missing)
+    if plan.holds_out:
+        rows = plan.model.taught_rows(features.matrix, target.labels)
+    return are_near(offset[rows], target.labels[rows].astype(float))
 
 
 def _name_columns(
@@ -453,11 +481,19 @@ def _name_columns(
     return replace(compared.named(features.origins), running=running)
 
 
-def _read_held_out(estimator: ConformalTransducer, options: Options) -> _Fitted:
-    """Return intervals or sets that held-out labels calibrate, with values of a fit to all labels."""
+def _read_held_out(
+    estimator: ConformalTransducer, options: Options, offset: Array | None
+) -> _Fitted:
+    """Return calibrated intervals or sets, with the values of a fit to all labels.
+
+    Labels were corrected by an offset (n,), if there is one.
+    """
+    answer = estimator.answer_
+    if offset is not None:
+        answer = answer.shifted(offset[answer.rows])
     return _Fitted(
-        model=HeldOutModel(estimator, float(options.confidence)),
-        answer=estimator.answer_,
+        model=HeldOutModel(estimator, options.level),
+        answer=answer,
         values_model=estimator.refitted_,
         order=estimator.fitted_rows_,
         compared=estimator.exchangeability_,
@@ -466,15 +502,23 @@ def _read_held_out(estimator: ConformalTransducer, options: Options) -> _Fitted:
 
 
 def _read_machine(
-    machine: Any, plan: Plan, features: Features, target: Target, options: Options
+    machine: Any,
+    plan: Plan,
+    features: Features,
+    target: Target,
+    options: Options,
+    offset: Array | None,
 ) -> _Fitted:
-    """Return intervals or sets of the confidence machine, with values of the method asked for."""
-    from transduce.methods.confidence_machine.far_labels import draw_in_known
+    """Return intervals or sets of the confidence machine, with values of the method asked for.
 
+    Labels of the target were corrected by an offset (n,), if there is one.
+    """
     all_rows = np.arange(len(target.labels))
     if plan.values is None:
         answer = holding_values(machine.answer_)
-        return _Fitted(MachineModel.of(machine, None), answer, machine, all_rows, None, None)
+        model = MachineModel.of(machine, None)
+        chosen = machine.chosen if isinstance(machine, CorrectedMachine) else machine
+        return _Fitted(model, answer, chosen, all_rows, None, None)
 
     labels_of_values = target.labels
     if target.task == "regression":
@@ -486,10 +530,12 @@ def _read_machine(
     with stage("values"), rows_in_order():
         problem = read_problem(features.matrix, labels_of_values, task=target.task)
         labels = np.arange(len(problem.labels))
-        prediction = ask(plan.values, problem, labels, problem.sample.unlabelled)
+        prediction = fit_and_predict(plan.values, problem, labels, problem.sample.unlabelled)
         values = answer_of(prediction, problem, Guarantee("none"))
         pass_on(prediction.notes)
     assert prediction.fitted is not None
+    if offset is not None:
+        values = values.shifted(offset[values.rows])
     answer = machine.answer_
     shares = None
     if options.design.chosen_by_class:
@@ -502,7 +548,8 @@ def _read_machine(
             probabilities=reweighed.probabilities,
         )
         # Classes by which labels were chosen are all known.
-        answer = replace(answer, unseen=None, p_unseen=None)
+        further = tuple(replace(other, unseen=None) for other in answer.further)
+        answer = replace(answer, unseen=None, p_unseen=None, further=further)
     answer = with_values(
         answer, values.values, values.status, values.standard_errors, values.probabilities
     )
@@ -510,7 +557,7 @@ def _read_machine(
     return _Fitted(model, answer, prediction.fitted.estimator, all_rows, None, shares)
 
 
-def _estimate_shares(problem: Problem, prediction: Reply, options: Options) -> ClassShares:
+def _estimate_shares(problem: Problem, prediction: RawPrediction, options: Options) -> ClassShares:
     """Return the shares of the classes among the unlabelled rows, with no label held out."""
     none_held_out = np.zeros(len(problem.labels), dtype=bool)
     declared = options.design.given_shares(problem.classes)
@@ -518,25 +565,16 @@ def _estimate_shares(problem: Problem, prediction: Reply, options: Options) -> C
     return shares_of_classes(problem, none_held_out, prediction, prediction, declared, random)
 
 
-def _about_features(features: Features) -> list[str]:
-    """Return notes on columns that were dropped unasked, and on many rows that are copies."""
+def _about_features(features: Features) -> list[Note]:
+    """Return a note on columns that were dropped unasked."""
     notes = []
     columns = features.columns
     dropped = columns[columns["treatment"].str.startswith("dropped")]
     if len(dropped):
-        pairs = zip(dropped["name"], dropped["kind"], strict=True)
-        notes.append(f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}.")
-    if "number" not in set(columns["kind"]):
-        return notes
-    # With a column of numbers, rows are rarely copies unless a table was entered twice.
-    n_rows = len(features.matrix)
-    n_distinct = len(np.unique(features.matrix.round(9), axis=0))
-    if n_distinct <= MOST_DISTINCT * n_rows:
-        notes.append(
-            f"{n_rows - n_distinct:,} of the {n_rows:,} rows are copies of others. If they were "
-            f"entered twice, keep one of each, or name them with {option('groups')}: copies that are "
-            "labelled together are not chosen by chance one by one."
-        )
+        names = dropped["name"].tolist()
+        pairs = zip(names, dropped["kind"], strict=True)
+        text = f"Left out: {', '.join(f'{name!r} ({kind})' for name, kind in pairs)}."
+        notes.append(Note(About.COLUMNS, text, tuple(names)))
     return notes
 
 
@@ -563,7 +601,10 @@ class SampleFit:
 def fit_sample(
     source: Source, target: ColumnName, options: Options, limits: Limits | None = None
 ) -> SampleFit:
-    """Fit to a sample of a table, and calibrate the fit for other rows; `limits` are all there are."""
+    """Fit to a sample of a table, and calibrate the fit for all other rows.
+
+    `limits` are those of the labels of the whole table.
+    """
     with stage("reading"):
         scans = source.scan(target, options)
         roles = draw(scans, target, options)
@@ -629,7 +670,7 @@ def _fill_sampled_rows(source: FrameSource, target: ColumnName, options: Options
     roles = sample.roles
     order = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
     rows = np.setdiff1d(np.flatnonzero(source.labels.missing), order)
-    answers = _answer_others(sample.later, without(source.frame, options.missing), rows)
+    answers = _answer_others(sample.later, options.clean(source.frame), rows)
     inside = replace(sample.fit.answer, rows=order[sample.fit.answer.rows])
     answer = join_answers([inside, *answers], by_class=options.by_class)
     index = source.frame.index
@@ -679,15 +720,39 @@ def join_answers(parts: list[Answer], *, by_class: bool = False) -> Answer:
         entries = [getattr(part, name) for part in parts]
         if all(entry is not None for entry in entries):
             joined[name] = np.concatenate(entries)[order]
-    regions = [part.regions for part in parts if part.regions is not None]
-    if len(regions) == len(parts):
-        joined["regions"] = Regions.concatenate(regions)[order]
+    regions = _join_regions([part.regions for part in parts])
+    if regions is not None:
+        joined["regions"] = regions[order]
+    joined["further"] = tuple(
+        _join_levels(list(levels)).at(order)
+        for levels in zip(*(part.further for part in parts), strict=True)
+    )
     return Answer(
         rows=rows[order],
         guarantee=parts[0].guarantee,
         classes=classes,
         diagnostics=parts[0].diagnostics,
         **joined,
+    )
+
+
+def _join_regions(parts: Sequence[Regions | None]) -> Regions | None:
+    """Return regions of several answers one after another; None of classes."""
+    regions = [part for part in parts if part is not None]
+    if len(regions) < len(parts):
+        return None
+    return Regions.concatenate(regions)
+
+
+def _join_levels(parts: Sequence[LevelAnswer]) -> LevelAnswer:
+    """Return what several answers say at one further level, one after another."""
+    sets = [part.label_sets for part in parts if part.label_sets is not None]
+    unseen = [part.unseen for part in parts if part.unseen is not None]
+    return LevelAnswer(
+        parts[0].level,
+        _join_regions([part.regions for part in parts]),
+        np.concatenate(sets) if len(sets) == len(parts) else None,
+        np.concatenate(unseen) if len(unseen) == len(parts) else None,
     )
 
 
@@ -716,4 +781,8 @@ def _with_classes(part: Answer, classes: AnyArray, by_class: bool) -> Answer:
         p_values=widen(part.p_values, p_absent),
         probabilities=widen(part.probabilities, 0.0),
         label_sets=widen(part.label_sets, in_set),
+        further=tuple(
+            replace(other, label_sets=widen(other.label_sets, True if by_class else other.unseen))
+            for other in part.further
+        ),
     )

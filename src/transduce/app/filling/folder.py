@@ -1,4 +1,4 @@
-"""Filling a table that need not fit into memory: read, sampled, answered and written part by part."""
+"""Filling a table larger than memory: read, sampled, answered and written by parts."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from transduce.app.filling.sources import (
     Work,
 )
 from transduce.app.tables.columns import check_columns
-from transduce.app.tables.delimited import decimal_sign
+from transduce.app.tables.delimited import usual_sign
 from transduce.app.tables.files import memory_free
+from transduce.app.tables.notes import About, notes_about
 from transduce.app.tables.parts import (
     Part,
     PartFiles,
@@ -54,6 +55,7 @@ from transduce.core.files import (
     together,
     whole_file,
 )
+from transduce.core.types import ColumnName
 from transduce.core.words import OptionError, counted, option, quoted
 
 _SWELLING = 12  # bytes of features, kernels and answers for a byte of a row
@@ -62,7 +64,9 @@ ENDINGS = {"parquet": ".parquet", "csv": ".csv", "tsv": ".tsv", "json lines": ".
 
 @dataclass(frozen=True, eq=False)
 class FilledFolder:
-    """A table that was filled part by part into a folder, as by `fill_folder`; nothing is read before it is asked for.
+    """A table that was filled part by part into a folder, as by `fill_folder`.
+
+    Nothing is read before it is asked for.
 
     Parameters
     ----------
@@ -88,7 +92,10 @@ class FilledFolder:
 
 @dataclass(frozen=True, eq=False)
 class _FileSource(PartSource):
-    """A table in files, which are read part by part where the work is done; its name is the pattern."""
+    """A table in files, which are read part by part where the work is done.
+
+    Its name is the pattern of the files.
+    """
 
     folder: Path  # where the filled parts go
     files: PartFiles
@@ -124,7 +131,10 @@ class _FileSource(PartSource):
         return replace(self, files=files, parts=files.parts)
 
     def check_questions(self, before: Options, asked: Options) -> None:
-        """Refuse what would change the columns: the parts are written once, with the options of `fill_folder`."""
+        """Refuse what would change the columns.
+
+        The parts are written once, with the options of `fill_folder`.
+        """
         super().check_questions(before, asked)
         changes = [
             name
@@ -134,8 +144,9 @@ class _FileSource(PartSource):
         if changes:
             value = getattr(asked, changes[0])
             raise OptionError(
-                f"The parts in {self.folder} were written without {option(changes[0], value)}, and are not written "
-                f"again: fill the table into another folder, with {option(changes[0], value)} given to fill_folder."
+                f"The parts in {self.folder} were written without {option(changes[0], value)}, and "
+                "are not written again: fill the table into another folder, with "
+                f"{option(changes[0], value)} given to fill_folder."
             )
 
     def add_columns(self, columns: PartColumns, table: Any = None) -> FilledFolder | None:
@@ -178,7 +189,10 @@ class _HashedFile:
         """Do nothing: who opened the file closes it."""
 
     def sha256(self) -> str:
-        """Return the hash of all that was written; an OSError if the disk has not taken all of it."""
+        """Return the hash of all that was written.
+
+        An OSError says that the disk has not taken all of it.
+        """
         self._file.flush()
         if os.fstat(self._file.fileno()).st_size != self.n_bytes:
             raise OSError(errno.ENOSPC, "the disk took a part of the file only")
@@ -193,10 +207,14 @@ def part_file(part: Part, files: PartFiles) -> str:
 def _write(
     shared: tuple[FittedFill, PartFiles, int, Path], item: tuple[Part, SampledColumns | None]
 ) -> dict[str, Any]:
-    """Answer a part, whose rows that the fit saw are answered, write it in one piece, and return its counts."""
+    """Answer a part, write it in one piece, and return its counts.
+
+    Rows that the fit saw keep the answers of the fit.
+    """
     (fitted, files, batch_rows, folder), (part, sampled) = shared, item
     target = fitted.reading.name
-    name, start = part_file(part, files), 0
+    name = part_file(part, files)
+    start = 0
     counts: Counter[str] = Counter()
     with whole_file(folder / name, force=True, like=files.files) as file:
         hashed: Any = _HashedFile(file)
@@ -224,7 +242,7 @@ def _write(
     }
 
 
-def _table_of(files: Sequence[Path], target: Any, options: Options) -> dict[str, Any]:
+def _table_of(files: Sequence[Path], target: ColumnName, options: Options) -> dict[str, Any]:
     """Return what a filled folder depends on: the files, and the options."""
     stats = [
         (os.path.abspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files
@@ -236,7 +254,7 @@ def _table_of(files: Sequence[Path], target: Any, options: Options) -> dict[str,
 def _fingerprint(result: FillResult, fitted: FittedFill) -> str:
     """Return what tells two fits apart: a hash of what they answer."""
     digest = hashlib.sha256()
-    rows = result.shown.iloc[-2000:].drop(columns=[result.target])
+    rows = result.seen.frame.iloc[-2000:].drop(columns=[result.target])
     for frame in (result.new, fitted.new_columns(rows)):
         digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
     return digest.hexdigest()
@@ -248,13 +266,14 @@ def _check_arguments(table: Any, out: Any, runner: Any) -> None:
     check_path("out", out)
     if runner is not None and not hasattr(runner, "map"):
         raise WrongTypeError(
-            f"runner must be LocalRunner(), what cluster_runner returns, or None; got {quoted(runner)}."
+            "runner must be LocalRunner(), what cluster_runner returns, or None; got "
+            f"{quoted(runner)}."
         )
 
 
 def fill_folder(
     table: str,
-    target: Any,
+    target: ColumnName,
     out: str | Path,
     *,
     memory: float | None = None,
@@ -271,10 +290,12 @@ def fill_folder(
     target : str
         The column to fill.
     out : str or Path
-        A folder; it gets a file for each part, in the kind of the table, and ``_manifest.json``. If it holds some parts
-        of the same table already, since an earlier run was stopped, only the others are done.
+        A folder; it gets a file for each part, in the kind of the table, and ``_manifest.json``. If
+        it holds some parts of the same table already, since an earlier run was stopped, only the
+        others are done.
     memory : float, optional
-        Bytes that all processes together may take, besides what Python itself needs; by default half of what is free.
+        Bytes that all processes together may take, besides what Python itself needs; by default
+        half of what is free.
     runner : LocalRunner or that of cluster_runner, optional
         Where the work is done: by default on this machine, with ``n_jobs`` processes.
     force : bool, default=False
@@ -294,7 +315,8 @@ def fill_folder(
     >>> from transduce.datasets import load_houses
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     load_houses()[0].to_parquet(f"{folder}/houses.parquet")
-    ...     fill_folder(f"{folder}/*.parquet", "price", f"{folder}/filled", method="ridge").frame.parts
+    ...     files = f"{folder}/*.parquet"
+    ...     fill_folder(files, "price", f"{folder}/filled", method="ridge").frame.parts
     ['part-00000-houses.parquet']
     """
     return fill_folder_and_finish(
@@ -304,7 +326,7 @@ def fill_folder(
 
 def fill_folder_and_finish(
     table: str,
-    target: Any,
+    target: ColumnName,
     out: str | Path,
     *,
     memory: float | None = None,
@@ -313,7 +335,10 @@ def fill_folder_and_finish(
     finish: Callable[[FillResult], None] = lambda result: None,
     **options: Any,
 ) -> FillResult:
-    """Fill a folder as `fill_folder` does; it is complete once `finish`, which may write reports, is done."""
+    """Fill a folder as `fill_folder` does.
+
+    It is complete once `finish`, which may write reports, is done.
+    """
     _check_arguments(table, out, runner)
     read = Options.read(options, questions=True)
     read.check_sampled()
@@ -338,14 +363,18 @@ def fill_folder_and_finish(
 
 def _open_source(
     table: str,
-    target: Any,
+    target: ColumnName,
     manifest: Manifest,
     options: Options,
     memory: float | None,
     runner: Runner,
 ) -> _FileSource:
-    """Return the files of a table as the source of its rows; texts are kept as Parquet in the folder for work."""
-    names, folder = options.columns(target), manifest.folder
+    """Return the files of a table as the source of its rows.
+
+    Texts are kept as Parquet in the folder for work.
+    """
+    names = options.columns(target)
+    folder = manifest.folder
     with stage("looking"):
         kind, _ = find_files(table, folder)
         is_text = kind != "parquet"
@@ -356,7 +385,7 @@ def _open_source(
     if manifest.earlier is None:
         manifest.save()
     about: dict[str, Any] = {"name": table, "flags": {"out": f"{folder}".rstrip("/") + "/"}}
-    about |= {"prefer": decimal_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
+    about |= {"prefer": usual_sign(files.delimiter), "words": files.kind in ("csv", "tsv")}
     about |= {"pictures": os.path.commonpath([path.resolve().parent for path in files.files])}
     batch_rows = _batch_rows(files, memory, runner)
     return _FileSource(folder, files, runner, batch_rows, parts=files.parts, **about)
@@ -378,13 +407,13 @@ def _answer(sample: FillResult, source: _FileSource, manifest: Manifest) -> Fill
         items = [(part, sampled.get(part.number)) for part in todo]
         # Workers may have another working directory.
         folder = Path(os.path.abspath(source.folder))
-        shared = (fitted, files, source.batch_rows, folder)
+        shared = (fitted.for_parts(), files, source.batch_rows, folder)
         for part in source.runner.map(_write, shared, items):
             manifest.parts[part["name"]] = part
             manifest.save()
             n_done += part["rows"]
             report(n_done / files.n_rows)
-    fit = replace(sample.fit, notes=[*sample.fit.notes, *notes])
+    fit = sample.fit.with_notes(notes_about(About.ROWS, notes))
     return replace(sample, fit=fit, seen=_seen_parts(sample, seen, source, manifest))
 
 
@@ -407,7 +436,10 @@ def _seen_parts(
 
 
 def _check_earlier(manifest: Manifest, files: PartFiles, model: str) -> list[str]:
-    """Keep the parts of an earlier run that are as this one would write them; return notes on the others."""
+    """Keep the parts of an earlier run that this one would write alike.
+
+    Returns notes on the others.
+    """
     notes: list[str] = []
     planned = {part_file(part, files): part for part in files.parts}
     manifest.plan(planned)
@@ -432,8 +464,8 @@ def _check_earlier(manifest: Manifest, files: PartFiles, model: str) -> list[str
 
 def _finish(result: FillResult, manifest: Manifest, finish: Callable[[FillResult], None]) -> None:
     """Let reports be written, and say then that the folder is complete."""
-    # The manifest names the reports before these have their names: killed in between, the same command knows them as
-    # its own and writes them again.
+    # The manifest names the reports before these have their names: killed in between, the same
+    # command knows them as its own and writes them again.
     with together() as run:
         finish(result)
         manifest.reports = run.hashes()

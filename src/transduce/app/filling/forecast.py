@@ -1,4 +1,7 @@
-"""What `fill` will guarantee of a table, told before any fit: for the page, the command line and labelling."""
+"""What `fill` will guarantee of a table, told before any fit.
+
+The page, the command line and the labelling page ask here.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from transduce.app.filling.copies import copies_of_rows, with_copies_as_groups
 from transduce.app.filling.options import Options
 from transduce.app.filling.plan import (
     asks_machine,
@@ -37,21 +41,19 @@ from transduce.conformal.forecast import (
     without_fit,
 )
 from transduce.conformal.outside import beside_rows
-from transduce.core.guarantee import (
+from transduce.core.assumptions import (
     BY_CLASS,
     CHANCE,
     NOT_FOR_LATER,
     SEEN,
-    CountBound,
-    Guarantee,
-    too_few_labels,
 )
+from transduce.core.guarantee import CountBound, Guarantee, too_few_labels
 from transduce.core.ranks import fewest_calibration
 from transduce.core.row_order import rows_in_order
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
-from transduce.model_selection.fit_and_predict import Problem, read_problem
 from transduce.model_selection.methods import Case
+from transduce.model_selection.problem import Problem, read_problem
 
 ABOUT = {"regression": "interval", "classification": "set"}
 
@@ -69,8 +71,9 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
     Returns
     -------
     GuaranteeForecast
-        The guarantee as `fill` will give it, without what rests on predictions; why `fill` will refuse, if it will;
-        and what holds instead if a test finds, say, that labelled and unlabelled rows differ.
+        The guarantee as `fill` will give it, without what rests on predictions; why `fill` will
+        refuse, if it will; and what holds instead if a test finds, say, that labelled and
+        unlabelled rows differ.
 
     Examples
     --------
@@ -86,11 +89,12 @@ def forecast_guarantee(source: FrameSource, options: Options) -> GuaranteeForeca
         if is_sampled(source, settled):
             forecast = _forecast_sampled(source, options)
         else:
+            settled = with_copies_as_groups(settled, copies_of_rows(source, settled))
             order = source.order_by_content(settled)  # in which `fill` holds labels out
             design = settled.design.bind(labels.missing, source.frame).take_rows(order)
             forecast = forecast_rows(labels.at(order), settled, design)
     except ValueError as error:
-        return refused(ABOUT[labels.task], float(options.confidence), str(error))
+        return refused(ABOUT[labels.task], options.level, str(error))
     return _with_limits(forecast, options, labels)
 
 
@@ -110,7 +114,10 @@ def forecast_rows(
 
 
 def read_labels(labels: Target, known: tuple[Any, ...] = ()) -> Problem:
-    """Return the labels of a table without its features; `known` are classes that may have no label."""
+    """Return the labels of a table without its features.
+
+    `known` are classes that may have no label.
+    """
     no_features = np.empty((len(labels.labels), 0))
     with rows_in_order():
         return read_problem(no_features, labels.labels, task=labels.task, known=known)
@@ -141,7 +148,10 @@ def _with_limits(
 
 
 def forecast_draw(labels: Target, rows: AnyArray, options: Options) -> GuaranteeForecast:
-    """Return what `fill` will guarantee once some rows, drawn at random, are all labelled; others teach."""
+    """Return what `fill` will guarantee once some drawn rows are all labelled.
+
+    The other labels teach.
+    """
     drawn = np.isin(np.arange(len(labels.labels)), rows)
     values = labels.labels.copy()
     values[drawn] = labels.known[0]  # any label: none of them changes what is guaranteed
@@ -150,10 +160,10 @@ def forecast_draw(labels: Target, rows: AnyArray, options: Options) -> Guarantee
     try:
         return forecast_rows(filled_in, replace(options, labels=design.spec), design)
     except ValueError as error:
-        return refused(ABOUT[labels.task], float(options.confidence), str(error))
+        return refused(ABOUT[labels.task], options.level, str(error))
 
 
-# ------------------------------------------------------------------------------------------ a fit to all rows
+# ---- a fit to all rows
 
 
 def _forecast_machine(problem: Problem, options: Options, design: BoundDesign) -> GuaranteeForecast:
@@ -172,7 +182,7 @@ def machine_guarantee(problem: Problem, options: Options, design: BoundDesign) -
         promise_sets,
     )
 
-    level = float(options.confidence)
+    level = options.level
     if problem.classes is None:
         guarantee = promise_intervals(level)
     else:
@@ -185,21 +195,27 @@ def machine_guarantee(problem: Problem, options: Options, design: BoundDesign) -
 
 
 def as_interval(guarantee: Guarantee) -> Guarantee:
-    """Return the guarantee of a region as that of the interval that holds it, without what is about later rows."""
+    """Return the guarantee of a region as that of the interval that holds it.
+
+    What it says about later rows is left out.
+    """
     reasons = tuple(one for one in guarantee.reasons if one != NOT_FOR_LATER)
     about = "interval" if guarantee.about == "region" else guarantee.about
     return replace(guarantee, about=about, reasons=reasons)
 
 
 def chosen_by_class(guarantee: Guarantee) -> Guarantee:
-    """Return the guarantee of sets, each class by itself, where labels were chosen by their class."""
+    """Return the guarantee of sets within each class, for labels chosen by their class."""
     others = [one for one in guarantee.assumptions if one not in (CHANCE, SEEN)]
     assumptions = () if guarantee.kind == "none" else (BY_CLASS, SEEN, *others)
     return replace(guarantee, assumptions=assumptions, any_class=False)
 
 
 def _if_rows_differ(problem: Problem, options: Options, guarantee: Guarantee) -> list[Contingency]:
-    """Return what holds instead where rows are found to differ: labels are held out then, if they are enough."""
+    """Return what holds instead where rows are found to differ.
+
+    Labels are held out then, if they are enough.
+    """
     design = design_if_shifted(len(problem.labels), options)
     if design is None:
         return [Contingency(SHIFTED, roughly(guarantee))]
@@ -216,14 +232,14 @@ def _forecast_held_out(
     return forecast_calibrated(
         problem,
         design,
-        confidence=float(options.confidence),
+        levels=options.levels,
         certainty=float(options.certainty),
         by_class=options.label_conditional or design.spec.by_class,
         random_state=options.random_state,
     )
 
 
-# ------------------------------------------------------------------------------- a fit to a sample of the rows
+# ---- a fit to a sample of the rows
 
 
 def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecast:
@@ -237,7 +253,8 @@ def _forecast_sampled(source: FrameSource, options: Options) -> GuaranteeForecas
     known = classes_of_sample(inside.labels, held.labels, options)
     rows = forecast_rows(inside.labels, own, design, known=known)
     others = _table_of_others(inside.labels, held.labels, options, roles)
-    level, certainty = float(options.confidence), float(options.certainty)
+    level = options.level
+    certainty = float(options.certainty)
     guarantee = without_fit(others.guarantee(level, certainty))
     guarantee = guarantee.decided_by(inside.labels.decisive)
     by_row = rows.guarantee.kind != "none" and rows.n_calibration == 0
@@ -260,7 +277,8 @@ def _table_of_others(
     shown: Target, held: Target, options: Options, roles: RowDraw
 ) -> CalibratedTable:
     """Return the labels kept from the fit, beside the rows that it does not see."""
-    known, kept = shown.known, held.known
+    known = shown.known
+    kept = held.known
     classes = None
     if shown.task == "classification":
         classes = np.array(sorted({*known.tolist(), *kept.tolist()}))
@@ -276,7 +294,7 @@ def _table_of_others(
 def join_guarantees(
     inside: Guarantee, others: Guarantee, outside: CountBound | None, wrong: CountBound | None
 ) -> Guarantee:
-    """Return what is guaranteed of a sample and of all other rows, with bounds for both together."""
+    """Return what is guaranteed of a sample and of all other rows, with common bounds."""
     if others.kind == "none":
         return replace(others, n_labelled=inside.n_labelled)
     if inside.kind == "none":

@@ -12,6 +12,7 @@ import pandas as pd
 
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
+from transduce.app.tables.notes import About, Note
 from transduce.app.tables.numbers import all_numbers
 from transduce.conformal.designs import Design, Drawn, Sampled, calibration_number
 from transduce.core.ranks import fewest_calibration
@@ -57,7 +58,7 @@ class DrawColumns:
 
 
 def use_draw(source: FrameSource, options: Options) -> tuple[FrameSource, Options]:
-    """Return the table, with a note, and options that say how labels came about, if a draw tells."""
+    """Return the table, with a note, and options with the design that a draw tells."""
     columns = DrawColumns(source.labels.name)
     if options.labels is not None or not columns.are_in(source.frame):
         return source, options
@@ -74,7 +75,7 @@ def use_draw(source: FrameSource, options: Options) -> tuple[FrameSource, Option
     else:
         return source, options  # chance chose all labels, which is what is assumed anyhow
     n_calibration = _count_calibration(design, drawn, labelled, options)
-    if design is None or n_calibration < fewest_calibration(float(options.confidence)):
+    if design is None or n_calibration < fewest_calibration(options.level):
         note = (
             f"Column {columns.marks!r} marks rows that were drawn to be labelled, but their labels "
             "are too few, or too few of each stratum, to calibrate by themselves: all labels count "
@@ -107,23 +108,23 @@ def _count_calibration(design: Design | None, drawn: Mask, labelled: Mask, optio
     """Return how many labels would calibrate; none where the options hold no label out."""
     if options.guarantee == "row" or options.parts == ["confidence-machine"]:
         return 0
-    if isinstance(design, Drawn):
+    if design is not None and design.draws_calibration:
         return int(np.sum(drawn & labelled))
-    return calibration_number(int(np.sum(labelled)), float(options.confidence))
+    return calibration_number(int(np.sum(labelled)), options.level)
 
 
 def _about_design(design: Design, columns: DrawColumns, n_unlabelled: int) -> str:
     """Return what was found, in a sentence or two."""
     note = (
-        f"Column {columns.marks!r} marks the rows that `transduce draw` drew: their labels "
-        "calibrate, and all others teach."
+        f"Rows were drawn from each {columns.stratum!r} by itself: calibration labels are "
+        f"weighed by the probabilities in {columns.probability!r}."
     )
-    if isinstance(design, Sampled):
+    if design.draws_calibration:
         note = (
-            f"Rows were drawn from each {columns.stratum!r} by itself: calibration labels are "
-            f"weighed by the probabilities in {columns.probability!r}."
+            f"Column {columns.marks!r} marks the rows that `transduce draw` drew: their labels "
+            "calibrate, and all others teach."
         )
-    elif design.within is not None:
+    if design.within is not None:
         note += f" Rows are compared within each {columns.stratum!r}, from which they were drawn."
     if n_unlabelled:
         note += f" {counted(n_unlabelled, 'drawn row has', 'drawn rows have')} no label yet."
@@ -140,8 +141,8 @@ def _probabilities(frame: pd.DataFrame, columns: DrawColumns) -> Array:
 
 def _noted(source: FrameSource, note: str) -> FrameSource:
     """Return the table with one more note."""
-    labels = replace(source.labels, notes=[*source.labels.notes, note])
-    return replace(source, labels=labels)
+    noted = Note(About.DESIGN, note)
+    return replace(source, further_notes=(*source.further_notes, noted))
 
 
 def sample_of_strata(
@@ -149,8 +150,8 @@ def sample_of_strata(
 ) -> Sample:
     """Return the sample behind questions about the whole column: of each stratum a simple one."""
     columns = DrawColumns(target)
-    design = options.design
-    if not isinstance(design, Sampled) or design.probability != columns.probability:
+    probabilities = options.design.probabilities
+    if not isinstance(probabilities, str) or probabilities != columns.probability:
         return sample
     if columns.stratum not in frame.columns:
         return sample

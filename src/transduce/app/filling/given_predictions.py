@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -20,21 +20,20 @@ from transduce.app.filling.options import Options
 from transduce.app.filling.plan import is_blended
 from transduce.app.tables.columns import Target, check_columns
 from transduce.app.tables.features import Features
-from transduce.app.tables.numbers import without
-from transduce.core.types import AnyArray, Array
+from transduce.conformal.seen_labels import find_seen_labels
+from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.words import counted, option
 
 MEMBER = "given_predictions"  # what the member of a blend is called
 NO_PREDICTION = "(no prediction)"  # the class of a row for which none was made
 MOST_UNKNOWN = 50  # predicted classes that no label has, beyond which a column holds no classes
-FEWEST_FLAWLESS = 20  # labels at which predictions without an error are suspicious
 PSEUDO_LABELS = 2.0  # how many labels the share of right predictions counts as in each class
 
 
 def read_predictions(frame: pd.DataFrame, target: Target, options: Options) -> Target:
     """Return the predictions at rows of a table, read as the labels are."""
     check_columns(frame, [options.predictions])
-    column = without(frame, options.missing)[options.predictions]
+    column = options.clean(frame)[options.predictions]
     return target.read(pd.DataFrame({target.name: column}))
 
 
@@ -52,34 +51,54 @@ def read_offset(frame: pd.DataFrame, target: Target, options: Options) -> Array 
         first = int(np.flatnonzero(unknown)[0]) + 1
         raise ValueError(
             f"Column {options.predictions!r} has no number at "
-            f"{counted(int(unknown.sum()), 'row')}, such as row {first:,}: numbers are corrected at "
-            f"every row. Add them, or leave out {option('predictions')}, and the column is a feature."
+            f"{counted(int(unknown.sum()), 'row')}, such as row {first:,}: numbers are corrected "
+            f"at every row. Add them, or leave out {option('predictions')}, and the column is a "
+            "feature."
         )
     return numbers
 
 
-def notes_on_predictions(frame: pd.DataFrame, target: Target, options: Options) -> list[str]:
-    """Return what becomes of predictions made elsewhere, and whether they seem to know the labels."""
+def notes_on_predictions(
+    frame: pd.DataFrame,
+    target: Target,
+    features: Features,
+    options: Options,
+    offset: Array | None,
+) -> list[str]:
+    """Return what becomes of given predictions, and whether they seem to know the labels.
+
+    An offset is what labels were corrected by.
+    """
     if options.predictions is None:
         return []
     name = options.predictions
     if target.task == "regression":
         notes = [f"Predictions made elsewhere in column {name!r}, corrected."]
+        if offset is None:
+            notes = [
+                f"Predictions made elsewhere in column {name!r} are too far from the labels to be "
+                "corrected: they are a feature."
+            ]
     elif is_blended(options):
         notes = [f"Predictions made elsewhere in column {name!r}, corrected as one more method."]
     else:
         notes = [
             f"Predictions made elsewhere in column {name!r} are a feature: one method is asked."
         ]
+    unseen, unlabelled = options.design.bind(target.missing, frame).compared_rows(target.missing)
+    rows = np.concatenate([unseen, unlabelled])
     predicted = read_predictions(frame, target, options)
-    labelled = ~target.missing
-    same = predicted.labels[labelled] == target.labels[labelled]
-    if target.n_labels >= FEWEST_FLAWLESS and bool(np.all(same)):
-        notes.append(
-            f"Column {name!r} agrees with all {target.n_labels} labels: if what made it has seen "
-            "them, it is worse elsewhere, and nothing that is said here holds. Name the rows that "
-            f"it has seen with {option('seen')}."
-        )
+    other_features = [place for place, origin in enumerate(features.origins) if origin != name]
+    seen_labels = find_seen_labels(
+        predicted.labels[rows],
+        target.labels[rows],
+        ~target.missing[rows],
+        lambda: np.asarray(features.matrix[rows][:, other_features]),
+        numeric=target.task == "regression",
+    )
+    sentence = seen_labels.describe(f"Name the rows that it has seen with {option('seen')}.")
+    if sentence:
+        notes.append(sentence)
     return notes
 
 
@@ -114,7 +133,7 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):
     predicted: list[Hashable]
     classes: list[Hashable]
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Count the classes (l,) of labelled rows (l, d) at each predicted class."""
         labels = np.asarray(y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -137,15 +156,15 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):
         self.probabilities_ = smoothed / smoothed.sum(axis=1, keepdims=True)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of every class at rows (m, d), shape (m, n_classes)."""
         return np.asarray(self.probabilities_[self._find(X)])
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the likeliest class at rows (m, d), shape (m,)."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def _find(self, X: Any) -> AnyArray:
+    def _find(self, X: Rows) -> AnyArray:
         """Return which predicted class rows (m, d) have; the last number where none is known."""
         features = np.round(np.asarray(X, dtype=float)[:, self.places], 6)
         known = {key: number for number, key in enumerate(map(tuple, np.round(self.keys, 6)))}
@@ -169,7 +188,10 @@ class PredictedClasses(ClassifierMixin, BaseEstimator):
 def member_for_classes(
     frame: pd.DataFrame, target: Target, features: Features, options: Options
 ) -> dict[str, PredictedClasses]:
-    """Return one more member of a blend, by its name; none of numbers, and of a column that is no feature."""
+    """Return one more member of a blend, by its name.
+
+    There is none for numbers, nor for a column that is no feature.
+    """
     if options.predictions is None or target.task != "classification":
         return {}
     places = [

@@ -11,7 +11,7 @@ import pandas as pd
 
 from transduce.app.filling.plan import FOLDS
 from transduce.core.answer import Answer
-from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, square_unit
+from transduce.core.scaling import DRAWN_PRIOR, POWER_PRIOR, fit_power, square_unit, to_power
 from transduce.core.types import AnyArray
 from transduce.core.validation import class_codes
 from transduce.ensemble.blend import TransductiveBlend
@@ -51,6 +51,9 @@ class HiddenLabels:
     scores: dict[str, float] = field(default_factory=dict)  # of each method
     folds: pd.DataFrame = field(default_factory=NO_FOLDS.copy)  # ``true`` and ``answered``
     power: float = 1.0  # makes shares of classes probabilities
+    # The same at all labels, those that stand for no unlabelled row too; of classes with the
+    # ``probability_of_true`` one.
+    all_folds: pd.DataFrame = field(default_factory=NO_FOLDS.copy)
 
 
 def look_at_labels(fit: TableFit, options: Options) -> HiddenLabels:
@@ -77,12 +80,23 @@ def look_at_labels(fit: TableFit, options: Options) -> HiddenLabels:
     if isinstance(probabilities, pd.DataFrame):
         folds["probability"] = _at_shares(probabilities, fit).to_numpy().max(axis=1)
         power = _fit_power(fit, folds, probabilities)
+    all_folds = folds
+    if isinstance(probabilities, pd.DataFrame):
+        all_folds = folds.assign(probability_of_true=_of_true(probabilities, folds["true"], power))
     scores = {
         member: score(fit.target.task, weigh_folds(fit, folds.assign(answered=values)))
         for member, values in answered.items()
         if member != "blend"
     }
-    return HiddenLabels(scores, weigh_folds(fit, folds), power)
+    return HiddenLabels(scores, weigh_folds(fit, folds), power, all_folds)
+
+
+def _of_true(stated: pd.DataFrame, true: pd.Series, power: float) -> AnyArray:
+    """Return the probability of the true class at each hidden label; 0 of one never stated."""
+    probabilities = to_power(stated.to_numpy(), power)
+    codes = class_codes(true.to_numpy(), stated.columns.to_numpy())
+    of_true = probabilities[np.arange(len(codes)), codes]
+    return np.where(codes >= 0, of_true, 0.0)
 
 
 def _stated_by_blend(fit: TableFit) -> dict[str, Stated] | None:
@@ -110,7 +124,10 @@ def _likeliest(stated: Stated) -> AnyArray:
 
 
 def _at_shares(stated: Any, fit: TableFit) -> Any:
-    """Return probabilities for the class shares of the unlabelled rows, where labels have others."""
+    """Return probabilities for the class shares of the unlabelled rows.
+
+    Labels may have other shares.
+    """
     if fit.shares is None or stated.ndim == 1:
         return stated
     reweighed = fit.shares.at(stated.columns.to_numpy()).reweigh(stated.to_numpy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from transduce.conformal.calibrated_guarantee import bound_together
 from transduce.conformal.designs.propensity import EstimatedOdds
 from transduce.conformal.protocol import Calibrated
 from transduce.core.guarantee import CountBound, Guarantee
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Mask, Rows
 from transduce.core.validation import class_codes
 
 
@@ -71,18 +72,22 @@ class IntervalModel(Protocol):
         self,
         others: Guarantee,
         calibration_of_others: CalibratedTable,
+        level: float,
         certainty: float,
         tolerance: float | None,
     ) -> Guarantee:
-        """Return what is guaranteed of the rows of the fit and of other rows together."""
+        """Return what is guaranteed at a level of the rows of the fit and of others together."""
 
-    def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden."""
 
     def predict_held_out(
         self, refit: Callable[[], HeldOutPredictions | None]
     ) -> HeldOutPredictions | None:
-        """Return predictions at labels that the fit did not see; `refit` hides some if it saw all."""
+        """Return predictions at labels that the fit did not see.
+
+        `refit` hides some if the fit saw all of them.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,19 +119,22 @@ class HeldOutModel:
         self,
         others: Guarantee,
         calibration_of_others: CalibratedTable,
+        level: float,
         certainty: float,
         tolerance: float | None,
     ) -> Guarantee:
-        """Return what is guaranteed of the rows of the fit and of other rows together."""
-        inside = self.calibrated.guarantee_at(self.confidence, certainty, tolerance)
-        outside = self._bound_outside(calibration_of_others, certainty)
+        """Return what is guaranteed at a level of the rows of the fit and of others together."""
+        inside = self.calibrated.guarantee_at(level, certainty, tolerance)
+        outside = self._bound_outside(calibration_of_others, level, certainty)
         wrong = self._bound_wrong(calibration_of_others, certainty, tolerance)
         return join_guarantees(inside, others, outside, wrong)
 
-    def _bound_outside(self, others: CalibratedTable, certainty: float) -> CountBound | None:
+    def _bound_outside(
+        self, others: CalibratedTable, level: float, certainty: float
+    ) -> CountBound | None:
         """Return a bound on the rows outside among the rows of the fit and the others together."""
-        law = self.calibrated.law_at(self.confidence)
-        law_of_others = others.law(self.confidence)
+        law = self.calibrated.law_at(level)
+        law_of_others = others.law(level)
         if law is None or law_of_others is None:
             return None
         return bound_together(law, law_of_others, certainty)
@@ -142,7 +150,7 @@ class HeldOutModel:
         wrong = table.wrong_answers(calibrated.second)
         return wrong.bound_with(others.wrong_answers(None), certainty)
 
-    def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at the calibration labels."""
         table = self.estimator.calibrated.table
         judged, covered = table.covered_by_class(self.confidence)
@@ -168,6 +176,14 @@ class HeldOutModel:
         )
 
 
+def _promise_of_machine(machine: Any, level: float, *, by_class: bool) -> Guarantee:
+    """Return what a fitted machine guarantees at a level; labels may be chosen by their class."""
+    guarantee = as_interval(machine.guarantee_at(level))
+    if by_class:
+        return chosen_by_class(guarantee)
+    return guarantee
+
+
 @dataclass(frozen=True, eq=False)
 class MachineModel:
     """Intervals or sets of the confidence machine, for which no label was held out."""
@@ -181,22 +197,21 @@ class MachineModel:
     @classmethod
     def of(cls, machine: Any, shares: ClassShares | None) -> MachineModel:
         """Return a fitted machine; shares of classes if labels were chosen by their class."""
-        guarantee = as_interval(machine.guarantee_)
-        if shares is not None:
-            guarantee = chosen_by_class(guarantee)
-        return cls(machine, MachineFit(guarantee))
+        promise = partial(_promise_of_machine, machine, by_class=shares is not None)
+        return cls(machine, MachineFit(promise))
 
     def guarantee_with_others(
         self,
         others: Guarantee,
         calibration_of_others: CalibratedTable,
+        level: float,
         certainty: float,
         tolerance: float | None,
     ) -> Guarantee:
         """Return what is guaranteed of all rows, each by itself: their number is not bounded."""
         return replace(others, outside=None, wrong=None)
 
-    def cover_classes(self, X: Any, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
+    def cover_classes(self, X: Rows, labels: AnyArray, missing: Mask, seed: int) -> ClassCoverage:
         """Return how often sets hold each class at labels that were hidden in turn."""
         labelled = np.flatnonzero(~missing)
         classes = np.asarray(self.estimator.classes_)
@@ -208,7 +223,7 @@ class MachineModel:
             np.bincount(codes[covered], minlength=len(classes)),
         )
 
-    def _cover_labels(self, X: Any, labels: AnyArray, seed: int) -> Mask:
+    def _cover_labels(self, X: Rows, labels: AnyArray, seed: int) -> Mask:
         """Return whether the set of each label holds it while it is hidden, shape (l,)."""
         fold = np.random.default_rng(seed).permutation(len(labels)) % FOLDS
         covered = np.zeros(len(labels), dtype=bool)
@@ -231,5 +246,8 @@ class MachineModel:
     def predict_held_out(
         self, refit: Callable[[], HeldOutPredictions | None]
     ) -> HeldOutPredictions | None:
-        """Return predictions of another fit at labels hidden from it: the machine saw all of them."""
+        """Return predictions of another fit at labels hidden from it.
+
+        The machine itself saw all of them.
+        """
         return refit()

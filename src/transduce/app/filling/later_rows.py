@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from transduce.app.estimating import PredictedColumn, estimate_of
 from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.given_predictions import read_offset
 from transduce.app.filling.options import Options
 from transduce.app.filling.predicted import numbers_of_reply
+from transduce.app.filling.predicted_later import predict_later
 from transduce.app.filling.sources import FrameSource
 from transduce.app.filling.table_fit import TableFit, estimator_rows
 from transduce.app.tables.columns import Target, check_once
 from transduce.app.tables.features import Encoder
-from transduce.app.tables.numbers import without
 from transduce.app.tables.row_hashes import content_order, row_hashes
 from transduce.conformal import Exchangeability, exchangeability_test
 from transduce.conformal.outside import OutsideCalibration, calibrate_outside
 from transduce.core.answer import Answer
 from transduce.core.checks import check_type
-from transduce.core.guarantee import Guarantee, Verdict
+from transduce.core.findings import Verdict
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array
 from transduce.core.validation import class_codes
 from transduce.model_selection.fit_and_predict import FittedEstimator
@@ -34,7 +37,9 @@ MOST_SCORED = 1000  # rows of the fit by which the scale of scores is chosen
 
 @dataclass(frozen=True, eq=False)
 class FittedFill:
-    """A fitted model of one column, calibrated for all other rows by labelled rows that it has not seen.
+    """A fitted model of one column, calibrated for all rows that the fit has not seen.
+
+    Labelled rows that were kept from the fit calibrate it.
 
     Examples
     --------
@@ -54,6 +59,8 @@ class FittedFill:
     held: Array  # (c, d) features of some calibration rows, with which later rows are compared
     verdict: Verdict | None = None  # how labelled and unlabelled rows compare
     kept_offset: Array | None = None  # (k,) predictions made elsewhere, at calibration labels
+    # (k, columns) calibration rows with their labels; None where rows are answered part by part
+    kept_frame: pd.DataFrame | None = None
 
     @classmethod
     def calibrate(
@@ -63,7 +70,9 @@ class FittedFill:
         encoder = fit.features.encoder
         kept_rows = estimator_rows(encoder, held.frame, options)
         labelled = np.flatnonzero(~held.labels.missing)
-        kept_offset = read_offset(held.frame.iloc[labelled], fit.target, options)
+        kept_offset = None
+        if fit.offset is not None:
+            kept_offset = read_offset(held.frame.iloc[labelled], fit.target, options)
         outside = _calibrate_outside(fit, held, kept_rows, kept_offset, options)
         verdict = None
         if fit.compared is not None:
@@ -79,7 +88,12 @@ class FittedFill:
             held=kept_rows[compared],
             verdict=verdict,
             kept_offset=kept_offset,
+            kept_frame=held.frame.iloc[labelled].reset_index(drop=True),
         )
+
+    def for_parts(self) -> FittedFill:
+        """Return the same model without the rows that calibrate it, to send to other processes."""
+        return replace(self, kept_frame=None)
 
     def with_options(self, options: Options) -> FittedFill:
         """Return the same model, asked with other options."""
@@ -92,9 +106,10 @@ class FittedFill:
     def raw_answer(self, frame: pd.DataFrame, rows: AnyArray | None = None) -> Answer:
         """Return the answers at rows of a table, at these places of it, as the fit gives them."""
         X = estimator_rows(self.encoder, frame, self.options)
-        answer = self.outside.answer(X, float(self.options.confidence), rows)
+        options = self.options
+        answer = self.outside.answer(X, options.level, rows, options.further_levels)
         offset = read_offset(frame, self.reading, self.options)
-        if offset is None:
+        if offset is None or self.kept_offset is None:
             return answer
         return answer.shifted(offset)
 
@@ -119,7 +134,9 @@ class FittedFill:
         return answer_as_asked(answer, self.options, self.reading.limits, self.calibration)
 
     def new_columns(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the new columns of rows that were not fitted to, of the same types, whatever the rows.
+        """Return the new columns of rows that were not fitted to.
+
+        Their types are the same, whatever the rows.
 
         Parameters
         ----------
@@ -128,11 +145,51 @@ class FittedFill:
         """
         check_type("frame", frame, pd.DataFrame, "a pandas frame")
         check_once(frame.columns, "The table")
-        frame = without(frame, self.options.missing)
+        frame = self.options.clean(frame)
         labels = self.reading.read(frame)
         rows = np.flatnonzero(labels.missing)
         columns = AnswerColumns(self.options, self.calibration, self.labels, same_types=True)
         return columns.make(labels, self.answer_at(frame.iloc[rows], rows), frame.index)
+
+    def estimate(
+        self, frame: pd.DataFrame, what: str | list[str] = "mean", **question: Any
+    ) -> pd.DataFrame:
+        """Estimate a number of a whole column of later rows, with an interval that holds.
+
+        If they are like the rows of the table that was fitted, the labels kept from the fit tell
+        how wrong its predictions are. Where a test finds them different, nothing is promised.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The later rows. Labels that they have are counted.
+        what, **question
+            As those of `FillResult.estimate`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As that of `FillResult.estimate`; ``n_labels`` counts those that were kept from the fit.
+
+        Examples
+        --------
+        >>> from transduce.app.filling import fit_fill
+        >>> price = [2.0 * n if n % 3 else None for n in range(200)]
+        >>> table = pd.DataFrame({"size": range(200), "price": price})
+        >>> later = pd.DataFrame({"size": range(0, 200, 5)})
+        >>> line = fit_fill(table, "price", method="ridge").estimate(later, "mean").iloc[0]
+        >>> bool(abs(line["estimate"] - 195.0) < 5.0), line["kind"]
+        (True, 'approximate')
+        """
+        return estimate_of(self.predict_column(frame), what, **question)
+
+    def predict_column(self, frame: pd.DataFrame) -> PredictedColumn:
+        """Return the column of later rows with predictions: what `estimate` rests on."""
+        check_type("frame", frame, pd.DataFrame, "a pandas frame")
+        check_once(frame.columns, "The table")
+        if not len(frame):
+            raise ValueError("The table has no rows: there is nothing to estimate.")
+        return predict_later(self, frame)
 
     def columns_for_file(self, new: pd.DataFrame) -> pd.DataFrame:
         """Return new columns as a file of text has them: with the digits of all labels."""
@@ -140,14 +197,14 @@ class FittedFill:
         return columns_for_file(new, self.reading, all_labels)
 
     def notes_on_later(self, frame: pd.DataFrame) -> list[str]:
-        """Return notes on cells of later rows: not read, limits, categories that the fit did not see."""
-        frame = without(frame, self.options.missing)
+        """Return notes on cells of later rows: unreadable, limits, new categories."""
+        frame = self.options.clean(frame)
         rows = np.flatnonzero(self.reading.read(frame).missing)
-        return self.encoder.notes(frame.iloc[rows], rows)
+        return [note.text for note in self.encoder.notes(frame.iloc[rows], rows)]
 
     def compare_later(self, frame: pd.DataFrame) -> Exchangeability:
         """Return how later rows, 1000 of them at most, compare with the calibration rows."""
-        frame = without(frame, self.options.missing)
+        frame = self.options.clean(frame)
         columns = [name for name in self.encoder.columns if name in frame.columns]
         drawn = content_order(row_hashes(frame[columns]))[:MOST_COMPARED]
         features = self.encoder.transform(frame.iloc[drawn])
@@ -161,6 +218,7 @@ class FittedFill:
         n_answered: int,
         n_unreached: int = 0,
         *,
+        level: float | None = None,
         certainty: float | None = None,
         compared: Exchangeability | None = None,
     ) -> Guarantee:
@@ -170,25 +228,39 @@ class FittedFill:
         ----------
         n_answered, n_unreached : int
             How many have an answer, and how many have none.
+        level : float, optional
+            Of the intervals or sets; the main one by default.
         certainty : float, optional
             Of the bounds for all of them together; that of the options by default.
         compared : Exchangeability, optional
-            What `compare_later` returned. If it saw too few rows to tell, the verdict on the table counts.
+            What `compare_later` returned. If it saw too few rows to tell, the verdict on the table
+            counts.
         """
         later = self
         # Labels that were chosen by class differ from later rows anyhow.
         if compared is not None and self.outside.shares is None:
-            later = replace(self, verdict=self._verdict_on_later(compared.verdict))
-        return later.guarantee_of_others(n_answered, n_unreached, certainty=certainty).of_later
+            later = replace(self, verdict=self.verdict_on_later(compared.verdict))
+        guarantee = later.guarantee_of_others(
+            n_answered, n_unreached, level=level, certainty=certainty
+        )
+        return guarantee.of_later
 
-    def _verdict_on_later(self, verdict: Verdict) -> Verdict:
-        """Return what is known of later rows: that on the table where too few rows could be tested."""
+    def verdict_on_later(self, verdict: Verdict) -> Verdict:
+        """Return what is known of later rows.
+
+        Where too few could be tested, that is what is known of the table.
+        """
         if verdict.p_value is None and self.verdict is not None and self.verdict.shifted:
             return self.verdict
         return verdict
 
     def guarantee_of_others(
-        self, n_answered: int, n_unreached: int = 0, *, certainty: float | None = None
+        self,
+        n_answered: int,
+        n_unreached: int = 0,
+        *,
+        level: float | None = None,
+        certainty: float | None = None,
     ) -> Guarantee:
         """Return what is guaranteed of rows of the table that the fit did not see."""
         options = self.options
@@ -196,7 +268,8 @@ class FittedFill:
             certainty = float(options.certainty)
         weights = self.outside.table.weights.resting_on(verdict=self.verdict)
         outside = replace(self.outside, table=replace(self.outside.table, weights=weights))
-        level = float(options.confidence)
+        if level is None:
+            level = options.level
         guarantee = outside.guarantee(level, n_answered, certainty, options.tolerance)
         guarantee = replace(guarantee, n_unreached=n_unreached)
         limited = guarantee.limited(options.limits_with(self.reading.limits))

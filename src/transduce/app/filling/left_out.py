@@ -1,4 +1,4 @@
-"""Columns from which nothing is learned, since they came about differently with and without a label."""
+"""Columns from which nothing is learned: they differ by how rows got their label."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from transduce.app.tables import numbers
 from transduce.app.tables.columns import STATUSES, own_columns
 from transduce.app.tables.features import as_floats, as_texts, is_number, without_number
 from transduce.app.tables.moments import Moments
-from transduce.app.tables.numbers import without
+from transduce.app.tables.notes import About, Note
 from transduce.conformal.designs import BoundDesign
-from transduce.core.types import Mask
+from transduce.core.types import ColumnName, Mask
 from transduce.core.words import counted, option
 
-# A column is known only, or nearly only, where the label is: so unevenly that chance does it once in a million tables
-# at most, or, of very many columns, does it to any of them once in a thousand. Then which columns are left out says
-# next to nothing of which rows chance labelled, and guarantees stay as they are.
-UNLIKELY, UNLIKELY_OF_ANY = 1e-6, 1e-3
-MOST_KNOWN = 0.1  # of the unlabelled rows have a value in such a column
-TIMES_MORE = 5.0  # as large a share of the labelled rows has one
+# A column is known only, or nearly only, where the label is, or where it is not: so unevenly that
+# chance does it once in a million tables at most, or, of very many columns, does it to any of them
+# once in a thousand. Then which columns are left out says next to nothing of which rows chance
+# labelled, and guarantees stay as they are.
+UNLIKELY = 1e-6
+UNLIKELY_OF_ANY = 1e-3
+MOST_KNOWN = 0.1  # of the one kind of rows have a value in such a column
+TIMES_MORE = 5.0  # as large a share of the other kind has one
 FEWEST_EQUAL = 5  # different values that a copy of a column shares with it
 
 
@@ -35,21 +37,27 @@ FEWEST_EQUAL = 5  # different values that a copy of a column shares with it
 class LeftOut:
     """A column that is left out, and why."""
 
-    name: Any
+    name: ColumnName
     treatment: str  # why, in a few words
     note: str  # why, in a sentence that names the option which says so
 
 
-def notes_on(left_out: list[LeftOut]) -> list[str]:
-    """Return the notes on columns that are left out, each once."""
-    return list(dict.fromkeys(one.note for one in left_out))
+def notes_on(left_out: list[LeftOut]) -> list[Note]:
+    """Return the notes on columns that are left out; one may be about several."""
+    columns: dict[str, list[ColumnName]] = {}
+    for column in left_out:
+        columns.setdefault(column.note, []).append(column.name)
+    return [Note(About.COLUMNS, text, tuple(names)) for text, names in columns.items()]
 
 
 def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
-    """Return the columns from which nothing is learned although nobody said so, in the order of the table."""
+    """Return the columns from which nothing is learned although nobody said so.
+
+    They are in the order of the table.
+    """
     target = source.labels.name
     settled = {target, options.id, *options.ignore, *options.design.not_features}
-    frame = without(source.frame, options.missing)
+    frame = options.clean(source.frame)
     others = [name for name in frame.columns if name not in settled]
     reasons = {one.name: one for one in [*_filled_before(frame), *_drawn_before(frame)]}
     reasons |= {name: _computed(name, target) for name in source.computed}
@@ -62,7 +70,7 @@ def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
 
 
 def columns_left_out_of_labelling(
-    frame: pd.DataFrame, target: Any, ignore: Sequence[Any] = ()
+    frame: pd.DataFrame, target: ColumnName, ignore: Sequence[Any] = ()
 ) -> list[LeftOut]:
     """Return the same of a table that is being labelled, whose target may not be there yet."""
     if target in frame.columns:
@@ -75,11 +83,14 @@ def columns_left_out_of_labelling(
     return [column for column in own_columns_of_frame if column.name not in ignore]
 
 
-# ------------------------------------------------------------------------------------------- columns of our own
+# ---- columns of our own
 
 
 def _filled_before(frame: pd.DataFrame) -> list[LeftOut]:
-    """Return columns that `fill`, or the labelling page, has added for another column, or for one of another name."""
+    """Return columns that `fill` or the labelling page has added for another column.
+
+    That column may have another name now.
+    """
     families = own_columns(list(frame.columns))
     left_out = []
     for base, names in families.items():
@@ -95,13 +106,14 @@ def _filled_before(frame: pd.DataFrame) -> list[LeftOut]:
     return left_out
 
 
-def _filled(name: Any, base: str, names: list[Any]) -> LeftOut:
+def _filled(name: ColumnName, base: str, names: list[Any]) -> LeftOut:
     """Return why a column of our own is left out; all of them have one note."""
     all_names = ", ".join(map(repr, names))
     note = (
-        f"Columns that come from filling {base!r} before were left out: {all_names}. They hold given values in some "
-        "rows and predictions in others, and what is learned from them holds for neither. To fill several columns, "
-        f"name them all as targets of one fill. {option('ignore', names)} leaves them out without this note."
+        f"Columns that come from filling {base!r} before were left out: {all_names}. They hold "
+        "given values in some rows and predictions in others, and what is learned from them holds "
+        "for neither. To fill several columns, name them all as targets of one fill. "
+        f"{option('ignore', names)} leaves them out without this note."
     )
     return LeftOut(name, f"comes from filling {base!r} before", note)
 
@@ -121,69 +133,97 @@ def _completed(frame: pd.DataFrame, columns: list[pd.Series]) -> list[LeftOut]:
     return left_out
 
 
-def _imputed(name: Any, base: Any) -> LeftOut:
+def _imputed(name: ColumnName, base: ColumnName) -> LeftOut:
     """Return why a column is left out that was made of another one by filling its holes."""
     note = (
-        f"{name!r} was left out: it is {base!r} with something in its holes, so it is a known value in some rows and "
-        f"a guess in others, and what is learned from it holds for neither. If it is true in all rows, leave out "
-        f"{base!r} with {option('ignore', [base])}, and it stays."
+        f"{name!r} was left out: it is {base!r} with something in its holes, so it is a known "
+        "value in some rows and a guess in others, and what is learned from it holds for neither. "
+        f"If it is true in all rows, leave out {base!r} with {option('ignore', [base])}, and it "
+        "stays."
     )
     return LeftOut(name, f"{base!r} with its holes filled", note)
 
 
 def _drawn_before(frame: pd.DataFrame) -> list[LeftOut]:
-    """Return the marks of rows that `transduce draw` drew, with the seed, where they are not used as such."""
+    """Return the marks of rows that `transduce draw` drew, where they are not used.
+
+    The column of the seed is among them.
+    """
     left_out = []
     for seed in [name for name in frame.columns if str(name).endswith("_random_seed")]:
         name = str(seed).removesuffix("_seed")
         if name not in frame.columns:
             continue
         note = (
-            f"{name!r} was left out: it marks rows that were drawn to be labelled, so it says which rows have a "
-            f"label, and nothing else. {option('random_labels', name)} makes use of it."
+            f"{name!r} was left out: it marks rows that were drawn to be labelled, so it says "
+            f"which rows have a label, and nothing else. {option('random_labels', name)} makes use "
+            "of it."
         )
         left_out.append(LeftOut(name, "marks rows drawn at random", note))
     return left_out
 
 
-def _computed(name: Any, target: Any) -> LeftOut:
+def _computed(name: ColumnName, target: ColumnName) -> LeftOut:
     """Return why a column is left out that formulas compute from the target."""
     note = (
-        f"{name!r} was left out: its formulas point at {target!r}, so it knows the value where there is one and "
-        f"nothing elsewhere. {option('ignore', [name])} leaves it out without this note."
+        f"{name!r} was left out: its formulas point at {target!r}, so it knows the value where "
+        f"there is one and nothing elsewhere. {option('ignore', [name])} leaves it out without "
+        "this note."
     )
     return LeftOut(name, f"formulas point at {target!r}", note)
 
 
-# ----------------------------------------------------------------------------- columns that are known with a label
+# ---- columns that are known with a label, or without one
 
 
 def _known_with_label(frame: pd.DataFrame, source: FrameSource, options: Options) -> list[LeftOut]:
-    """Return columns with values only, or nearly only, at labelled rows."""
+    """Return columns with values only, or nearly only, at labelled rows, or at unlabelled ones."""
     missing = source.labels.missing
     design = bind_design(options.design, missing, source.frame)
     unlikely = min(UNLIKELY, UNLIKELY_OF_ANY / max(frame.shape[1], 1))
     left_out = []
     for name in _with_holes(frame):
         known = _known_cells(frame[name])
-        if known is not None and is_known_with_label(known, ~missing, design, unlikely):
+        if known is None:
+            continue
+        if is_known_with_label(known, ~missing, design, unlikely):
             left_out.append(_known_only(name, known, ~missing, source.labels.name))
+        elif is_known_without_label(known, ~missing, design, unlikely):
+            left_out.append(_known_elsewhere(name, known, ~missing, source.labels.name))
     return left_out
 
 
 def is_known_with_label(known: Mask, labelled: Mask, design: BoundDesign, unlikely: float) -> bool:
     """Return whether cells (n,) are known nearly only at labelled rows (n,), and not by chance."""
-    if not labelled.any() or labelled.all():
-        return False
-    with_label = float(known[labelled].mean())
-    without_label = float(known[~labelled].mean())
-    if without_label > MOST_KNOWN or with_label < TIMES_MORE * without_label or with_label == 0.0:
+    if not _is_known_nearly_only(known, labelled):
         return False
     return design.chance_of_presence(known, labelled) < unlikely
 
 
+def is_known_without_label(
+    known: Mask, labelled: Mask, design: BoundDesign, unlikely: float
+) -> bool:
+    """Return the same of unlabelled rows: notes on what is still to be done, say."""
+    if not _is_known_nearly_only(known, ~labelled):
+        return False
+    # So few known cells at labelled rows are so many missing ones.
+    return design.chance_of_presence(~known, labelled) < unlikely
+
+
+def _is_known_nearly_only(known: Mask, rows: Mask) -> bool:
+    """Return whether a far larger share of some rows than of the others has a known cell."""
+    if not rows.any() or rows.all():
+        return False
+    here = float(known[rows].mean())
+    elsewhere = float(known[~rows].mean())
+    return 0.0 < here >= TIMES_MORE * elsewhere and elsewhere <= MOST_KNOWN
+
+
 def _with_holes(frame: pd.DataFrame) -> list[Any]:
-    """Return the columns that may have empty cells; most of a wide table have none, which is seen at once."""
+    """Return the columns that may have empty cells.
+
+    Most columns of a wide table have none, which is seen at once.
+    """
     plain = [
         name
         for name, kind in frame.dtypes.items()
@@ -223,22 +263,39 @@ def _marks(values: Any) -> tuple[float, ...]:
     return tuple(numbers.sentinels(numbers.in_order(values)))
 
 
-def _known_only(name: Any, known: Mask, labelled: Mask, target: Any) -> LeftOut:
+def _known_only(name: ColumnName, known: Mask, labelled: Mask, target: ColumnName) -> LeftOut:
     """Return why a column is left out that is known nearly only where there is a label."""
-    n_with, n_without = int(known[labelled].sum()), int(known[~labelled].sum())
-    n_labelled, n_unlabelled = int(labelled.sum()), int((~labelled).sum())
+    n_with = int(known[labelled].sum())
+    n_without = int(known[~labelled].sum())
+    n_labelled = int(labelled.sum())
+    n_unlabelled = int((~labelled).sum())
     nearly = "nearly " if n_without else ""
     elsewhere = f"{n_without:,}" if n_without else "none"
     note = (
         f"{name!r} was left out: it is known {nearly}only where {target!r} is, at {n_with:,} of "
-        f"{counted(n_labelled, 'row')} with a label and at {elsewhere} of {n_unlabelled:,} without, so it says which "
-        f"rows have a label, and {'hardly anything' if n_without else 'nothing'} about the others. "
+        f"{counted(n_labelled, 'row')} with a label and at {elsewhere} of {n_unlabelled:,} "
+        "without, so it says which rows have a label, and "
+        f"{'hardly anything' if n_without else 'nothing'} about the others. "
         f"{option('ignore', [name])} leaves it out without this note."
     )
     return LeftOut(name, f"known {nearly}only where {target!r} is", note)
 
 
-# --------------------------------------------------------------------------- running numbers along which labels stop
+def _known_elsewhere(name: ColumnName, known: Mask, labelled: Mask, target: ColumnName) -> LeftOut:
+    """Return why a column is left out that is known nearly only where there is no label."""
+    n_with = int(known[labelled].sum())
+    nearly = "nearly " if n_with else ""
+    note = (
+        f"{name!r} was left out: it is known {nearly}only where {target!r} is not, at "
+        f"{int(known[~labelled].sum()):,} of {counted(int((~labelled).sum()), 'row')} without a "
+        f"label and at {f'{n_with:,}' if n_with else 'none'} of {int(labelled.sum()):,} with one, "
+        f"so {'hardly anything' if n_with else 'nothing'} can be learned from it. "
+        f"{option('ignore', [name])} leaves it out without this note."
+    )
+    return LeftOut(name, f"known {nearly}only where {target!r} is not", note)
+
+
+# ---- running numbers along which labels stop
 
 LABELS_STOP = (
     0.9  # how well the place along a column tells labelled from unlabelled rows: |2 auc - 1|
@@ -247,18 +304,23 @@ NEARLY_ALL_DIFFER = 0.9  # of the cells of a running number
 
 
 def running_columns(frame: pd.DataFrame, missing: Mask) -> tuple[str, ...]:
-    """Return columns that number the rows, or say when they came, along which labels stop or begin; missing (n,)."""
+    """Return running numbers and times along which labels stop or begin.
+
+    Shapes: missing (n,).
+    """
     return tuple(str(name) for name in frame.columns if _labels_stop(frame[name], missing))
 
 
 def _labels_stop(column: pd.Series, missing: Mask) -> bool:
-    """Return whether a column is a running number, or a time, that tells labelled from unlabelled rows."""
+    """Return whether a running number, or a time, tells labelled from unlabelled rows."""
     places = _places_along(column)
     if places is None:
         return False
     known = np.isfinite(places)
-    values, missing = places[known], missing[known]
-    n_missing, n_labelled = int(missing.sum()), int((~missing).sum())
+    values = places[known]
+    missing = missing[known]
+    n_missing = int(missing.sum())
+    n_labelled = int((~missing).sum())
     if not n_missing or not n_labelled or known.mean() < NEARLY_ALL_DIFFER:
         return False
     if len(np.unique(values)) < NEARLY_ALL_DIFFER * len(values):

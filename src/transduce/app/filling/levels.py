@@ -28,6 +28,8 @@ def intervals_of_fit(fit: TableFit, levels: Sequence[float]) -> Array:
     estimator = fit.model.estimator
     if fit.model.holds_out:
         regions = [estimator.answer_at(level).regions for level in levels]
+        if fit.offset is not None:
+            regions = [region.shifted(fit.offset[fit.answer.rows]) for region in regions]
     else:
         rows = fit.features.matrix[fit.answer.rows]
         regions = estimator.predict_region(rows, confidence=list(levels))

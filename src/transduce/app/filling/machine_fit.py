@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from transduce.core.types import AnyArray, Array
 class MachineFit:
     """A `transduce.conformal.protocol.Calibrated` without calibration labels."""
 
-    guarantee: Guarantee
+    promise: Callable[[float], Guarantee]  # what is guaranteed at a level
     table: None = None
     design: None = None
     groups: None = None
@@ -23,7 +24,7 @@ class MachineFit:
         self, confidence: float, certainty: float, tolerance: float | None
     ) -> Guarantee:
         """Return what is guaranteed, which is for each row alone."""
-        return self.guarantee
+        return self.promise(confidence)
 
     def law_at(self, confidence: float) -> None:
         """Return that the number of rows outside has no known distribution."""

@@ -1,6 +1,9 @@
-"""What a folder of filled parts holds: whose it is, which parts are complete, and what may be removed from it.
+"""What a folder of filled parts holds, and what may be removed from it.
 
-Nothing in the folder is written over or removed unless the manifest names it as written by this program.
+It says whose the folder is, and which of its parts are complete.
+
+Nothing in the folder is written over or removed unless the manifest names it as written by this
+program.
 """
 
 from __future__ import annotations
@@ -55,11 +58,14 @@ class Manifest:
     is_new: bool = True  # whether the folder had no manifest before this run
     earlier: Manifest | None = None  # what `force` replaces
 
-    # ---------------------------------------------------------------------------------------- from and to the disk
+    # ---- from and to the disk
 
     @classmethod
     def read(cls, folder: Path, sources: Sequence[Path] = ()) -> Manifest | None:
-        """Return the manifest of a folder, None if it has none; a FileExistsError if the file is not one of ours."""
+        """Return the manifest of a folder, or None if it has none.
+
+        A FileExistsError says that the file is not one of ours.
+        """
         path = folder / MANIFEST
         if not path.exists():
             return None
@@ -106,13 +112,16 @@ class Manifest:
         text = json.dumps(content, indent=1, default=str, ensure_ascii=False)
         write_text(self.folder / MANIFEST, text, force=True, like=self.sources)
 
-    # --------------------------------------------------------------------------------------------- may it be used
+    # ---- may it be used
 
     @classmethod
     def open(
         cls, folder: Path, sources: Sequence[Path], of: dict[str, Any], *, force: bool
     ) -> Manifest:
-        """Return the manifest to go on with, or raise a FileExistsError that says what the folder holds."""
+        """Return the manifest to go on with.
+
+        A FileExistsError says what else the folder holds.
+        """
         found = cls.read(folder, sources)
         if found is None:
             others = sorted(
@@ -120,8 +129,8 @@ class Manifest:
             )
             if others and not force:
                 raise FileExistsError(
-                    f"{folder} holds other files, such as {others[0]}: name an empty or a new folder, "
-                    f"or use {option('force', True)}."
+                    f"{folder} holds other files, such as {others[0]}: name an empty or a new "
+                    f"folder, or use {option('force', True)}."
                 )
             return cls(folder, tuple(sources), of=of)
         if force:
@@ -147,14 +156,17 @@ class Manifest:
         return found
 
     def check_strangers(self, planned: Sequence[str], ending: str) -> None:
-        """Raise a FileExistsError if a file of somebody else would be read as rows of the filled table."""
+        """Refuse a folder in which a stranger's file would be read as filled rows.
+
+        It raises a FileExistsError.
+        """
         own = self._own_names()
         for name in sorted(os.listdir(self.folder)):
             is_read = name.endswith(ending) and not name.startswith((".", "_"))
             if name not in own and (is_read or name in planned):
                 raise FileExistsError(
-                    f"{self.folder} holds {name}, which is no part of the filled table and would be "
-                    "read as rows of it: move it away, or name another folder."
+                    f"{self.folder} holds {name}, which is no part of the filled table and would "
+                    "be read as rows of it: move it away, or name another folder."
                 )
 
     def _own_names(self) -> set[str]:
@@ -167,7 +179,7 @@ class Manifest:
         self.replaced = sorted(own.difference(self.planned))
         self.earlier = None
 
-    # ---------------------------------------------------------------------------------------------------- its parts
+    # ---- its parts
 
     def check_parts(self) -> list[str]:
         """Forget the parts that are not as they were written, and return their names."""
@@ -198,10 +210,13 @@ class Manifest:
             self.remove_work()
             _remove_file(self.folder / MANIFEST)
 
-    # ------------------------------------------------------------------------------------------- the folder for work
+    # ---- the folder for work
 
     def make_work(self) -> Path:
-        """Return the folder in which texts are kept as Parquet, that of an earlier run if there is one."""
+        """Return the folder in which texts are kept as Parquet.
+
+        It is that of an earlier run if there is one.
+        """
         if not self.work or not (self.folder / self.work).is_dir():
             self.work = f".work-{secrets.token_hex(8)}"
             self._save_work()  # before it is there, so that it is known as ours whatever happens
@@ -241,7 +256,7 @@ def _remove_file(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-# ------------------------------------------------------------------------------------------------------ hashes
+# ---- hashes
 
 
 def file_hash(path: Path) -> str:
@@ -263,7 +278,7 @@ def is_intact(folder: Path, part: dict[str, Any]) -> bool:
 
 
 def is_own_report(folder: Path, path: Path) -> bool:
-    """Return whether a file is a report that a run, stopped before its end, wrote of this folder."""
+    """Return whether a file is a report of this folder by a run that was stopped."""
     try:
         manifest = Manifest.read(folder)
         if manifest is None or manifest.state == _COMPLETE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from transduce.app.tables.columns import Target
 from transduce.core.answer import Answer
 from transduce.core.types import AnyArray, Array
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.model_selection.fit_and_predict import is_transducer
+from transduce.model_selection.estimator_kinds import is_transducer
 from transduce.model_selection.methods import MEMBERS, Case
 from transduce.model_selection.own_models import OwnModel
 
@@ -37,16 +38,19 @@ class NextLabels:
     rows: tuple[int, ...]  # positions in the table of rows whose labels would help most, best first
     smaller: float | None  # share by which intervals or errors get smaller with twice the labels
     about: str  # what gets smaller: "intervals" or "errors"
+    lines: Sequence[int] | None = None  # of the file, on which each row of the table begins
 
-    def at_places(self, places: AnyArray) -> NextLabels:
-        """Return the same of a table in which the rows stand at these places."""
-        return replace(self, rows=tuple(int(places[row]) for row in self.rows))
+    def at_places(self, places: AnyArray, lines: Sequence[int] | None) -> NextLabels:
+        """Return the same of a table in which the rows stand at these places, on these lines."""
+        rows = tuple(int(places[row]) for row in self.rows)
+        return replace(self, rows=rows, lines=lines)
 
     def __str__(self) -> str:
         sentences = [self._about_rows(), self._about_more_labels()]
         if self.rows:
             sentences.append(
-                "Rows picked like this are no random sample: for a guarantee, draw rows at random too."
+                "Rows picked like this are no random sample: for a guarantee, draw rows at random "
+                "too."
             )
         return " ".join(filter(None, sentences))
 
@@ -54,10 +58,15 @@ class NextLabels:
         """Return which rows would help most, in a sentence; "" if there are none."""
         if not self.rows:
             return ""
-        *names, last = [f"{row + 1:,}" for row in self.rows]
+        what = "Row"
+        numbers = [row + 1 for row in self.rows]
+        if self.lines is not None:
+            what = "Line"
+            numbers = [self.lines[row] for row in self.rows]
+        *names, last = [f"{number:,}" for number in numbers]
         if not names:
-            return f"Row {last} would help most if it was labelled."
-        return f"Rows {', '.join(names)} and {last} would help most if they were labelled."
+            return f"{what} {last} would help most if it was labelled."
+        return f"{what}s {', '.join(names)} and {last} would help most if they were labelled."
 
     def _about_more_labels(self) -> str:
         """Return what twice the labels would bring, in a sentence; "" if that is not known."""
@@ -87,7 +96,7 @@ def next_rows(matrix: Array, missing: AnyArray, answer: Answer, seed: int) -> li
 
 
 def pick_rows(matrix: Array, labelled: AnyArray, rows: AnyArray, unsure: Array) -> list[int]:
-    """Return rows that are unsure and far from labelled rows and from each other, the best first."""
+    """Return unsure rows, far from labelled rows and from each other, the best first."""
     from sklearn.metrics import pairwise_distances
 
     if not len(rows):
@@ -154,7 +163,7 @@ def _error(method: Any, fit: TableFit, folds: int, seed: int) -> float:
 
 
 def quick_method(model: Any, target: Target, seconds: float) -> Any:
-    """Return the method, or the quick member of a blend with the largest weight; None if none is."""
+    """Return the method, or the quick member of a blend with the largest weight, or None."""
     if not isinstance(model, TransductiveBlend):
         # Of an estimator of the user's own, nothing but its seconds is known.
         if isinstance(model, OwnModel) and seconds > 2 * MOST_SECONDS:

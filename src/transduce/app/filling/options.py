@@ -1,10 +1,14 @@
-"""The options of filling, each said once: the signature and help of `fill`, the command line, JSON and saved files."""
+"""The options of filling, each said once.
 
-# A new option is one field of `Options`, a line of `HELP`, one name in `FillOptions` or `Questions`, and one use.
-# Nothing heavy is imported here, so that help is quick.
+Signature and help of `fill`, the command line, JSON and saved files read them here.
+"""
+
+# A new option is one field of `Options`, a line of `HELP`, one name in `FillOptions` or
+# `Questions`, and one use. Nothing heavy is imported here, so that help is quick.
 
 from __future__ import annotations
 
+import csv
 import inspect
 import shlex
 import textwrap
@@ -12,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+import numpy as np
 
 from transduce.conformal.designs import Chance, Design
 from transduce.conformal.designs.registry import (
@@ -23,21 +29,24 @@ from transduce.conformal.designs.registry import (
 from transduce.conformal.designs.words import Flag
 from transduce.core import checks
 from transduce.core.records import changed_fields, default_fields
-from transduce.core.types import ColumnName
-from transduce.core.words import GUARANTEES, TASKS, OptionError, flag, option
+from transduce.core.types import ColumnName, Labels, Rows
+from transduce.core.words import GUARANTEES, TASKS, OptionError, as_csv, flag, option
 from transduce.model_selection.methods import METHODS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from transduce.app.tables.columns import Target
     from transduce.core.answer import Answer
-    from transduce.core.guarantee import Limits
+    from transduce.core.findings import Limits
 
-ANSWER, LABELS, GUARANTEE = (
-    "The column and the answer",
-    "How the labels came about",
-    "The guarantee",
-)
-COLUMNS, OUTPUT, LARGE, COMPUTING = "Columns", "Output", "Large tables", "Computing"
+ANSWER = "The column and the answer"
+LABELS = "How the labels came about"
+GUARANTEE = "The guarantee"
+COLUMNS = "Columns"
+OUTPUT = "Output"
+LARGE = "Large tables"
+COMPUTING = "Computing"
 
 
 def _designs_in_help() -> str:
@@ -46,74 +55,91 @@ def _designs_in_help() -> str:
 
 
 PANELS = (ANSWER, LABELS, GUARANTEE, COLUMNS, OUTPUT, LARGE, COMPUTING)
-# What help says of each option, by the panel that it stands in; the panels are in the order of a user's questions.
+# What help says of each option, by the panel that it stands in; the panels are in the order of a
+# user's questions.
 HELP = {
     ANSWER: {
-        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce methods`. '
-        "An estimator of your own works too, and several are blended; MODULE:NAME imports an "
-        "estimator, and importing runs its code. If you try several methods and choose one by its "
-        "predictions, a guarantee for the column is void; intervals by row do not depend on the "
-        "method.",
+        "method": 'How to fill: "auto" blends the methods that suit the table; see `transduce '
+        "methods`. An estimator of your own works too, and several are blended; MODULE:NAME "
+        "imports an estimator, and importing runs its code. If you try several methods and choose "
+        "one by its predictions, a guarantee for the column no longer holds; intervals by row do "
+        "not depend on the method.",
         "task": "Whether labels are numbers or classes. Texts are classes unless all of them are "
-        "numbers; booleans, categories, and numbers that are all 0 or 1, or all -1 or 1, are classes "
-        "too.",
-        "minimum": "Numbers: the smallest possible value; intervals and values end there.",
-        "maximum": "Numbers: the largest possible value.",
-        "limit": "Numbers: the detection limit, such as '<0.5' or '>100', if labels are censored; by "
-        "default the most extreme one among the labels. Intervals that reach it are open there.",
-        "probabilities": "Classes: add a column for the probability of every class.",
-        "reject": "Mark this share of the predictions, the least certain, as rejected; their values "
-        "stay.",
-        "label_next": "Add a column that numbers the rows whose labels would help most.",
+        "numbers; booleans, categories, and numbers that are all 0 or 1, or all -1 or 1, are "
+        "classes too.",
+        "minimum": "Numbers: the smallest possible value; no prediction and no interval goes "
+        "below it.",
+        "maximum": "Numbers: the largest possible value; no prediction and no interval goes "
+        "above it.",
+        "limit": "Numbers: the detection limit, such as '<0.5' or '>100', if labels are "
+        "censored; by default the most extreme one among the labels. Intervals that reach it are "
+        "open there.",
+        "probabilities": "Classes: add one column for each class, with its probability.",
+        "reject": "Mark the least certain predictions, up to this share, as rejected; their values "
+        "stay in the table.",
+        "label_next": "Add a column that ranks the rows whose labels would help most.",
+        "suspect": "Add a column that ranks the known values that are perhaps wrong, those first "
+        "that the other columns make most improbable.",
+        "similar": "Add a column that names, for each prediction, the labelled rows most like its "
+        "row, with their labels and weights.",
     },
     LABELS: {
-        "labels": f"How the labels came about: {_designs_in_help()} of `transduce.conformal`; most take "
-        "within, order and sensitivity.",
+        "labels": f"How the labels came about: {_designs_in_help()} of `transduce.conformal`; "
+        "most take within, order and sensitivity.",
         **{flag.name: flag.help for flag in all_flags().values()},
     },
     GUARANTEE: {
-        "confidence": "Probability with which the interval or set of a row picked at random holds the "
-        "truth.",
-        "guarantee": 'What is guaranteed: "row" covers a row picked at random and holds no label out; '
-        '"column" also bounds how many rows lie outside; "auto" chooses by the number of labels.',
-        "certainty": "Certainty of the guarantee for the whole column.",
-        "tolerance": "Numbers: bound how many predictions are off by more than this.",
-        "label_conditional": "Classes: let the guarantee hold within every class.",
+        "confidence": "Probability that the interval or prediction set of a row picked at random "
+        "contains the truth. Several levels, such as 0.9,0.95, give nested intervals or sets in "
+        "columns of their own: the first is the main level, and each is guaranteed by itself.",
+        "guarantee": 'What is guaranteed: "row" covers a row picked at random and holds no label '
+        'out; "column" also bounds how many rows lie outside; "auto" chooses by the number of '
+        "labels.",
+        "certainty": "Probability with which a statement about the whole column holds.",
+        "tolerance": "Numbers: also bound how many predictions are off by more than this.",
+        "label_conditional": "Classes: make the guarantee hold within every class.",
     },
     COLUMNS: {
         "ignore": "Columns to leave out.",
         "text": "Columns to treat as free text (TF-IDF).",
-        "number": "Columns in which to extract the number from each cell.",
-        "views": "Classes: several descriptions of the same rows, each a list of columns (separated by commas), such "
-        "as the words of a page and those of the links to it: the neighbour graph ties rows that are alike in any of "
-        "them. For the method spectral-graph, and for blends that hold it.",
+        "number": "Columns in which to extract the number from each cell; the target may be one.",
+        "views": "Classes: columns that describe the rows in another way, separated by commas. "
+        "Given once for each description, such as the words of a page and the words of links to "
+        "it, rows are neighbours if they are alike in any of them. Used by the method "
+        "spectral-graph, also in a blend.",
         "id": "The column that names the rows.",
-        "predictions": "A column of predictions made elsewhere without the labels, such as by a language "
-        "model. Numbers are corrected; classes are one more method of the blend. It stays a feature.",
+        "predictions": "A column of predictions that were made elsewhere without the labels, "
+        "such as by a language model. Predicted numbers are corrected; predicted classes join "
+        "the blend as one more method. The column is also used as a feature.",
         "features": "Input for your own estimators: encoded features, or the raw columns.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
-        "keep": "Numbers such as 999 that are real values. Without this, such numbers are treated as "
-        "empty cells if they lie far from all others of their column, and a note says so.",
-        "case_sensitive": "Keep classes and categories apart that differ only in capitals or blanks. "
-        "Without this they are merged under the most frequent spelling, and a note says so.",
-        "pictures": "Folder that holds the image files. Default: the table's folder (for a DataFrame, "
-        "the working directory).",
+        "keep": "Numbers such as 999 that are real values. Otherwise such a number counts as an "
+        "empty cell if it lies far from all others of its column, and a note says so.",
+        "same": "Spellings of one thing: a column, the name to use, and the spellings that mean "
+        "it, separated by commas, such as sex,male,m,M.",
+        "case_sensitive": "Keep classes and categories apart if they differ only in capitals or "
+        "blanks. Otherwise they are merged under the most frequent spelling, and a note says so.",
+        "pictures": "Folder that holds the image files. Default: the table's folder (for a "
+        "DataFrame, the working directory).",
     },
     LARGE: {
-        "sample": "How many unlabelled rows the fit uses; all others are predicted one by one."
+        "sample": "How many unlabelled rows take part in the fit; the others are predicted from "
+        "it one by one."
     },
     COMPUTING: {
-        "budget_seconds": "Leave slow methods out of the blend until the planned time is at most this.",
-        "device": "Device for the methods that support one, such as cuda; the others run on the CPU. "
-        "All rows are then used in the fit.",
+        "budget_seconds": "Leave the slowest methods out of the blend until the planned time is "
+        "at most this.",
+        "device": "Device for the methods that support one, such as cuda; the others run on the "
+        "CPU. All rows are then used in the fit.",
         "n_jobs": "Number of fits at the same time; -1 for one on each core.",
-        "random_state": "The same seed gives the same predictions, however the rows are sorted. If you "
-        "try several seeds and choose one by its predictions, a guarantee for the column is void; "
-        "intervals by row are the same for every seed.",
+        "random_state": "The same seed gives the same predictions, in whatever order the rows "
+        "stand. If you try several seeds and choose one by its predictions, a guarantee for the "
+        "column no longer holds; intervals by row are the same for every seed.",
     },
 }
 KINDS = {"regression": "numbers", "classification": "classes"}
-OF_ALL_ROWS = ("reject", "label_next")  # questions to all answers at once
+OWN_COLUMNS = ("label_next", "suspect", "similar")  # questions that add a column of their name
+OF_ALL_ROWS = ("reject", *OWN_COLUMNS)  # questions to all rows at once
 NEED_ALL_ROWS = (*OF_ALL_ROWS, "device")  # what no fit to a sample of the rows can make use of
 
 
@@ -153,7 +179,7 @@ def read_method(method: Any) -> list[Any]:
     return parts
 
 
-def _name(name: str, value: Any) -> None:
+def _name(name: str, value: object) -> None:
     if not isinstance(value, str):
         such = "cuda" if name == "device" else "photos"
         raise ValueError(f"{name} is a name such as {such!r}; got {value!r}.")
@@ -175,22 +201,67 @@ def read_views(views: Any) -> list[list[Any]]:
     return columns
 
 
-def _views(name: str, value: Any) -> None:
+def read_same(groups: Any) -> list[list[str]]:
+    """Return column, name and spellings of each group; one may be a text with commas, as in CSV."""
+    words = "same is a list of a column, a name and spellings, such as [['sex', 'male', 'm']]"
+    if isinstance(groups, str) or not isinstance(groups, list | tuple):
+        raise ValueError(f"{words}; got {groups!r}.")
+    read = []
+    for group in groups:
+        parts = group
+        if isinstance(group, str):
+            parts = next(csv.reader([group], skipinitialspace=True), [])
+        if not isinstance(parts, list | tuple) or len(parts) < 3 or "" in parts:
+            raise ValueError(f"{words}; got {group!r}.")
+        read.append([str(part).strip() for part in parts])
+    return read
+
+
+def read_confidence(value: Any) -> Any:
+    """Return a level, or a list of several, the main one first; a text has commas between them."""
+    if isinstance(value, str):
+        value = [_as_number(text) for text in value.split(",")]
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        return value
+    if len(value) == 1:
+        return value[0]
+    return list(value)
+
+
+def _as_number(text: str) -> Any:
+    """Return the number that a text is, or the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _levels(name: str, value: object) -> None:
+    checks.read_levels(name, read_confidence(value))
+
+
+def _views(name: str, value: object) -> None:
     read_views(value)
 
 
-def _design(name: str, value: Any) -> None:
+def _same(name: str, value: object) -> None:
+    read_same(value)
+
+
+def _design(name: str, value: object) -> None:
     check_design(value, "column")
 
 
-def _named_limits(texts: Sequence[Any]) -> Limits:
+def _named_limits(texts: Sequence[object]) -> Limits:
     from transduce.app.tables.columns import limits_in
 
-    return limits_in({str(one).strip(): 1 for one in texts})
+    return limits_in({str(text).strip(): 1 for text in texts})
 
 
-def _limits(name: str, value: Any) -> None:
-    if _named_limits(value).number < len({str(one).strip() for one in value}):
+def _limits(name: str, value: Sequence[object]) -> None:
+    if _named_limits(value).number < len({str(text).strip() for text in value}):
         raise ValueError(f"{option(name)} is a limit such as '<0.5' or '>100'; got {value!r}.")
 
 
@@ -202,21 +273,24 @@ FLAG = Kind(bool, check=checks.check_flag)
 FLAG_OF_CLASSES = replace(FLAG, task="classification")
 NUMBER = Kind(float, "NUMBER", checks.check_number, task="regression")
 AMOUNT = Kind(float, "AMOUNT", checks.check_positive, task="regression")
-SHARE, LEVEL = Kind(float, "SHARE", checks.check_share), Kind(float, "LEVEL", checks.check_share)
-SECONDS, FACTOR = (
-    Kind(float, "SECONDS", checks.check_positive),
-    Kind(float, "FACTOR", checks.check_factor),
-)
+SHARE = Kind(float, "SHARE", checks.check_share)
+LEVEL = Kind(float, "LEVEL", checks.check_share)
+LEVELS = Kind(str, "LEVEL[,LEVEL]", _levels, words="float or list of float")
+SECONDS = Kind(float, "SECONDS", checks.check_positive)
+FACTOR = Kind(float, "FACTOR", checks.check_factor)
 ROWS = Kind(int, "ROWS", partial(checks.check_whole, least=100))
 SEED = Kind(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGEST_SEED))
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
-COLUMN, SOME_COLUMNS = Kind(str, "COLUMN"), Kind(list, "COLUMN", checks.check_list)
-VALUES, DEVICE = Kind(list, "VALUE"), Kind(str, "NAME", _name)
+COLUMN = Kind(str, "COLUMN")
+SOME_COLUMNS = Kind(list, "COLUMN", checks.check_list)
+VALUES = Kind(list, "VALUE")
+DEVICE = Kind(str, "NAME", _name)
 FOLDER = Kind(str, "FOLDER", _name)
 METHOD = Kind(str, f"<{'|'.join(METHODS)}|MODULE:NAME>", lambda name, value: read_method(value))
 METHOD = replace(METHOD, words="str, estimator or list of these")
 DESIGN = Kind(object, check=_design)
 LIMITS = Kind(list, "LIMIT", _limits, task="regression")
+SAME = Kind(list, "COLUMN,NAME,SPELLING", _same, words="list of lists of str")
 VIEWS = Kind(list, "COLUMNS", _views, task="classification", words="list of lists of columns")
 
 
@@ -251,6 +325,14 @@ def _option(default: Any, kind: Kind) -> Any:
     return field(metadata={"kind": kind}, **usual)
 
 
+def _is_unset(name: str, value: Any) -> bool:
+    """Return whether an option that is left out by default was left out."""
+    default = DEFAULTS[name]
+    if default is None:
+        return value is None
+    return isinstance(default, list) and isinstance(value, list) and not value
+
+
 def _described(kinds: Mapping[str, Kind]) -> dict[str, Option]:
     """Return options of some kinds, with what help says of them."""
     places = {name: (said, panel) for panel, texts in HELP.items() for name, said in texts.items()}
@@ -269,8 +351,10 @@ class Options:
     probabilities: bool = _option(False, FLAG_OF_CLASSES)
     reject: float | None = _option(None, SHARE)
     label_next: bool = _option(False, FLAG)
+    suspect: bool = _option(False, FLAG)
+    similar: bool = _option(False, FLAG)
     labels: Design | None = _option(None, DESIGN)
-    confidence: float = _option(0.9, LEVEL)
+    confidence: float | list[float] = _option(0.9, LEVELS)
     guarantee: str = _option("auto", _one_of(GUARANTEES))
     certainty: float = _option(0.95, LEVEL)
     tolerance: float | None = _option(None, AMOUNT)
@@ -284,6 +368,7 @@ class Options:
     features: str = _option("encoded", _one_of(("encoded", "columns")))
     missing: list[Any] = _option([], VALUES)
     keep: list[Any] = _option([], VALUES)
+    same: list[Any] = _option([], SAME)
     case_sensitive: bool = _option(False, FLAG)
     pictures: str | None = _option(None, FOLDER)
     sample: int = _option(20_000, ROWS)
@@ -312,6 +397,10 @@ class Options:
             options[name] = one if isinstance(given[name], str) else list(given[name])
         if "views" in given:
             options["views"] = read_views(given["views"])
+        if "same" in given:
+            options["same"] = read_same(given["same"])
+        if "confidence" in given:
+            options["confidence"] = read_confidence(given["confidence"])
         for name in ("missing", "keep"):
             values = given.get(name, ())
             several = isinstance(values, list | tuple | set | frozenset)
@@ -321,21 +410,50 @@ class Options:
     def __post_init__(self) -> None:
         for name, one in OPTIONS.items():
             value = getattr(self, name)
-            unset = value is None if DEFAULTS[name] is None else value == []
-            if one.kind.check is not None and not unset:
+            if one.kind.check is not None and not _is_unset(name, value):
                 one.kind.check(name, value)
         if (
             self.minimum is not None
             and self.maximum is not None
             and not self.minimum < self.maximum
         ):
-            low, high = option("minimum", self.minimum), option("maximum", self.maximum)
+            low = option("minimum", self.minimum)
+            high = option("maximum", self.maximum)
             raise OptionError(f"{low} is not below {high}.")
 
     @property
     def design(self) -> Design:
         """How the labels came about."""
         return Chance() if self.labels is None else self.labels
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """All levels of the intervals or sets, the main one first."""
+        return checks.read_levels("confidence", self.confidence)
+
+    @property
+    def level(self) -> float:
+        """The main level."""
+        return self.levels[0]
+
+    @property
+    def further_levels(self) -> tuple[float, ...]:
+        """The levels besides the main one, lowest first."""
+        return tuple(sorted(self.levels[1:]))
+
+    @property
+    def new_columns(self) -> dict[str, Any]:
+        """Which columns are added besides the usual ones, as `check_names` takes it."""
+        endings = [name for name in OWN_COLUMNS if getattr(self, name)]
+        return {
+            "probabilities": self.probabilities,
+            "further": self.further_levels,
+            "endings": endings,
+        }
+
+    def at_level(self, level: float) -> Options:
+        """Return the options with one level only."""
+        return replace(self, confidence=level)
 
     @property
     def by_class(self) -> bool:
@@ -362,12 +480,27 @@ class Options:
         """How cells of the target and of every other column are read."""
         return {"case_sensitive": self.case_sensitive, "keep": self.keep}
 
-    def columns(self, target: Any) -> list[Any]:
-        """Return all columns that are named, or raise a ValueError if they cannot be used like that."""
+    def reading_of(self, target: ColumnName) -> dict[str, Any]:
+        """Return how cells of the target are read, as `read_target` takes it."""
+        return {**self.reading, "task": self.task, "anywhere": target in self.number}
+
+    def clean(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return rows with plain types, empty cells where they are marked, and one name a thing."""
+        from transduce.app.tables.numbers import without
+        from transduce.app.tables.spellings import respelled
+
+        return respelled(without(frame, self.missing), self.same, exactly=self.case_sensitive)
+
+    def columns(self, target: ColumnName) -> list[Any]:
+        """Return all columns that are named.
+
+        A ValueError says which of them cannot be used like that.
+        """
         design = self.design
         named = [name for name in (self.id, self.predictions) if name is not None]
         in_views = [column for view in self.views for column in view]
-        names = [*self.ignore, *self.text, *self.number, *in_views, *named, *design.columns]
+        numbers = [name for name in self.number if name != target]
+        names = [*self.ignore, *self.text, *numbers, *in_views, *named, *design.columns]
         if target in names:
             cannot = "it cannot be ignored, read otherwise, or name or mark rows"
             raise OptionError(f"{target!r} is the target: {cannot}.")
@@ -377,21 +510,29 @@ class Options:
             )
         lacks = ""
         if design.holds_out and self.guarantee == "row":
-            lacks = "labels that calibrate, which guarantee 'row' does not have: leave out one of the two"
+            lacks = (
+                "labels that calibrate, which guarantee 'row' does not have: leave out one of the "
+                "two"
+            )
         elif (design.holds_out or not design.testable) and self.parts == ["confidence-machine"]:
             lacks = "probabilities, which the machine lacks: choose another method"
             if design.holds_out:
                 lacks = "labels that calibrate: choose another method than the machine"
         if lacks:
             raise OptionError(f"{_spelled_design(design)} needs {lacks}.")
-        return [target, *names]
+        respelled = [group[0] for group in self.same]
+        return [target, *names, *respelled]
 
     def check_labels(self, target: Target) -> None:
-        """Raise a ValueError if an option does not suit the labels, or if a label lies beyond what is possible."""
+        """Refuse an option that does not suit the labels, and labels that are not possible.
+
+        It raises a ValueError.
+        """
         for name in self.changed():
             suits = OPTIONS[name].kind.task or target.task
             if suits != target.task:
-                here, there = KINDS[suits], KINDS[target.task]
+                here = KINDS[suits]
+                there = KINDS[target.task]
                 raise OptionError(f"{option(name)} is for {here}, and these labels are {there}.")
         if self.minimum is None and self.maximum is None:
             return
@@ -419,7 +560,7 @@ class Options:
 
     @property
     def method_name(self) -> str:
-        """What the method is called: by its name, the class of an estimator, or the blend of several."""
+        """What the method is called: its name, the class of an estimator, or a blend."""
         if len(self.parts) > 1:
             return "blend"
         if not self.own:
@@ -429,7 +570,10 @@ class Options:
         return own_models.called(self.own[0])
 
     def for_labels(self, *targets: Target) -> Options:
-        """Return the options for these labels, those of rows that are kept from the fit among them; all are checked."""
+        """Return the options for these labels, all of them checked.
+
+        Labels of rows that are kept from the fit are among them.
+        """
         for target in targets:
             self.check_labels(target)
         classes = None
@@ -440,7 +584,10 @@ class Options:
         return settled
 
     def for_task(self, task: str) -> Options:
-        """Return the options with the guarantee that is possible, or raise a ValueError if methods do not suit."""
+        """Return the options with the guarantee that is possible.
+
+        A ValueError says which methods do not suit.
+        """
         for method in (METHODS[part] for part in self.parts if isinstance(part, str)):
             if task not in method.tasks:
                 good = ", ".join(
@@ -488,14 +635,17 @@ class Options:
         if odd:
             raise OptionError(f"{odd[0]} needs a table in memory, with all rows in the fit.")
 
-    def no_features(self, target: Any) -> list[Any]:
-        """Return the columns that are no features of a target, besides it and the one that names the rows."""
+    def no_features(self, target: ColumnName) -> list[Any]:
+        """Return the columns that are no features, besides the target and the names of rows."""
         # What `transduce draw` writes beside the marks of a draw.
         of_draw = [f"{target}_random_{word}" for word in ("seed", "stratum", "probability")]
         return [*self.ignore, *self.design.not_features, *of_draw]
 
     def for_other_rows(self) -> Options:
-        """Return the options for rows that are answered one by one, of which there is neither a share nor an order."""
+        """Return the options for rows that are answered one by one.
+
+        Of these there is neither a share nor an order.
+        """
         return replace(self, **{name: DEFAULTS[name] for name in OF_ALL_ROWS})
 
     def changed(self) -> dict[str, Any]:
@@ -508,7 +658,8 @@ class Options:
 
     def as_json(self) -> dict[str, Any]:
         """Return the options as JSON can hold them."""
-        design, method = self.labels, self.method
+        design = self.labels
+        method = self.method
         words = (
             None if design is None else {"design": type(design).__name__, **changed_fields(design)}
         )
@@ -527,9 +678,13 @@ class Options:
             found = found | {"labels": design(**words)}
         return cls.read(found, questions=True)
 
-    def as_call(self, target: Any, task: str, file: str = "", **more: Any) -> str:
-        """Return the code that does it again, of a table in Python or in a file; `more` are flags of the command."""
-        changed, lines = replace(self, task=task).changed(), list[str]()
+    def as_call(self, target: ColumnName, task: str, file: str = "", **more: Any) -> str:
+        """Return the code that does it again, of a table in Python or in a file.
+
+        `more` are flags of the command.
+        """
+        changed = replace(self, task=task).changed()
+        lines = list[str]()
         words = {name: f"{name}={value!r}" for name, value in changed.items()}
         if self.labels is not None:
             words["labels"] = f"labels={self.labels.as_code()}"
@@ -550,12 +705,16 @@ class Options:
         table = "table"
         if file:
             lines.append("from transduce.app.tables.files import read")
-            table = f"read({', '.join([repr(file), *(f'{name}={value!r}' for name, value in more.items())])})"
+            arguments = [repr(file), *(f"{name}={value!r}" for name, value in more.items())]
+            table = f"read({', '.join(arguments)})"
         call = f"fill({table}, {', '.join(fit)})"
         return "\n".join([*lines, f"{call}.with_options({', '.join(asked)})" if asked else call])
 
-    def as_command(self, table: str, target: Any, task: str, **more: Any) -> str:
-        """Return the command that does it again, of a table in a file; `more` are flags of the command alone."""
+    def as_command(self, table: str, target: ColumnName, task: str, **more: Any) -> str:
+        """Return the command that does it again, of a table in a file.
+
+        `more` are flags of the command alone.
+        """
         flags: dict[str, Any] = {}
         for name, value in replace(self, task=task).changed().items():
             flags |= value.as_flags() if name == "labels" else {name: value}
@@ -563,9 +722,13 @@ class Options:
             flags["method"] = ",".join(self.parts)
         words = ["transduce", "fill", table, "--target", str(target)]
         for name, value in {**flags, **more}.items():
+            if name == "confidence" and isinstance(value, list):
+                value = ",".join(map(str, value))
             for one in value if isinstance(value, list) else [value]:
                 if name == "views":
                     one = ",".join(map(str, one))
+                elif name == "same":
+                    one = as_csv(one)
                 beside = (
                     [f"{flag(name)}={one}"] if str(one).startswith("-") else [flag(name), str(one)]
                 )
@@ -596,7 +759,7 @@ MethodName = Literal[
 class Estimator(Protocol):
     """An estimator as scikit-learn has them."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Rows, y: Labels) -> Any:
         """Fit to rows and labels."""
 
     def get_params(self, deep: bool = True) -> Any:
@@ -609,7 +772,7 @@ class FillOptions(TypedDict, total=False):
     method: MethodName | str | Estimator | Sequence[MethodName | str | Estimator]
     task: Task
     labels: Design | None
-    confidence: float
+    confidence: float | Sequence[float]
     guarantee: GuaranteeFor
     label_conditional: bool
     ignore: Sequence[ColumnName]
@@ -621,6 +784,7 @@ class FillOptions(TypedDict, total=False):
     features: FeatureInput
     missing: Any
     keep: Any
+    same: Sequence[Sequence[str]]
     case_sensitive: bool
     pictures: str | None
     sample: int
@@ -639,16 +803,19 @@ class Questions(TypedDict, total=False):
     probabilities: bool
     reject: float | None
     label_next: bool
+    suspect: bool
+    similar: bool
     certainty: float
     tolerance: float | None
 
 
-FIT, QUESTIONS = tuple(FillOptions.__annotations__), tuple(Questions.__annotations__)
+FIT = tuple(FillOptions.__annotations__)
+QUESTIONS = tuple(Questions.__annotations__)
 # Questions that change the guarantee alone, and no column.
 OF_GUARANTEE = ("certainty", "tolerance")
 
 
-# ------------------------------------------------------------------------------------------- how the labels came about
+# ---- how the labels came about
 
 # The flags of the command line, which make a design.
 _KINDS = {
@@ -673,19 +840,24 @@ LABEL_DEFAULTS = {flag.name: flag.default for flag in all_flags().values()}
 
 
 def _spelled_design(design: Design) -> str:
-    """Return how the user said how the labels came about."""
+    """Spell the design as the user wrote it."""
     return option(next(iter(design.as_flags())))
 
 
 def described(names: Sequence[str]) -> Callable[[Callable[..., Any]], Any]:
-    """Give a function some options: in its signature, and described in its docstring where that says ``OPTIONS``."""
+    """Give a function some options, in its signature and in its docstring.
+
+    They are described where the docstring says ``OPTIONS``.
+    """
 
     def describe(function: Callable[..., Any]) -> Any:
         plain = inspect.signature(function)
         every = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        indent, lines = "        " if "self" in plain.parameters else "    ", []
+        indent = "        " if "self" in plain.parameters else "    "
+        lines = []
         for name in names:
-            default, kind = DEFAULTS[name], inspect.Parameter.KEYWORD_ONLY
+            default = DEFAULTS[name]
+            kind = inspect.Parameter.KEYWORD_ONLY
             annotation = Options.__annotations__[name]
             every.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
             lines.append(f"{indent}{name} : {OPTIONS[name].described(default)}\n")

@@ -23,7 +23,7 @@ from transduce.conformal.transducer import ConformalTransducer
 from transduce.core.ranks import fewest_calibration, nonconformity_rank
 from transduce.core.words import option, percent
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.model_selection.fit_and_predict import last_step, unused_name
+from transduce.model_selection.estimator_kinds import last_step, unused_name
 from transduce.model_selection.methods import (
     MEMBERS,
     METHODS,
@@ -40,15 +40,18 @@ ANSWER_SHARE = (
     0.1  # of the time budget, for the answers of one slow method at rows outside of the fit
 )
 QUICK = 5e-6  # seconds a row: what answers faster costs no more than reading, features and writing
-POINTS = 500  # of the Gaussian process with more labels than MOST_EXACT, or where exact answers would take too long
-# Below so many labels "auto" guarantees for each row, with no label held out. On the tables of benchmarks/width.py
-# such intervals are as wide with 30 labels, 7 % narrower with 100, 2 % wider with 60 and 5 % with 300; on 15 other
-# tables, one draw of 100 labels each, they were 15 % wider, most of that from one table. Sets of classes are
-# 12 % smaller with 30 labels and 9 % with 100, but calibration labels alone bound the number of wrong answers.
+# Of the Gaussian process with more labels than MOST_EXACT, or where exact answers take too long.
+POINTS = 500
+# Below so many labels "auto" guarantees for each row, with no label held out. On the tables of
+# benchmarks/width.py such intervals are as wide with 30 labels, 7 % narrower with 100, 2 % wider
+# with 60 and 5 % with 300; on 15 other tables, one draw of 100 labels each, they were 15 % wider,
+# most of that from one table. Sets of classes are 12 % smaller with 30 labels and 9 % with 100, but
+# calibration labels alone bound the number of wrong answers.
 ROW_BELOW = {"regression": 200, "classification": 50}
-# From so many labels on, intervals of the confidence machine follow difficulty (benchmarks/difficulty.py, ten mixed
-# tables, four draws): with 15 labels they are as wide as with a constant spread, with 30 labels 6 % and with 100 10 %
-# narrower, the hardest third of the rows is covered in .875 instead of .860 and in .838 instead of .805 of the cases.
+# From so many labels on, intervals of the confidence machine follow difficulty
+# (benchmarks/difficulty.py, ten mixed tables, four draws): with 15 labels they are as wide as with
+# a constant spread, with 30 labels 6 % and with 100 10 % narrower, the hardest third of the rows is
+# covered in .875 instead of .860 and in .838 instead of .805 of the cases.
 LOCAL_FROM = 20
 
 NOTE_WEIGHTS = "Labelled and unlabelled rows differ: labels were held out, and weighted by "
@@ -112,7 +115,7 @@ def make_plan(
         values.estimator,
         labels=design,
         refit=True,
-        confidence=float(options.confidence),
+        confidence=options.confidence,
         random_state=options.random_state,
         label_conditional=options.label_conditional,
         classes=classes or None,
@@ -154,35 +157,39 @@ def _about_machine(what: str, options: Options) -> str:
         values = "the blend"
     column = option("guarantee", "column")
     return (
-        f"Guarantee by row: the {what} come from the confidence machine, with no label held out, the "
-        f"values from {values}. How many rows together are outside is not bounded; {column} does "
-        "that, and holds labels out for it."
+        f"Guarantee by row: the {what} come from the confidence machine, with no label held out, "
+        f"the values from {values}. The total number of rows outside is not bounded; {column} "
+        "bounds it, and holds labels out for that."
     )
 
 
 def _about_labels(what: str, n_labels: int, n_calibration: int, design: BoundDesign) -> str:
-    """Return which labels values and intervals come from; what is guaranteed is said by the guarantee."""
+    """Return which labels values and intervals come from.
+
+    What is guaranteed is said by the guarantee.
+    """
     if not n_calibration:
         return f"The {n_labels} labels are too few to hold some out: nothing is guaranteed."
     if design.spec.holds_out_in_parts:
         return f"Values come from {n_labels} labels, {what} from a fit that saw some of them."
     n_seen = n_labels - n_calibration
     return (
-        f"Values come from {n_labels} labels, {what} from a fit that saw {n_seen} of them, since the "
-        f"other {n_calibration} were held out to calibrate it."
+        f"Values come from {n_labels} labels, {what} from a fit that saw {n_seen} of them, since "
+        f"the other {n_calibration} were held out to calibrate it."
     )
 
 
 def caution_on_method(task: str, n_labels: int) -> str:
-    """Return what becomes of the guarantee of a method that is named because labels speak for it."""
+    """Return what becomes of the guarantee of a method named because labels speak for it."""
     if n_labels < ROW_BELOW[task]:
         return (
-            "Any of them may be named: with so few labels the guarantee is for each row and comes from the "
-            "confidence machine, and the method makes the values only."
+            "Any of them may be named: with so few labels the guarantee is for each row and comes "
+            "from the confidence machine, and the method makes the values only."
         )
     return (
-        "A method that is named because it is the best here was chosen by the labels that calibrate: what "
-        "`transduce fill --method` then calls exact is only nearly so. Leave --method out to keep it exact."
+        "A method that is named because it is the best here was chosen by the labels that "
+        "calibrate: what `transduce fill --method` then calls exact is only nearly so. Leave "
+        "--method out to keep it exact."
     )
 
 
@@ -192,22 +199,26 @@ def count_held_out(case: Case, options: Options, design: BoundDesign) -> int:
     Raise a ValueError that says what to do where the labels are too few for what was asked.
     """
     n_labels = case.n_labels
-    confidence = float(options.confidence)
+    confidence = options.level
     number = design.n_calibration(n_labels, confidence, by_class=options.by_class)
+    most = design.most_calibration(n_labels, options.levels, by_class=options.by_class)
     if is_by_row(case, options, design):
         return 0
     if design.spec.stands_without_guarantee and not options.own:
-        return number  # with too few labels values stand without a guarantee, as where chance chose them
+        # With too few labels values stand without a guarantee, as where chance chose them.
+        return most
     if design.spec.holds_out and number < fewest_calibration(confidence):
         raise ValueError(design.too_few(n_labels, confidence))
     if number == 0 and options.guarantee == "column":
         without_own = ", without an estimator of your own" if options.own else ""
         raise ValueError(
-            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} for "
-            f"the column: it takes {labels_needed(confidence)}; {option('guarantee', 'row')} needs "
-            f"none held out{without_own}."
+            f"{n_labels} labels are too few to hold some out and guarantee {percent(confidence)} "
+            f"for the column: it takes {labels_needed(confidence)}; {option('guarantee', 'row')} "
+            f"needs none held out{without_own}."
         )
-    return number
+    if number == 0:
+        return 0
+    return most
 
 
 def is_by_row(case: Case, options: Options, design: BoundDesign) -> bool:
@@ -219,7 +230,7 @@ def is_by_row(case: Case, options: Options, design: BoundDesign) -> bool:
     if not design.spec.chosen_by_class:
         return False
     labels_of_a_class = case.n_labels // max(case.n_classes, 1)
-    return labels_of_a_class < labels_needed(float(options.confidence))
+    return labels_of_a_class < labels_needed(options.level)
 
 
 def asks_machine(options: Options, design: BoundDesign, n_held_out: int) -> bool:
@@ -230,14 +241,17 @@ def asks_machine(options: Options, design: BoundDesign, n_held_out: int) -> bool
 
 
 def design_if_shifted(n_labels: int, options: Options) -> Design | None:
-    """Return the design to plan with again where rows differ and no label was held out; None if there is none."""
+    """Return the design to plan with again where rows differ, or None.
+
+    There is one only if no label was held out.
+    """
     free = options.guarantee == "auto" and options.parts != ["confidence-machine"]
-    enough = calibration_number(n_labels, float(options.confidence)) > 0
+    enough = calibration_number(n_labels, options.level) > 0
     reweighs = options.design.reweighs_if_shifted
     return Estimated() if free and enough and reweighs else None
 
 
-# ------------------------------------------------------------------------------- a fit to a sample of the rows
+# ---- a fit to a sample of the rows
 
 
 def is_sampled(source: FrameSource, options: Options) -> bool:
@@ -255,19 +269,22 @@ def is_sampled(source: FrameSource, options: Options) -> bool:
     if not options.design.draws_calibration:
         return True
     design = options.design.bind(labels.missing, source.frame)
-    return design.n_drawn >= 2 * fewest_calibration(float(options.confidence))
+    return design.n_drawn >= 2 * fewest_calibration(options.level)
 
 
 def options_of_sample(shown: Target, options: Options) -> Options:
     """Return the options of a fit to a sample: labels are held out where they are enough."""
-    level = float(options.confidence)
+    level = options.level
     enough = calibration_number(shown.n_labels, level, by_class=options.by_class) > 0
     holds_out = enough or options.design.draws_calibration or bool(options.own)
     return replace(options, guarantee="column" if holds_out else "row")
 
 
 def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[Any, ...]:
-    """Return classes besides those in the sample: where chance left one to it, or shares of all are given."""
+    """Return classes besides those in the sample.
+
+    Chance left them out of it, or the shares of all classes are given.
+    """
     if shown.task != "classification":
         return ()
     if len({*shown.known.tolist()}) >= 2 and not options.design.gives_shares:
@@ -275,7 +292,7 @@ def classes_of_sample(shown: Target, kept: Target, options: Options) -> tuple[An
     return tuple(sorted({*kept.known.tolist()}, key=str))
 
 
-# ------------------------------------------------------------------------------------------------ what is fitted
+# ---- what is fitted
 
 
 def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
@@ -285,11 +302,11 @@ def _machine(case: Case, options: Options, design: BoundDesign) -> Any:
         RidgeConfidenceMachine,
     )
 
-    level = float(options.confidence)
+    level = options.level
     common: dict[str, Any] = {
         "settings": "leave-one-out",
         "standardize": False,
-        "confidence": level,
+        "confidence": options.confidence,
     }
     if case.task == "regression" and case.n_labels < LOCAL_FROM:
         return RidgeConfidenceMachine(residual="studentized", draw_in_far=True, **common)

@@ -1,10 +1,10 @@
 """The predictions behind questions about a whole column: none of them saw the label of its own row.
 
-At a labelled row stands the prediction of a fit that did not see its label, at an unlabelled row that
-of the same fits, or of one to a few labels more. A blend has the former already: its weights come from
-them. Where labels were held out to calibrate, the fit without them predicts at held-out and unlabelled
-rows alike, and its own folds at the labels that it saw. One method by itself is fitted in five folds,
-and predicts at unlabelled rows by the mean of the five.
+At a labelled row stands the prediction of a fit that did not see its label, at an unlabelled row
+that of the same fits, or of one to a few labels more. A blend has the former already: its weights
+come from them. Where labels were held out to calibrate, the fit without them predicts at held-out
+and unlabelled rows alike, and its own folds at the labels that it saw. One method by itself is
+fitted in five folds, and predicts at unlabelled rows by the mean of the five.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from transduce.conformal.designs.propensity import EstimatedOdds, estimate_odds
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.validation import class_codes
 from transduce.ensemble.blend import TransductiveBlend
-from transduce.model_selection.cross_validation import read_folds
-from transduce.model_selection.fit_and_predict import Reply, ask, last_step, read_problem
+from transduce.model_selection.estimator_kinds import last_step
+from transduce.model_selection.fit_and_predict import RawPrediction, fit_and_predict
+from transduce.model_selection.folds import read_folds
+from transduce.model_selection.problem import read_problem
 from transduce.population import Sample
 
 if TYPE_CHECKING:
@@ -78,12 +80,12 @@ def predict_frame(
         wide[order] = of_fit.values
         predictions = predict_others(wide, classes)
     odds = estimated_odds(result, order)
-    design = bind_design(result.options.design, target.missing, result.shown)
+    design = bind_design(result.options.design, target.missing, result.seen.frame)
     sample = None
-    if result.class_shares is None:
+    if result.fit.shares is None:
         beyond = None if odds is None else odds.odds
         sample = design.describe_sample(target.missing, beyond)
-        sample = sample_of_strata(result.shown, target.name, result.options, sample)
+        sample = sample_of_strata(result.seen.frame, target.name, result.options, sample)
         predictions, sample = drop_unpredicted(predictions, sample, target.missing)
     return make_column(result, predictions, classes, sample, odds)
 
@@ -97,7 +99,7 @@ def make_column(
 ) -> PredictedColumn:
     """Return the record of a column, with what the result knows of it."""
     options = result.options
-    frame = result.shown
+    frame = result.seen.frame
     names = pd.Index([f"row {number:,}" for number in range(1, len(frame) + 1)])
     if options.id is not None:
         names = pd.Index(frame[options.id].astype(str))
@@ -112,7 +114,7 @@ def make_column(
         frame=frame,
         assumption=str(options.design.assumption),
         names=names,
-        shares=result.class_shares,
+        shares=result.fit.shares,
         limits=possible_range(options),
         given=given,
         beyond=0 if odds is None else int(np.sum(odds.beyond & result.labels.missing)),
@@ -129,7 +131,7 @@ def possible_range(options: Options) -> tuple[float, float]:
 def drop_unpredicted(
     predictions: Array | None, sample: Sample, missing: Mask
 ) -> tuple[Array | None, Sample]:
-    """Return predictions that are known at all rows that matter, and a sample of rows that have one."""
+    """Return predictions at all rows that matter, and a sample of rows that have one."""
     if predictions is None:
         return None, sample
     known = known_rows(predictions)
@@ -232,7 +234,7 @@ def _predict_in_folds(fit: TableFit, seed: int) -> RowPredictions | None:
     total = np.zeros((len(unlabelled), *predictions.values.shape[1:]))
     for visible, hidden in folds:
         rows = np.concatenate([problem.rows[hidden], unlabelled])
-        values = numbers_of_reply(ask(method, problem, visible, rows), problem.classes)
+        values = numbers_of_reply(fit_and_predict(method, problem, visible, rows), problem.classes)
         predictions.values[problem.rows[hidden]] = values[: len(hidden)]
         total += values[len(hidden) :] / len(folds)
     predictions.values[unlabelled] = total
@@ -245,7 +247,7 @@ def _empty(fit: TableFit, classes: AnyArray | None) -> RowPredictions:
     return RowPredictions(np.full(shape, np.nan), classes)
 
 
-def numbers_of_reply(reply: Reply, classes: AnyArray | None) -> Array:
+def numbers_of_reply(reply: RawPrediction, classes: AnyArray | None) -> Array:
     """Return the numbers of a reply, or the probabilities of classes.
 
     1 for the answer if that is all.
@@ -260,7 +262,10 @@ def numbers_of_reply(reply: Reply, classes: AnyArray | None) -> Array:
 
 
 def estimated_odds(result: FillResult, fit_rows: AnyArray) -> EstimatedOdds | None:
-    """Return the odds that rows have no label, in the order of the table, where they are to be estimated."""
+    """Return the odds that rows have no label, where they are to be estimated.
+
+    They are in the order of the table.
+    """
     fit = result.fit
     design = result.options.design
     odds = fit.model.estimated_odds

@@ -1,7 +1,7 @@
 """The predictions behind questions about a column whose table is in files, or a Dask frame.
 
-Each part is read and predicted where its rows are, and sends back a label and a prediction for each row,
-about 20 bytes; other columns are fetched when a question names them.
+Each part is read and predicted where its rows are, and sends back a label and a prediction for each
+row, about 20 bytes; other columns are fetched when a question names them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from transduce.app.filling.predicted import (
     predict_fit,
 )
 from transduce.app.filling.sources import PartSource
-from transduce.app.tables.numbers import without
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def predict_parts(
     source = source.reopen(work)
     # Texts are kept as Parquet in the folder for as long as columns may be fetched from them.
     weakref.finalize(source, shutil.rmtree, work, ignore_errors=True)
-    parts = source.each("estimates", _predict_part, [fitted] * len(source.parts))
+    parts = source.each("estimates", _predict_part, [fitted.for_parts()] * len(source.parts))
     labels = np.concatenate([part.labels for part in parts])
     missing = np.concatenate([part.missing for part in parts])
     target = replace(result.labels, labels=labels, missing=missing)
@@ -89,7 +88,7 @@ def predict_parts(
     needed = pd.DataFrame({name: columns[name] for name in design.columns})
     sample = None
     known: Array | None = predictions
-    if result.class_shares is None:
+    if result.fit.shares is None:
         sample = bind_design(design, missing, needed).describe_sample(missing)
         known, sample = drop_unpredicted(predictions, sample, missing)
     return PredictedColumn(
@@ -100,7 +99,7 @@ def predict_parts(
         frame=columns,
         assumption=str(design.assumption),
         names=pd.Index([f"row {number:,}" for number in range(1, len(missing) + 1)]),
-        shares=result.class_shares,
+        shares=result.fit.shares,
         limits=possible_range(result.options),
     )
 
@@ -137,7 +136,7 @@ def _predict_part(fitted: FittedFill, frames: Iterable[pd.DataFrame]) -> Predict
     predictions = []
     classes = fitted.outside.table.classes
     for frame in frames:
-        known = without(frame, fitted.options.missing)
+        known = fitted.options.clean(frame)
         target = fitted.reading.read(known)
         rows = np.flatnonzero(target.missing)
         answer = fitted.raw_answer(known.iloc[rows], rows)

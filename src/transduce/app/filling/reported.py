@@ -12,6 +12,7 @@ from transduce.app.report import FilledColumn
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import notes_on_numbers
 from transduce.app.tables.files import format_named_by
+from transduce.app.tables.notes import About, Note, notes_about
 from transduce.core.files import write_text
 from transduce.core.types import Array
 from transduce.core.words import percent
@@ -35,7 +36,7 @@ def report_column(result: FillResult) -> FilledColumn:
         answer=answer,
         counts=counts,
         row_names=result.seen.name_rows(),
-        confidence=float(result.options.confidence),
+        confidence=result.options.level,
         certainty=float(result.options.certainty),
         options=options_as_json(result),
         again=call_again(result),
@@ -43,11 +44,9 @@ def report_column(result: FillResult) -> FilledColumn:
         members=result.diagnosis.members,
         out_of_fold=result.seen.place_labels(result.diagnosis.out_of_fold),
         probability=_probability(result),
-        miscoverage=result.seen.miscoverage(result.fit),
+        miscoverage=result.seen.miscoverage(result.fit, result.options.level),
         exchangeability=result.fit.compared,
-        sensitivity=result.fit.sensitivity(
-            float(result.options.certainty), result.options.tolerance
-        ),
+        sensitivity=result.sensitivity,
         relevance=result.diagnosis.relevance,
         map=places,
         advice="" if advice is None else str(advice),
@@ -59,6 +58,9 @@ def report_column(result: FillResult) -> FilledColumn:
         has_draws=result.diagnosis.drawn,
         predicted=predicted,
         why_unasked=why_unasked,
+        guarantees=result.guarantees,
+        suspects=result.known_suspects,
+        lines=result.seen.lines,
         notes=collect_notes(result),  # last: what could not be computed is among them
     )
 
@@ -69,7 +71,8 @@ def _ask_whole(result: FillResult, counts: RowCounts) -> tuple[PredictedColumn |
         return None, ""
     if counts.sampled is not None:
         return None, (
-            "The fit saw a sample of the table: ask with `transduce estimate`, which reads all rows."
+            "The fit saw a sample of the table: ask with `transduce estimate`, which reads all "
+            "rows."
         )
     try:
         return result.predicted_column, ""
@@ -85,39 +88,49 @@ def _probability(result: FillResult) -> Array | None:
     return result.new[name].to_numpy(dtype=float)[result.answer.rows]
 
 
-# ------------------------------------------------------------------------------------------ the notes
+# ---- the notes
 
 
-def collect_notes(result: FillResult) -> list[str]:
+def collect_notes(result: FillResult) -> list[Note]:
     """Return what the user should know: the task, columns left out, time budget, too few labels."""
-    options = result.options
-    notes = list(result.fit.notes)
+    of_shares = []
     if result.fit.shares is not None:
-        notes.insert(
-            0, f"{result.fit.shares} How good the predictions are is counted by these shares."
-        )
-    notes += result.seen.notes(result.fit)
+        of_shares = [
+            f"{result.fit.shares} How good the predictions are is counted by these shares."
+        ]
+    on_answers = _about_answers(result)
+    return [
+        *notes_about(About.DESIGN, of_shares),
+        *result.fit.notes,
+        *notes_about(About.ROWS, result.seen.notes(result.fit)),
+        *notes_about(About.ANSWERS, on_answers),
+        *notes_about(About.FAILURE, result.diagnosis.notes),
+    ]
+
+
+def _about_answers(result: FillResult) -> list[str]:
+    """Return what the user should know of the filled values."""
+    options = result.options
+    texts = []
     if options.reject is not None:
-        notes.append(_about_rejected(result, float(options.reject)))
+        texts.append(_about_rejected(result, float(options.reject)))
     if options.probabilities and result.raw_answer.probabilities is None:
-        notes.append(
+        texts.append(
             "There is no column for the probability of each class: this method states no "
             "probabilities."
         )
-    notes += result.seen.notes_on_shown()
+    texts += result.seen.notes_on_shown()
     if result.diagnosis.unmeasured:
-        notes.append(result.diagnosis.unmeasured)
+        texts.append(result.diagnosis.unmeasured)
     if result.labels.task == "regression" and result.answer.regions is not None:
-        notes += notes_on_numbers(
+        texts += notes_on_numbers(
             result.answer,
             result.labels,
             options.limits,
             labels_elsewhere=result.seen.labels_elsewhere(),
             among=result.seen.shown_among_others(),
         )
-    notes += result.diagnosis.by_class
-    notes += result.diagnosis.rare_classes
-    return [*notes, *result.diagnosis.notes]
+    return [*texts, *result.diagnosis.by_class, *result.diagnosis.rare_classes]
 
 
 def _about_rejected(result: FillResult, share: float) -> str:

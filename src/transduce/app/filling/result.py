@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Unpack
 
 import numpy as np
 import pandas as pd
 
 from transduce.app.estimating import PredictedColumn, draw_columns, estimate_of
 from transduce.app.filling import reported
-from transduce.app.filling.answer_columns import AnswerColumns, answer_as_asked, columns_for_file
+from transduce.app.filling.answer_columns import (
+    AnswerColumns,
+    answer_as_asked,
+    columns_for_file,
+    rank_rows,
+)
 from transduce.app.filling.class_calibration import ClassCalibration
 from transduce.app.filling.diagnostics import Diagnosis
 from transduce.app.filling.later_rows import FittedFill
 from transduce.app.filling.levels import intervals_of_fit, read_levels
 from transduce.app.filling.next_labels import NextLabels
-from transduce.app.filling.options import FIT, OPTIONS, QUESTIONS, Options, Questions, described
+from transduce.app.filling.options import FIT, QUESTIONS, Options, Questions, described
 from transduce.app.filling.seen_rows import SeenRows
+from transduce.app.filling.similar import N_SIMILAR, explain_row, similar_texts
 from transduce.app.filling.sources import FrameSource, PartSource
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report import FilledColumn, Summary, render_html, render_json, summarize
 from transduce.app.report.filled_column import RowCounts
+from transduce.app.report.suspects import Suspects, reasons
 from transduce.app.tables.columns import Target, check_names
+from transduce.app.tables.notes import About, Note
 from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
-from transduce.core.answer import Answer, Regions
-from transduce.core.checks import check_type
+from transduce.core.answer import Answer, Regions, level_name
+from transduce.core.checks import check_type, check_whole
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import option
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Frame = TypeVar("Frame", default=Any)  # a table of any library, and of a result the same
+else:
+    from typing import TypeVar
+
+    Frame = TypeVar("Frame")
 
 PREVIEWED = 10  # rows that a notebook shows
 # What `dir(result)`, and an editor that completes names, shows.
@@ -42,6 +59,7 @@ MAIN_NAMES = (
     "advice",
     "answer",
     "estimate",
+    "explain",
     "exchangeability",
     "fill_later",
     "frame",
@@ -58,6 +76,7 @@ MAIN_NAMES = (
     "relevance",
     "report",
     "summary",
+    "suspects",
     "table",
     "target",
     "task",
@@ -66,7 +85,7 @@ MAIN_NAMES = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FillResult:
+class FillResult(Generic[Frame]):
     """A table whose target column was filled, what is guaranteed of it, and its report.
 
     Whatever does not touch the fit is asked of the result: `table`, `guarantee_at`, and
@@ -81,7 +100,7 @@ class FillResult:
     >>> result = fill(load_houses()[0], "price", method="ridge", guarantee="column")
     >>> result
     FillResult: 250 of 400 cells of 'price' filled (regression, ridge)
-    exact if rows were labelled at random: The interval of a row picked at random holds its true value with ...
+    exact if rows were labelled at random: The interval of a row picked at random ...
     >>> bool(result.table(maximum=500_000)["price_upper"].max() <= 500_000)
     True
     """
@@ -99,7 +118,7 @@ class FillResult:
     # ------------------------------------------------------------------------ other options
 
     @described(QUESTIONS)
-    def with_options(self, **questions: Unpack[Questions]) -> FillResult:
+    def with_options(self, **questions: Unpack[Questions]) -> FillResult[Frame]:
         """Return the result with other options; nothing is fitted again.
 
         Parameters
@@ -109,7 +128,8 @@ class FillResult:
         for name in questions:
             if name in FIT:
                 raise TypeError(
-                    f"{name!r} is no question to a result, but an option of fill: fill again with it."
+                    f"{name!r} is no question to a result, but an option of fill: fill again with "
+                    "it."
                 )
         options = Options.read({**self.options.as_dict(), **questions}, questions=True)
         self._check_options(options)
@@ -123,10 +143,10 @@ class FillResult:
             none_missing = np.zeros(len(elsewhere), dtype=bool)
             options.check_labels(replace(self.labels, labels=elsewhere, missing=none_missing))
         self.seen.source.check_questions(self.options, options)
-        check_names(self.seen.frame, self.labels, options.probabilities, options.label_next)
+        check_names(self.seen.frame, self.labels, **options.new_columns)
 
     @described(QUESTIONS)
-    def table(self, **questions: Unpack[Questions]) -> Any:
+    def table(self, **questions: Unpack[Questions]) -> Frame:
         """Return the table with its new columns, made with these options.
 
         Parameters
@@ -180,12 +200,12 @@ class FillResult:
         ordered = read_levels(levels)
         if self.labels.task != "regression":
             raise ValueError(
-                f"{self.target!r} has classes: the column with the confidence of each says from which "
-                "level on its set has a second class."
+                f"{self.target!r} has classes: the column with the confidence of each says from "
+                "which level on its set has a second class."
             )
         if len(self.raw_answer) != len(self.fit.answer):
             raise ValueError(
-                "Not all rows were in the fit: fill again with each level as confidence."
+                "Not all rows were in the fit: fill again with these levels as confidence."
             )
         ends = intervals_of_fit(self.fit, ordered)[self.places_in_fit]
         columns: dict[str, AnyArray] = {f"{self.target}_filled": self.answer.values}
@@ -195,12 +215,12 @@ class FillResult:
             clipped = self.options.clip(answer, self.labels.limits).regions
             assert clipped is not None
             hull = clipped.hull()
-            name = f"{100.0 * level:.12g}"
+            name = level_name(level)
             columns[f"{self.target}_lower_{name}"] = hull[:, 0]
             columns[f"{self.target}_upper_{name}"] = hull[:, 1]
-        return pd.DataFrame(columns, index=self.frame.index[self.answer.rows])
+        return pd.DataFrame(columns, index=self.shown.index[self.answer.rows])
 
-    def keep_labels(self, frame: pd.DataFrame, note: str) -> FillResult:
+    def keep_labels(self, frame: pd.DataFrame, note: str) -> FillResult[Frame]:
         """Return the result with labels that rows have got since the fit: they have no answer.
 
         Nothing is fitted again, and what is guaranteed is about all rows that had no label then, as
@@ -215,15 +235,27 @@ class FillResult:
         """
         labels = replace(self.labels.read(frame), notes=self.labels.notes)
         still_missing = np.flatnonzero(labels.missing[self.raw_answer.rows])
-        fit = replace(self.fit, notes=[note, *self.fit.notes])
-        return replace(self, fit=fit, labels=labels, raw_answer=self.raw_answer.take(still_missing))
+        fit = replace(self.fit, notes=[Note(About.ROWS, note), *self.fit.notes])
+        return replace(self, fit=fit, labels=labels, raw_answer=self.raw_answer.at(still_missing))
 
     # -------------------------------------------------------------------------- the answers
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is guaranteed of all answers."""
-        guarantee = self.seen.guarantee(self.fit, self.options)
+        return self._guarantee_at_level(self.options.level)
+
+    @property
+    def guarantees(self) -> dict[float, Guarantee]:
+        """What is guaranteed at each level, the main one first; each level by itself."""
+        return {
+            level: self._guarantee_at_level(level)
+            for level in (self.options.level, *self.options.further_levels)
+        }
+
+    def _guarantee_at_level(self, level: float) -> Guarantee:
+        """Return what is guaranteed of all answers at a level."""
+        guarantee = self.seen.guarantee(self.fit, self.options, level)
         if guarantee.remedy:
             guarantee = self.seen.place_remedy(guarantee, self.labels.missing)
         if guarantee.limits:
@@ -232,7 +264,10 @@ class FillResult:
 
     @cached_property
     def answer(self) -> Answer:
-        """The answers at the unlabelled rows; of a Dask frame and of files, at those of the sample."""
+        """The answers at the unlabelled rows.
+
+        Of a Dask frame and of files, those of the sample.
+        """
         answer = replace(self.raw_answer, guarantee=self.guarantee)
         calibration = ClassCalibration()
         if answer.probabilities is not None:  # only these are calibrated, which takes time
@@ -246,13 +281,9 @@ class FillResult:
         Of numbers ``<target>_filled``, ``_lower``, ``_upper`` and ``_width_reduction``, by which
         share an interval is narrower than one made without features. Of classes ``_filled``,
         ``_set``, ``_probability`` and ``_confidence``, the level up to which no other class is
-        possible. ``_status`` is that of the answer.
+        possible. ``_status`` is that of the answer. At each further level there are ``_lower_95``
+        and ``_upper_95``, or ``_set_95``.
         """
-        rows_to_label: tuple[int, ...] | None = None
-        if self.options.label_next:
-            rows_to_label = ()
-            if self.advice is not None:
-                rows_to_label = self.advice.rows
         columns = AnswerColumns(
             self.options,
             self.diagnosis.calibration,
@@ -260,7 +291,20 @@ class FillResult:
             same_types=self.seen.is_sample,
             dtype=self.seen.frame[self.labels.name].dtype,
         )
-        return columns.make(self.labels, self.answer, self.seen.frame.index, rows_to_label)
+        return columns.make(self.labels, self.answer, self.seen.frame.index, self._own_columns())
+
+    def _own_columns(self) -> dict[str, Any]:
+        """Return the columns that options add under their own names, with a cell for each row."""
+        n_rows = len(self.seen.frame)
+        own: dict[str, Any] = {}
+        if self.options.label_next:
+            to_label = () if self.advice is None else self.advice.rows
+            own["label_next"] = rank_rows(n_rows, to_label)
+        if self.options.suspect:
+            own["suspect"] = rank_rows(n_rows, self.suspects.index)
+        if self.options.similar:
+            own["similar"] = similar_texts(self)
+        return own
 
     @property
     def columns_for_file(self) -> pd.DataFrame:
@@ -268,9 +312,10 @@ class FillResult:
         return columns_for_file(self.new, self.labels, self.labels.known)
 
     @cached_property
-    def frame(self) -> Any:
+    def frame(self) -> Frame:
         """The table with its new columns; lazy of a Dask frame, and of files the `FilledFolder`."""
-        return self.seen.add_columns(self.new)
+        table: Frame = self.seen.add_columns(self.new)
+        return table
 
     # ------------------------------------------------------------------------- later rows
 
@@ -319,7 +364,7 @@ class FillResult:
     @property
     def confidence(self) -> float:
         """Level of the guarantee for each row."""
-        return float(self.options.confidence)
+        return self.options.level
 
     @property
     def certainty(self) -> float:
@@ -343,12 +388,17 @@ class FillResult:
 
     @property
     def places_in_fit(self) -> AnyArray:
-        """Where each answer is among those of the fit, which saw the rows in an order of its own."""
+        """Where each answer is among those of the fit.
+
+        The fit saw the rows in an order of its own.
+        """
         return np.argsort(self.seen.places_of(self.fit.answer.rows))
 
     @property
     def model(self) -> Any:
-        """What the intervals, or sets, come from: a `ConformalTransducer`, or the confidence machine.
+        """What the intervals, or sets, come from.
+
+        A `ConformalTransducer`, or the confidence machine.
 
         It saw the rows in another order, that of their contents.
         """
@@ -356,7 +406,10 @@ class FillResult:
 
     @property
     def values_model(self) -> Any:
-        """What the values come from, fitted to all labels: the blend, or the one method asked for."""
+        """What the values come from: the blend, or the one method asked for.
+
+        It is fitted to all labels.
+        """
         return self.fit.values_model
 
     @property
@@ -375,12 +428,13 @@ class FillResult:
     @property
     def miscoverage(self) -> Law | None:
         """The distribution of the number of rows outside; None if there is none, or several."""
-        return self.seen.miscoverage(self.fit)
+        return self.seen.miscoverage(self.fit, self.options.level)
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame | None:
         """How wide intervals get if labels depend on the value; None if no label calibrates."""
-        return self.fit.sensitivity(float(self.options.certainty), self.options.tolerance)
+        options = self.options
+        return self.fit.sensitivity(options.level, float(options.certainty), options.tolerance)
 
     @property
     def class_shares(self) -> ClassShares | None:
@@ -413,6 +467,71 @@ class FillResult:
         return self.seen.place_labels(self.diagnosis.out_of_fold)
 
     @property
+    def known_suspects(self) -> Suspects:
+        """The known values that are perhaps wrong, as a report names them."""
+        return self.seen.place_suspects(self.diagnosis.suspects)
+
+    @property
+    def suspects(self) -> pd.DataFrame:
+        """The known values that are perhaps wrong, the most improbable first.
+
+        Each was predicted while it was hidden. A number is suspect if it is further off than the
+        tail of all errors makes plausible (about one in five of those named is right), a class if
+        it is so improbable that a wrong label is a good guess. The rows are the index, ``line`` is
+        that of the file if there is one, and ``reason`` says why.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> houses = load_houses()[0]
+        >>> row = houses["price"].first_valid_index()
+        >>> houses.loc[row, "price"] *= 100.0
+        >>> result = fill(houses, "price", method="ridge")
+        >>> bool(result.suspects.index[0] == row)
+        True
+        """
+        found = self.known_suspects
+        columns: dict[ColumnName, Any] = {}
+        lines = self.seen.lines
+        if lines is not None:
+            columns["line"] = [lines[row] for row in found.rows.tolist()]
+        columns[self.target] = found.labels
+        columns["predicted"] = found.predicted
+        columns["reason"] = reasons(found, self.labels)
+        return pd.DataFrame(columns, index=pd.Index(found.rows, name="row"))
+
+    def explain(self, row: int, n_similar: int = N_SIMILAR) -> pd.DataFrame:
+        """Return the labelled rows that are most like a row, with weights that sum to 1.
+
+        Rows are alike if they are near each other in the columns that matter; the weights fall with
+        the distance. Beside them are the labels, and the other columns, those first that matter
+        most. The prediction is usually near their weighted mean, or their most frequent class, but
+        methods that see the whole table may know better.
+
+        Parameters
+        ----------
+        row : int
+            Place of the row in the table, counted from 0, as in ``answer.rows``.
+        n_similar : int, default=6
+            How many labelled rows to return.
+
+        Examples
+        --------
+        >>> from transduce import fill
+        >>> from transduce.datasets import load_houses
+        >>> result = fill(load_houses()[0], "price", method="ridge")
+        >>> near = result.explain(result.answer.rows[0])
+        >>> len(near), round(float(near["weight"].sum()), 6)
+        (6, 1.0)
+        """
+        check_whole("row", row, least=0)
+        check_whole("n_similar", n_similar, least=1)
+        if row >= len(self.seen.frame):
+            raise ValueError(f"There is no row {row}: rows are counted from 0.")
+        return explain_row(self, row, n_similar)
+
+    @property
     def relevance(self) -> pd.Series | None:
         """How much each column matters, from 0 to 1, largest first, where a method says so."""
         return self.diagnosis.relevance
@@ -440,7 +559,7 @@ class FillResult:
     @property
     def notes(self) -> list[str]:
         """What the user should know: the task, columns left out, time budget, too few labels."""
-        return reported.collect_notes(self)
+        return [note.text for note in reported.collect_notes(self)]
 
     @property
     def options_as_json(self) -> dict[str, Any]:
@@ -455,12 +574,12 @@ class FillResult:
     def __repr__(self) -> str:
         counts = self.seen.count_rows(self.raw_answer)
         return (
-            f"FillResult: {counts.unlabelled} of {counts.rows} cells of {self.labels.name!r} filled "
-            f"({self.labels.task}, {self.options.method_name})\n{self.guarantee.in_short}"
+            f"FillResult: {counts.unlabelled} of {counts.rows} cells of {self.labels.name!r} "
+            f"filled ({self.labels.task}, {self.options.method_name})\n{self.guarantee.in_short}"
         )
 
     def _repr_html_(self) -> str:
-        """Return the result as a notebook shows it: counts, guarantee, and the first filled rows."""
+        """Return the result for a notebook: counts, guarantee and first filled rows."""
         rows = self.answer.rows[:PREVIEWED]
         first = pd.concat([self.seen.frame.iloc[rows], self.new.iloc[rows]], axis=1)
         filled, _, guarantee = repr(self).partition("\n")
@@ -481,24 +600,25 @@ class FillResult:
             return self.seen.predict_column(self)
 
     def estimate(self, what: str | list[str] = "mean", **question: Any) -> pd.DataFrame:
-        """Estimate a number of the whole column: a mean, a share, a slope, with an interval that holds.
+        """Estimate a number of the whole column, such as a mean, with an interval that holds.
 
-        Filled values vary less than true ones, and nothing that is computed from them as if they were
-        measured holds its level. Here predictions narrow an interval that the labels make valid, however
-        wrong the predictions are.
+        Filled values vary less than true ones, and nothing that is computed from them as if they
+        were measured holds its level. Here predictions narrow an interval that the labels make
+        valid, however wrong the predictions are.
 
         Parameters
         ----------
         what : str or list of str, default="mean"
-            ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between 2 and 5),
-            ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
+            ``"mean"``, ``"total"``, ``"share of yes"``, ``"share above 100"`` (or below, or between
+            2 and 5), ``"median"``, ``"quantile 0.9"``, ``"difference"``, ``"slope of income"``.
         of : object, optional
-            The same apart: the class of a share, the quantile, the two groups of a difference, the columns
-            of a regression.
+            The same apart: the class of a share, the quantile, the two groups of a difference, the
+            columns of a regression.
         above, below : float, optional
             Limits of a share.
         by : str, optional
-            A column: one estimate for each of its groups. Numbers with many values are cut at their quartiles.
+            A column: one estimate for each of its groups. Numbers with many values are cut at their
+            quartiles.
         outcome : str, optional
             A column that is regressed on the filled column (and those that `of` names).
         level : float, default=0.95
@@ -509,9 +629,10 @@ class FillResult:
         Returns
         -------
         pandas.DataFrame
-            One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind`` (exact,
-            approximate or none), ``n_labels`` behind it, ``labels_alone`` with its interval, ``worth`` (as how
-            many labels labels and predictions count together), and ``note``.
+            One line for each group or coefficient: ``estimate``, ``lower``, ``upper``, ``kind``
+            (exact, approximate or none), ``n_labels`` behind it, ``labels_alone`` with its
+            interval, ``worth`` (as how many labels labels and predictions count together), and
+            ``note``.
 
         Examples
         --------
@@ -527,10 +648,10 @@ class FillResult:
     def draws(self, n: int = 20) -> pd.DataFrame:
         """Draw completed columns, for analyses that `estimate` does not know.
 
-        Labels stay, and every gap gets a value that may be the true one. Analyse each column, and pool
-        the results by Rubin's rules: what comes out is approximate, and rests on errors at unlabelled
-        rows being like those at labelled ones, whatever the other columns are. Where `estimate` answers
-        a question, its answer is the better one.
+        Labels stay, and every gap gets a value that may be the true one. Analyse each column, and
+        pool the results by Rubin's rules: what comes out is approximate, and rests on errors at
+        unlabelled rows being like those at labelled ones, whatever the other columns are. Where
+        `estimate` answers a question, its answer is the better one.
 
         Parameters
         ----------
@@ -552,7 +673,7 @@ class FillResult:
         return draw_columns(self.predicted_column, n, self.options.random_state)
 
     def select(self, *, false_discovery: float = 0.1, **wanted: Any) -> Selection:
-        """Pick filled rows that may be used as they are, with a bounded share of mistakes among them.
+        """Pick filled rows that may be used as they are, with few mistakes among them.
 
         Parameters
         ----------
@@ -616,7 +737,9 @@ class FillResult:
         return summarize(column)
 
     def report(self, path: str | Path | None = None, *, force: bool = False) -> str:
-        """Return the report as one self-contained HTML page, and write it to a file if one is named.
+        """Return the report as one self-contained HTML page.
+
+        It is written to a file if one is named.
 
         Parameters
         ----------
@@ -632,81 +755,3 @@ class FillResult:
     def json(self, path: str | Path | None = None, *, force: bool = False) -> str:
         """Return the numbers of the report as JSON, and write them to a file as `report` does."""
         return reported.write_report(self, render_json(self.summary()), path, force)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FillResults(Mapping[ColumnName, FillResult]):
-    """A table of which several columns were filled: the result of each, by its name, and one table.
-
-    A mapping from each target to its `FillResult`; ``frame`` is the table with the new columns of
-    all of them.
-
-    Examples
-    --------
-    >>> from transduce import fill
-    >>> from transduce.datasets import load_houses
-    >>> houses = load_houses()[0]
-    >>> table = houses.assign(age=houses["house_age"].where(houses["price"] > 0))
-    >>> results = fill(table, ["price", "age"], method="ridge", guarantee="column")
-    >>> [name for name in results.frame if name.endswith("_filled")]
-    ['price_filled', 'age_filled']
-    """
-
-    results: dict[ColumnName, FillResult]  # of each target
-    options: Options  # what was asked for
-
-    def __getitem__(self, target: ColumnName) -> FillResult:
-        return self.results[target]
-
-    def __iter__(self) -> Iterator[ColumnName]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    @cached_property
-    def frame(self) -> Any:
-        """The table with the new columns of all targets."""
-        first, *others = self.results.values()
-        frame = first.frame
-        for other in others:
-            frame = other.seen.add_columns(other.new, frame)
-        return frame
-
-    @described(QUESTIONS)
-    def with_options(self, **questions: Unpack[Questions]) -> FillResults:
-        """Return the results with other options, each where it suits the labels.
-
-        Parameters
-        ----------
-        OPTIONS
-        """
-        tasks = {result.task for result in self.values()}
-        results = {}
-        for target, result in self.items():
-            other_tasks = tasks - {result.task}
-            suited: Any = {
-                name: value
-                for name, value in questions.items()
-                if _only_task(name) not in other_tasks
-            }
-            results[target] = result.with_options(**suited)
-        return replace(self, results=results)
-
-    def table(self, **questions: Unpack[Questions]) -> Any:
-        """Return the table with the new columns of all targets, made with these options."""
-        return self.with_options(**questions).frame
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self.values()))
-
-    def _repr_html_(self) -> str:
-        """Return the results as a notebook shows them, one after another."""
-        return "".join(result._repr_html_() for result in self.values())
-
-
-def _only_task(name: str) -> str:
-    """Return the only task that an option suits; "" if it suits both, or is not known."""
-    if name in OPTIONS:
-        return OPTIONS[name].kind.task
-    return ""

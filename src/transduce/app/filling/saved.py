@@ -24,16 +24,20 @@ from transduce.app.tables.pictures import file_below, holds_pictures, small_copi
 from transduce.app.tables.vectors import to_pandas
 from transduce.core.checks import check_path
 from transduce.core.files import whole_file
-from transduce.core.guarantee import Limits
+from transduce.core.findings import Limits
+from transduce.core.types import ColumnName
 from transduce.model_selection.methods import METHODS
 from transduce.model_selection.own_models import as_stored, of_stored
 
 _FORMAT = 3
-_TABLE, _OPTIONS = "table.parquet", "options.json"
+_TABLE = "table.parquet"
+_OPTIONS = "options.json"
 
 
-def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **options: Any) -> None:
-    """Save a table and options, so that rows which come later can be answered as this table is filled.
+def save(
+    path: str | Path, table: Any, target: ColumnName, *, force: bool = False, **options: Any
+) -> None:
+    """Save a table and options, so that later rows can be answered as this table is filled.
 
     Parameters
     ----------
@@ -48,15 +52,15 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
     **options
         As those of `fill`, and of `FillResult.with_options`.
 
-    Notes
-    -----
-    The file holds data, and small copies of pictures, and no code: a file from a stranger can be opened.
+    Notes ----- The file holds data, and small copies of pictures, and no code: a file from a
+    stranger can be opened.
 
     Examples
     --------
     >>> import tempfile
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"size": range(200), "price": [2.0 * n if n % 3 else None for n in range(200)]})
+    >>> prices = [2.0 * n if n % 3 else None for n in range(200)]
+    >>> table = pd.DataFrame({"size": range(200), "price": prices})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(f"{folder}/prices.transduce", table, "price", method="ridge")
     ...     load(f"{folder}/prices.transduce").new_columns(table[:1])["price_status"].tolist()
@@ -71,7 +75,7 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         )
     roles = draw(source.scan(target, read), target, read)
     rows = np.sort(np.concatenate([roles.visible, roles.calibration, roles.sampled])[:, 1])
-    about = {
+    about: dict[str, object] = {
         "format": _FORMAT,
         "version": version("transduce"),
         "prefer": source.prefer,
@@ -90,7 +94,8 @@ def save(path: str | Path, table: Any, target: Any, *, force: bool = False, **op
         archive.writestr(_OPTIONS, json.dumps(about, ensure_ascii=False, default=str))
         frame = source.frame.iloc[rows]
         if source.labels.spelling.classes:  # as they are written
-            frame = frame.assign(**{target: source.labels.labels[rows]})
+            frame = frame.copy()
+            frame[target] = source.labels.labels[rows]
         folder = read.pictures or source.pictures
         copies = {
             name: small_copies(one, folder) for name, one in frame.items() if holds_pictures(one)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from transduce.app.filling.predicted_parts import predict_parts
 from transduce.app.filling.sources import FrameSource, PartColumns, PartSource, sampled_columns
 from transduce.app.filling.table_fit import TableFit
 from transduce.app.report.filled_column import RowCounts, count_statuses
+from transduce.app.report.suspects import Suspects
 from transduce.app.tables.row_draws import RowDraw
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import Answer
@@ -49,29 +50,42 @@ class SeenRows(Protocol):
     def is_sample(self) -> bool:
         """Whether the fit saw a sample of the rows."""
 
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The line of the file on which each row that is shown begins; None if it has none."""
+
     def with_options(self, options: Options) -> SeenRows:
         """Return the same rows, asked with other options."""
 
     def labels_elsewhere(self) -> AnyArray:
-        """Return labels of rows that the fit did not see, the extreme ones among them, shape (k,)."""
+        """Return labels of rows that the fit did not see, shape (k,).
+
+        The extreme labels are among them.
+        """
 
     def later_rows(self, options: Options) -> FittedFill:
         """Return what answers rows that come later."""
 
-    def guarantee(self, fit: TableFit, options: Options) -> Guarantee:
-        """Return what is guaranteed of the answers at all rows of the table."""
+    def guarantee(self, fit: TableFit, options: Options, level: float) -> Guarantee:
+        """Return what is guaranteed at a level of the answers at all rows of the table."""
 
     def place_remedy(self, guarantee: Guarantee, missing: Mask) -> Guarantee:
         """Return a guarantee that names rows to label by their places in the table."""
 
-    def miscoverage(self, fit: TableFit) -> Law | None:
-        """Return the distribution of the number of rows outside; None if there is none, or several."""
+    def miscoverage(self, fit: TableFit, level: float) -> Law | None:
+        """Return the distribution of the number of rows outside.
+
+        None if there is none, or several.
+        """
 
     def places_of(self, rows: AnyArray) -> AnyArray:
         """Return where rows of the fit are among those that are shown."""
 
     def place_labels(self, out_of_fold: pd.DataFrame) -> pd.DataFrame:
         """Return what is known of labelled rows of the fit, by their places in the table."""
+
+    def place_suspects(self, suspects: Suspects) -> Suspects:
+        """Return suspect labels of the fit, by their places in the table."""
 
     def place_map(self, places: pd.DataFrame) -> pd.DataFrame:
         """Return the map of the rows of the fit as one of the rows that are shown."""
@@ -112,6 +126,11 @@ class _RowsInMemory:
         """All rows of the table."""
         return self.source.frame
 
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The line of the file on which each row begins; None if the table is in no file."""
+        return self.source.lines
+
     def place_remedy(self, guarantee: Guarantee, missing: Mask) -> Guarantee:
         """Return a guarantee that names the rows which `transduce draw` draws from the table."""
         drawn = draw_rows(missing, len(guarantee.remedy), 0)
@@ -126,6 +145,10 @@ class _RowsInMemory:
         places = pd.Index(self.order[out_of_fold.index], name="row")
         return out_of_fold.set_axis(places).sort_index()
 
+    def place_suspects(self, suspects: Suspects) -> Suspects:
+        """Return suspect labels of the fit, by their places in the table."""
+        return replace(suspects, rows=self.order[suspects.rows])
+
     def place_map(self, places: pd.DataFrame) -> pd.DataFrame:
         """Return the map with a line for each row of the table; NaN where the fit saw no row."""
         in_table = pd.DataFrame(np.nan, index=range(len(self.frame)), columns=["x", "y"])
@@ -134,11 +157,11 @@ class _RowsInMemory:
 
     def place_advice(self, advise: Callable[[], NextLabels]) -> NextLabels | None:
         """Return what to label next, by places in the table."""
-        return advise().at_places(self.order)
+        return advise().at_places(self.order, self.lines)
 
     def name_rows(self) -> Sequence[Any]:
-        """Return the names in the table's index, or places counted from 1."""
-        return _name_by_index(self.frame) or range(1, len(self.frame) + 1)
+        """Return the names in the table's index, else lines of the file, or places from 1 on."""
+        return _name_by_index(self.frame) or self.lines or range(1, len(self.frame) + 1)
 
     def count_rows(self, answer: Answer) -> RowCounts:
         """Return how many rows the table has, and how they were answered."""
@@ -175,16 +198,19 @@ class AllRows(_RowsInMemory):
         return np.empty(0)
 
     def later_rows(self, options: Options) -> FittedFill:
-        """Fit a model that some labels are kept from: these calibrate it for rows that come later."""
+        """Fit a model that some labels are kept from.
+
+        These calibrate it for rows that come later.
+        """
         return self.fit_later(options)
 
-    def guarantee(self, fit: TableFit, options: Options) -> Guarantee:
-        """Return what is guaranteed of the answers at all rows."""
-        return fit.guarantee(float(options.certainty), options.tolerance)
+    def guarantee(self, fit: TableFit, options: Options, level: float) -> Guarantee:
+        """Return what is guaranteed at a level of the answers at all rows."""
+        return fit.guarantee(level, float(options.certainty), options.tolerance)
 
-    def miscoverage(self, fit: TableFit) -> Law | None:
+    def miscoverage(self, fit: TableFit, level: float) -> Law | None:
         """Return the distribution of the number of rows outside; None if there is none."""
-        return fit.model.calibrated.law_at(float(fit.model.estimator.confidence))
+        return fit.model.calibrated.law_at(level)
 
     def notes(self, fit: TableFit) -> list[str]:
         """Return nothing: each label was seen by the fit."""
@@ -203,19 +229,21 @@ class OtherRows:
     n_answered: int
     n_unreached: int
 
-    def guarantee_with(self, fit: TableFit, options: Options) -> Guarantee:
-        """Return what is guaranteed of these rows and of those that the fit saw together."""
+    def guarantee_with(self, fit: TableFit, options: Options, level: float) -> Guarantee:
+        """Return what is guaranteed at a level of these rows and those of the fit together."""
         certainty = float(options.certainty)
         # Rows that were drawn and have no label are not covered.
         n_answered = self.n_answered - self.later.outside.table.n_empty
         if n_answered + self.n_unreached <= 0:
-            return fit.guarantee(certainty, options.tolerance)
-        others = self.later.guarantee_of_others(n_answered, self.n_unreached)
+            return fit.guarantee(level, certainty, options.tolerance)
+        others = self.later.guarantee_of_others(n_answered, self.n_unreached, level=level)
         if len(fit.answer) == 0:
             return others
         calibration = self.later.outside.beside(n_answered)
         calibration = replace(calibration, tolerance=options.tolerance)
-        return fit.model.guarantee_with_others(others, calibration, certainty, options.tolerance)
+        return fit.model.guarantee_with_others(
+            others, calibration, level, certainty, options.tolerance
+        )
 
     def note(self, fit: TableFit, n_rows: int, n_labels: int) -> str:
         """Return which rows the fit saw, and what became of each of all labels."""
@@ -237,36 +265,43 @@ class OtherRows:
         )
 
 
+class _SampleOfRows:
+    """A sample of the rows, which the fit saw, and others."""
+
+    others: OtherRows
+    is_sample: bool = True
+
+    def with_options(self, options: Options) -> Self:
+        """Return the same rows, asked with other options."""
+        later = self.others.later.with_options(options)
+        sample: Any = self  # of a class that is a dataclass
+        return replace(sample, others=replace(self.others, later=later))
+
+    def later_rows(self, options: Options) -> FittedFill:
+        """Return what answers the rows that the fit did not see."""
+        return self.others.later
+
+    def guarantee(self, fit: TableFit, options: Options, level: float) -> Guarantee:
+        """Return what is guaranteed at a level of the answers at all rows of the table."""
+        return self.others.guarantee_with(fit, options, level)
+
+    def miscoverage(self, fit: TableFit, level: float) -> Law | None:
+        """Return None: the rows of the sample and the others have a distribution each."""
+        return None
+
+
 @dataclass(frozen=True, eq=False)
-class SampledRows(_RowsInMemory):
+class SampledRows(_SampleOfRows, _RowsInMemory):
     """The fit saw a sample of a table in memory; the other rows were answered one by one."""
 
     source: FrameSource
     order: AnyArray
     roles: RowDraw  # which rows were drawn for what
     others: OtherRows
-    is_sample: bool = True
-
-    def with_options(self, options: Options) -> SampledRows:
-        """Return the same rows, asked with other options."""
-        later = self.others.later.with_options(options)
-        return replace(self, others=replace(self.others, later=later))
 
     def labels_elsewhere(self) -> AnyArray:
         """Return the labels that were kept from the fit."""
         return self.others.later.kept_labels
-
-    def later_rows(self, options: Options) -> FittedFill:
-        """Return what answered the rows that the fit did not see."""
-        return self.others.later
-
-    def guarantee(self, fit: TableFit, options: Options) -> Guarantee:
-        """Return what is guaranteed of the answers at all rows."""
-        return self.others.guarantee_with(fit, options)
-
-    def miscoverage(self, fit: TableFit) -> Law | None:
-        """Return None: the rows of the sample and the others have a distribution each."""
-        return None
 
     def notes(self, fit: TableFit) -> list[str]:
         """Return which rows the fit saw, and what became of each label."""
@@ -279,7 +314,7 @@ class SampledRows(_RowsInMemory):
 
 
 @dataclass(frozen=True, eq=False)
-class SampleOfParts:
+class SampleOfParts(_SampleOfRows):
     """The fit saw a sample of files or of a Dask frame, whose rows alone are shown."""
 
     source: PartSource
@@ -288,12 +323,7 @@ class SampleOfParts:
     others: OtherRows
     totals: dict[str, int]  # of the whole table: rows, labelled, unlabelled, statuses once written
     extremes: Array  # (2,) the least and the greatest label of the whole table; (0,) of classes
-    is_sample: bool = True
-
-    def with_options(self, options: Options) -> SampleOfParts:
-        """Return the same rows, asked with other options."""
-        later = self.others.later.with_options(options)
-        return replace(self, others=replace(self.others, later=later))
+    lines: None = None  # rows of a sample have no places in the table
 
     def labels_elsewhere(self) -> AnyArray:
         """Return the labels that were kept from the fit, and the extreme ones of all parts."""
@@ -303,21 +333,9 @@ class SampleOfParts:
         # Of very many labels most are in neither: the fit sees some, and others calibrate it.
         return np.concatenate([kept_labels, self.extremes])
 
-    def later_rows(self, options: Options) -> FittedFill:
-        """Return what answers the rows that the fit did not see."""
-        return self.others.later
-
-    def guarantee(self, fit: TableFit, options: Options) -> Guarantee:
-        """Return what is guaranteed of the answers at all rows of the table."""
-        return self.others.guarantee_with(fit, options)
-
     def place_remedy(self, guarantee: Guarantee, missing: Mask) -> Guarantee:
         """Return the guarantee as it is: rows of a sample have no places in the table."""
         return guarantee
-
-    def miscoverage(self, fit: TableFit) -> Law | None:
-        """Return None: the rows of the sample and the others have a distribution each."""
-        return None
 
     def places_of(self, rows: AnyArray) -> AnyArray:
         """Return the rows as they are: those of the fit are shown, in its order."""
@@ -326,6 +344,10 @@ class SampleOfParts:
     def place_labels(self, out_of_fold: pd.DataFrame) -> pd.DataFrame:
         """Return what is known of labelled rows without their places, which mean nothing."""
         return out_of_fold.reset_index(drop=True)
+
+    def place_suspects(self, suspects: Suspects) -> Suspects:
+        """Return suspect labels without their places, which mean nothing."""
+        return replace(suspects, have_places=False)
 
     def place_map(self, places: pd.DataFrame) -> pd.DataFrame:
         """Return the map of the rows of the fit, which are those that are shown."""
@@ -344,7 +366,7 @@ class SampleOfParts:
         ]
 
     def count_rows(self, answer: Answer) -> RowCounts:
-        """Return how many rows the whole table has, and how they were answered, if that is known."""
+        """Return how many rows the whole table has, and how they were answered, if known."""
         return RowCounts(
             rows=self.totals["rows"],
             labelled=self.totals["labelled"],
@@ -368,7 +390,7 @@ class SampleOfParts:
 
     def add_columns(self, new: pd.DataFrame, table: Any = None) -> Any:
         """Return the table, which may have new columns already, with new columns after its own."""
-        columns = PartColumns(self.others.later, sampled_columns(new, self.roles))
+        columns = PartColumns(self.others.later.for_parts(), sampled_columns(new, self.roles))
         return self.source.add_columns(columns, table)
 
     def predict_column(self, result: FillResult) -> PredictedColumn:

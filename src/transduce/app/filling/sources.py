@@ -1,4 +1,7 @@
-"""Where the rows of a table are, in a frame, a Dask frame or files, which are drawn, and where parts are worked on."""
+"""Where the rows of a table are, which of them are drawn, and where parts are worked on.
+
+They are in a frame, a Dask frame or files.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,12 +26,14 @@ from transduce.app.tables.columns import (
     missing_labels,
     read_target,
 )
+from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
-from transduce.app.tables.numbers import without
+from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_draws import PartScan, RowDraw, draw_roles
 from transduce.app.tables.row_hashes import content_order, labelled_hashes, row_hashes
 from transduce.app.tables.vectors import to_pandas
-from transduce.conformal.designs import calibration_number
+from transduce.app.tables.whole_numbers import with_all_digits
+from transduce.conformal.designs import most_calibration
 from transduce.core import checks
 from transduce.core.checks import WrongTypeError
 from transduce.core.computing import call_each, n_threads, threads_here
@@ -57,7 +63,10 @@ class _Source:
 
     @property
     def origin(self) -> tuple[Path, ...]:
-        """The files that the rows came from, if they came from any: what is made of them is as private."""
+        """The files that the rows came from, if they came from any.
+
+        What is made of them is as private as they are.
+        """
         return (Path(self.name),) if self.name and Path(self.name).is_file() else ()
 
     def name_row(self, part: int, row: int) -> str:
@@ -65,7 +74,7 @@ class _Source:
         return f"row {row + 1}"
 
     def check_questions(self, before: Options, asked: Options) -> None:
-        """Raise an error that says what to do if a result of this table cannot answer what is asked of it."""
+        """Refuse what a result of this table cannot answer, and say what to do instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,28 +85,35 @@ class FrameSource(_Source):
     frame: pd.DataFrame
     labels: Target
     computed: tuple[Any, ...] = ()  # columns that formulas of a workbook compute from the target
+    further_notes: tuple[Note, ...] = ()  # on the file, and on what was found beside the labels
+    lines: Sequence[int] | None = None  # of the file, on which each row begins
 
     @classmethod
-    def read(cls, table: Any, target: Any, options: Options) -> FrameSource:
+    def read(cls, table: Any, target: ColumnName, options: Options) -> FrameSource:
         """Return a frame, or a table read from a file, with its labels."""
-        names, given, cells = options.columns(target), table, None
+        names = options.columns(target)
+        given = table
         if isinstance(table, Table):
             given = table.frame.drop(columns=[name for name in table.index if name not in names])
             table.check_column(target)
-            cells = table.column_reading(target)
         frame = given if isinstance(given, pd.DataFrame) else as_pandas(given)
-        known = without(frame, options.missing)
+        known = options.clean(frame)
         columns.check_columns(frame, names)
-        labels = read_target(known, target, task=options.task, cells=cells, **options.reading)
-        check_names(frame, labels, options.probabilities, options.label_next)
+        if isinstance(table, Table):
+            cells = table.column_reading(target)
+        else:
+            cells = ColumnReading(prefer=sign_of_frame(frame))
+        labels = read_target(known, target, cells=cells, **options.reading_of(target))
+        check_names(frame, labels, **options.new_columns)
         if not isinstance(table, Table):
-            return cls(given, frame, labels)
-        labels = replace(labels, notes=[*labels.notes, *table.notes])
+            return cls(given, frame, labels, prefer=cells.prefer)
         about: dict[str, Any] = {
+            "further_notes": tuple(notes_about(About.FILE, table.notes)),
             "name": table.name,
             "prefer": table.prefer,
             "pictures": table.folder,
             "computed": tuple(table.computed_from(target)),
+            "lines": table.lines,
         }
         return cls(
             given,
@@ -107,33 +123,42 @@ class FrameSource(_Source):
             **about,
         )
 
-    def scan(self, target: Any, options: Options) -> list[PartScan]:
+    @property
+    def notes(self) -> list[Note]:
+        """What the user should know of how the table was read."""
+        of_labels = notes_about(About.LABELS, self.labels.notes, self.labels.name)
+        return [*of_labels, *self.further_notes]
+
+    def scan(self, target: ColumnName, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of the table."""
-        return [
-            scan_rows(without(self.frame, options.missing), self.labels.missing, target, options)
-        ]
+        return [scan_rows(options.clean(self.frame), self.labels.missing, target, options)]
 
     def at(self, rows: AnyArray) -> FrameSource:
         """Return some of the rows."""
-        return replace(self, frame=self.frame.iloc[rows], labels=self.labels.at(rows))
+        labels = self.labels.at(rows)
+        return replace(self, frame=self.frame.iloc[rows], labels=labels, lines=None)
 
     def order_by_content(self, options: Options) -> AnyArray:
-        """Return the order of the rows in which a fit sees them: by what is in them, not by where they stand."""
-        # Without the seed, so that a fit in which no seed has part is the same to the last digit for every seed.
-        # Columns from which nothing is learned tell rows apart that are copies otherwise, such as visits of two
-        # patients; beyond that they do not count, so that answers do not change with them.
-        frame = without(self.frame, options.missing)
-        no_feature = {self.labels.name, options.id, *options.ignore, *options.design.not_features}
-        features = [name for name in frame.columns if name not in no_feature]
+        """Return the order in which a fit sees the rows: by content, not by place."""
+        # Without the seed, so that a fit in which no seed has part is the same to the last digit
+        # for every seed. Columns from which nothing is learned tell rows apart that are copies
+        # otherwise, such as visits of two patients; beyond that they do not count, so that answers
+        # do not change with them.
+        frame = options.clean(self.frame)
         design = [name for name in options.design.not_features if name not in options.ignore]
-        hashes = row_hashes(frame[features])
+        hashes = row_hashes(frame[self.feature_names(options)])
         hashes = labelled_hashes(hashes, frame[self.labels.name], self.labels.missing)
         return content_order(hashes, ties=row_hashes(frame[design]))
 
+    def feature_names(self, options: Options) -> list[ColumnName]:
+        """Return the columns from which something is learned, as far as the options say."""
+        no_feature = {self.labels.name, options.id, *options.ignore, *options.design.not_features}
+        return [name for name in self.frame.columns if name not in no_feature]
+
     def take(
-        self, roles: RowDraw, target: Any, options: Options
+        self, roles: RowDraw, target: ColumnName, options: Options
     ) -> tuple[FrameSource, FrameSource]:
-        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        """Return the rows that the fit sees and those kept from it, in the order of the draw."""
         inside = np.concatenate([roles.visible[:, 1], roles.sampled[:, 1]])
         return self.at(inside), self.at(roles.calibration[:, 1])
 
@@ -143,14 +168,27 @@ class FrameSource(_Source):
             table = self.given
         if not isinstance(table, pd.DataFrame):
             return with_new_columns(table, new, self.labels.name)
+        if isinstance(table.columns, pd.MultiIndex):
+            new = new.set_axis(_names_in_levels(new.columns, self.labels.name), axis=1)
         return pd.concat([table, new], axis=1)
 
 
-def with_new_columns(table: Any, new: pd.DataFrame, target: Any = None) -> Any:
-    """Return a polars frame with new columns after its own; dates and enumerations have the type of the target."""
+def _names_in_levels(names: pd.Index, target: Any) -> pd.MultiIndex:
+    """Return names of new columns in the levels of the target's name, its last one extended."""
+    *levels, last = target  # a tuple
+    endings = [str(name).removeprefix(str(target)) for name in names]
+    return pd.MultiIndex.from_tuples([(*levels, f"{last}{ending}") for ending in endings])
+
+
+def with_new_columns(table: Any, new: pd.DataFrame, target: ColumnName = None) -> Any:
+    """Return a polars frame with new columns after its own.
+
+    Dates and enumerations have the type of the target.
+    """
     import polars
 
-    columns, kind = polars.from_pandas(new.reset_index(drop=True)), table.schema.get(target)
+    columns = polars.from_pandas(new.reset_index(drop=True))
+    kind = table.schema.get(target)
     if kind is not None and kind.is_temporal():
         columns = columns.with_columns(polars.selectors.temporal().cast(kind))
     if isinstance(kind, polars.Enum):
@@ -164,7 +202,8 @@ def as_pandas(table: Any) -> pd.DataFrame:
         raise WrongTypeError("The table is a lazy frame: call its collect() first.")
     if type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "columns"):
         lists = [name for name, kind in table.schema.items() if kind.is_nested()]
-        frame = pd.DataFrame(table.drop(lists).to_pandas())
+        plain = table.drop(lists)
+        frame = with_all_digits(pd.DataFrame(plain.to_pandas()), partial(_integers_of, plain))
         for name, column in to_pandas(table.select(lists).to_arrow()).items():
             frame.insert(table.columns.index(name), name, column)
         return frame
@@ -174,7 +213,13 @@ def as_pandas(table: Any) -> pd.DataFrame:
     )
 
 
-def scan_rows(frame: pd.DataFrame, missing: Mask, target: Any, options: Options) -> PartScan:
+def _integers_of(table: Any, place: int) -> list[Any] | None:
+    """Return the cells of a column of a polars frame, None if they are no whole numbers."""
+    column = table.to_series(place)
+    return column.to_list() if column.dtype.is_integer() else None
+
+
+def scan_rows(frame: pd.DataFrame, missing: Mask, target: ColumnName, options: Options) -> PartScan:
     """Return what a draw needs to know of some rows; the label counts where there is one."""
     marks = options.design.marks
     drawn = None
@@ -218,14 +263,14 @@ class PartSource(_Source):
         """Return what to call a row of a part, both counted from 0."""
         return f"partition {part + 1}, row {row + 1}"
 
-    def scan(self, target: Any, options: Options) -> list[PartScan]:
+    def scan(self, target: ColumnName, options: Options) -> list[PartScan]:
         """Return what a draw needs to know of each part."""
         return self.each("reading", _scan_frames, [(target, options, self.words)] * len(self.parts))
 
     def take(
-        self, roles: RowDraw, target: Any, options: Options
+        self, roles: RowDraw, target: ColumnName, options: Options
     ) -> tuple[FrameSource, FrameSource]:
-        """Return the rows that the fit sees, and those that are kept from it, in the order of the draw."""
+        """Return the rows that the fit sees and those kept from it, in the order of the draw."""
         drawn = np.concatenate([roles.visible, roles.sampled, roles.calibration])
         by_part = [np.sort(drawn[drawn[:, 0] == number, 1]) for number in range(len(self.parts))]
         frames = self.each("sample", _take_rows, [rows if len(rows) else None for rows in by_part])
@@ -234,7 +279,7 @@ class PartSource(_Source):
             np.lexsort((drawn[:, 1], drawn[:, 0]))
         )  # parts and their rows came in order
         frame = every.iloc[places].reset_index(drop=True)
-        known = without(frame, options.missing).copy()
+        known = options.clean(frame).copy()
         if all(
             isinstance(one[target].dtype, pd.CategoricalDtype) for one in frames if one is not None
         ):
@@ -242,17 +287,17 @@ class PartSource(_Source):
                 "category"
             )  # categories that differ by part were lost
         known[target] = known[target].mask(missing_labels(known[target], words=self.words), None)
+        prefer = sign_of_frame(frame, self.prefer)
         labels = read_target(
             known,
             target,
-            task=options.task,
-            cells=ColumnReading(prefer=self.prefer),
-            **options.reading,
+            cells=ColumnReading(prefer=prefer),
+            **options.reading_of(target),
         )
         columns.check_marks(labels)  # the rows with and without a label were drawn already
-        check_names(frame, labels, options.probabilities)
+        check_names(frame, labels, **options.new_columns)
         n = len(drawn) - len(roles.calibration)
-        rows = FrameSource(frame, frame, labels, prefer=self.prefer, pictures=self.pictures)
+        rows = FrameSource(frame, frame, labels, prefer=prefer, pictures=self.pictures)
         held = rows.at(np.arange(n, len(drawn)))
         return rows.at(np.arange(n)), replace(held, frame=held.frame.reset_index(drop=True))
 
@@ -283,7 +328,7 @@ def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame
         PartScan(np.empty(0, dtype=bool), np.empty(0, dtype=np.uint64))
     ]  # of a part without rows
     for frame in frames:
-        known = without(frame, options.missing)
+        known = options.clean(frame)
         scans.append(scan_rows(known, missing_labels(known[target], words=words), target, options))
     drawn = [one.drawn for one in scans if one.drawn is not None]
     return PartScan(
@@ -297,7 +342,8 @@ def _scan_frames(about: tuple[Any, Options, bool], frames: Iterable[pd.DataFrame
 
 def _take_rows(rows: AnyArray, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Return some rows of a part."""
-    taken, start = [], 0
+    taken = []
+    start = 0
     for frame in frames:
         taken.append(frame.iloc[rows[(rows >= start) & (rows < start + len(frame))] - start])
         start += len(frame)
@@ -324,7 +370,10 @@ def sampled_columns(new: pd.DataFrame, roles: RowDraw) -> dict[int, SampledColum
 def columns_of_part(
     fitted: FittedFill, frame: pd.DataFrame, sampled: SampledColumns | None
 ) -> pd.DataFrame:
-    """Return the new columns of a part: the sampled rows as the fit answered them, all others one by one."""
+    """Return the new columns of a part.
+
+    Sampled rows stay as the fit answered them, all others are answered one by one.
+    """
     new = fitted.new_columns(frame)
     if sampled is not None:
         rows, seen = sampled
@@ -349,7 +398,10 @@ class DaskSource(PartSource):
     given: Any
 
     def each(self, doing: str, work: Work, items: Sequence[Any]) -> list[Any]:
-        """Return ``work(item, [partition])`` for every partition, in order; None where the item is None."""
+        """Return ``work(item, [partition])`` for every partition, in order.
+
+        It is None where the item is None.
+        """
         from dask import compute, delayed
 
         pairs = zip(items, self.parts, strict=True)
@@ -359,7 +411,10 @@ class DaskSource(PartSource):
         return [None if item is None else next(done) for item in items]
 
     def add_columns(self, columns: PartColumns, table: Any = None) -> Any:
-        """Return a lazy frame, which may have new columns already, with new columns after its own."""
+        """Return a lazy frame with new columns after its own.
+
+        It may have new columns already.
+        """
         import dask.dataframe as dd
         from dask import delayed
 
@@ -380,7 +435,10 @@ def _with_columns(fitted: Any, sampled: SampledColumns | None, frame: pd.DataFra
 
 
 def _sent(shared: Any) -> Any:
-    """Return what stands for an object on the workers: sent to a running cluster now, else a part of the graph."""
+    """Return what stands for an object on the workers.
+
+    It is sent to a running cluster now, else it is a part of the graph.
+    """
     from dask import delayed
 
     try:
@@ -398,7 +456,8 @@ class LocalRunner:
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Processes at the same time, as joblib counts them, started only if they save time; None is 1.
+        Processes at the same time, as joblib counts them, started only if they save time; None is
+        1.
 
     Examples
     --------
@@ -423,18 +482,24 @@ class LocalRunner:
 
 @dataclass(frozen=True)
 class DaskRunner:
-    """The workers of a Dask cluster; one that dies costs the time of its parts, which others do again."""
+    """The workers of a Dask cluster.
+
+    One that dies costs the time of its parts, which others do again.
+    """
 
     client: Any
 
     @property
     def n_here(self) -> int:
-        """How many processes share the memory of this machine: the workers of the cluster that run on it."""
+        """How many workers of the cluster share the memory of this machine."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return max(1, sum(_is_here(str(worker.get("host", ""))) for worker in workers))
 
     def map(self, work: Work, shared: Any, items: Sequence[Any]) -> Iterator[Any]:
-        """Yield ``work(shared, item)`` for every item, as soon as it is there; `shared` travels once."""
+        """Yield ``work(shared, item)`` for every item, as soon as it is there.
+
+        `shared` travels once.
+        """
         from distributed import as_completed
 
         sent = self.client.submit(
@@ -472,8 +537,8 @@ def cluster_runner(
     Parameters
     ----------
     address : str
-        ``"local"`` starts a cluster of worker processes here, which ends with the block; otherwise the address of a
-        scheduler, such as ``tcp://scheduler:8786``.
+        ``"local"`` starts a cluster of worker processes here, which ends with the block; otherwise
+        the address of a scheduler, such as ``tcp://scheduler:8786``.
     n_workers : int, optional
         Workers of a local cluster; one for each core by default.
     timeout : float, default=10.0
@@ -515,16 +580,19 @@ def cluster_runner(
         yield DaskRunner(client)
 
 
-# ------------------------------------------------------------------------- random draws of rows by what is in them
+# ---- random draws of rows by what is in them
 
 
-def draw(scans: list[PartScan], target: Any, options: Options) -> RowDraw:
-    """Draw the rows that the fit sees, and the labelled rows that are kept from it to calibrate all others."""
+def draw(scans: list[PartScan], target: ColumnName, options: Options) -> RowDraw:
+    """Draw the rows that the fit sees, and the labelled rows that calibrate all others.
+
+    The latter are kept from the fit.
+    """
     n_labels = sum(int((~scan.missing).sum()) for scan in scans)
-    number = calibration_number(n_labels, float(options.confidence), by_class=options.by_class)
+    number = most_calibration(n_labels, options.levels, by_class=options.by_class)
     if options.design.draws_calibration:
         drawn = sum(int(scan.drawn.sum()) for scan in scans if scan.drawn is not None)
-        least = 2 * fewest_calibration(float(options.confidence))
+        least = 2 * fewest_calibration(options.level)
         if drawn < least:
             raise ValueError(
                 f"{drawn} rows drawn at random are too few for a table of which the fit sees a "

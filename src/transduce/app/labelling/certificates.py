@@ -461,8 +461,8 @@ class ShareInterval:
 def certify_share(wanted: Audit, others: Audit, *, certainty: float) -> ShareInterval:
     """Return between which numbers of all rows are wanted, from random draws of any stretch.
 
-    `others` is the audit of the same rows with those as hits that are not wanted. Each end has half of
-    the doubt.
+    `others` is the audit of the same rows with those as hits that are not wanted. Each end has half
+    of the doubt.
     """
     level = (1.0 - certainty) / 2.0
     n_rows = wanted.found + others.found + wanted.doubtful + wanted.pool

@@ -31,8 +31,9 @@ from transduce.app.tables.files import write
 from transduce.app.tables.formats import Original, Table
 from transduce.conformal import Drawn, Estimated
 from transduce.conformal.designs import Design
+from transduce.core.assumptions import NO_SECOND_LOOK
 from transduce.core.files import check_free, together, write_text
-from transduce.core.guarantee import NO_SECOND_LOOK, Guarantee
+from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Mask
 from transduce.core.words import counted
 

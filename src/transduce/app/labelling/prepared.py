@@ -66,17 +66,14 @@ def prepare(
     out, as in `fill`.
     """
     left_out = columns_left_out_of_labelling(table.frame, table.target, ignore)
-    ignore = [*ignore, *(column.name for column in left_out)]
-    prefer = "point"
-    if table.source is not None:
-        prefer = table.source.prefer
+    ignore = [*ignore, *(str(column.name) for column in left_out)]
     features = vectorize(
         table.frame,
         table.target,
         ignore=ignore,
         text=text,
         number=number,
-        prefer=prefer,
+        prefer=table.prefer,
         random_state=seed,
         folder=table.folder,
     )
@@ -87,14 +84,14 @@ def prepare(
         words = _weigh_words(table.frame, texts)
     if words is None and features.matrix.shape[1] == 0:
         message = f"No column besides {table.target!r} varies: there is nothing to learn from."
-        raise ValueError(" ".join([message, *features.notes]))
+        raise ValueError(" ".join([message, *map(str, features.notes)]))
     is_plain = np.array([origin not in texts for origin in features.origins], dtype=bool)
     plain = features.matrix
     if not is_plain.all():
         plain = features.matrix[:, is_plain]
     prepared = prepare_matrix(features.matrix, words, plain, seed=seed)
     columns = tuple(map(str, dict.fromkeys(features.origins)))
-    notes = (*notes_on(left_out), *features.notes)
+    notes = tuple(note.text for note in (*notes_on(left_out), *features.notes))
     return replace(prepared, columns=columns, notes=notes)
 
 

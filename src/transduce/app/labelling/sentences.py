@@ -109,7 +109,10 @@ def about_left(state: State) -> tuple[str, str]:
 
 
 def about_share(share: ShareInterval | None, wanted: Label | None) -> str:
-    """Return between which shares of all rows the wanted class lies, in a sentence; "" if unknown."""
+    """Return in a sentence how large the share of the wanted class is, or "".
+
+    The sentence gives the shares of all rows between which it lies.
+    """
     if share is None:
         return ""
     low, high = share.ends
@@ -130,7 +133,7 @@ def about_answers(certificate: WrongCertificate) -> tuple[str, str]:
         return headline, f"{text} Judge the random draws that you skipped first."
     draws = counted(certificate.draws_needed, "more random draw")
     goal = rounded_up(certificate.share)
-    ahead = f"{draws} without a wrong answer would show that at most {goal} are."
+    ahead = f"{draws} without a wrong answer would show that at most {goal} are wrong."
     return headline, f"{text} {ahead}"
 
 
@@ -184,8 +187,8 @@ def about_intervals(intervals: Intervals) -> str:
     """Return how far the calibration is, in sentences."""
     if intervals.planned == 0:
         return (
-            "The first random draws calibrate by themselves, with no assumption at all: "
-            "audit when you like."
+            "The first random draws are enough for calibration, and need no assumption: audit when "
+            "you like."
         )
     if intervals.complete:
         return _about_complete(intervals)
@@ -198,8 +201,8 @@ def about_intervals(intervals: Intervals) -> str:
 def _about_complete(intervals: Intervals) -> str:
     planned = counted(intervals.planned, "random draw")
     message = (
-        f"{planned} calibrate what you export, "
-        "for the rows that had no label after the last of them."
+        f"Calibrated by {planned}: what you export holds for the rows that had no label after the "
+        "last of them."
     )
     skipped = intervals.drawn - intervals.answered
     if skipped:

@@ -21,7 +21,7 @@ from transduce.app.report import FilledColumn, Summary, render_html, summarize
 from transduce.app.report.filled_column import RowCounts
 from transduce.app.tables.columns import Target
 from transduce.app.tables.features import Features, vectorize
-from transduce.app.tables.numbers import without
+from transduce.app.tables.notes import About, notes_about
 from transduce.conformal.calibrated_answer import with_values
 from transduce.core.answer import Answer, Regions
 from transduce.core.computing import stage
@@ -99,7 +99,7 @@ class SessionFill:
         """The features of the rows, in the order of the table, where no fill has read them."""
         options = self.options
         return vectorize(
-            without(self.source.frame, options.missing),
+            options.clean(self.source.frame),
             self.labels.name,
             text=options.text,
             number=options.number,
@@ -154,10 +154,12 @@ class SessionFill:
     def reported(self) -> FilledColumn:
         """All that a report reads, computed now."""
         miscoverage = None
-        notes = [*self.answers.notes, *self.labels.notes]
+        notes = notes_about(About.ANSWERS, self.answers.notes)
+        notes += notes_about(About.LABELS, self.labels.notes, self.labels.name)
         if self.calibrated is not None:
             miscoverage = self.calibrated.miscoverage
-            notes += self.calibrated.seen.notes(self.calibrated.fit)
+            on_rows = self.calibrated.seen.notes(self.calibrated.fit)
+            notes += notes_about(About.ROWS, on_rows)
         advice = self._advice()
         frame = self.source.frame
         return FilledColumn(
@@ -166,7 +168,7 @@ class SessionFill:
             answer=self.answer,
             counts=RowCounts.count_rows(len(frame), self.answer),
             row_names=range(1, len(frame) + 1),
-            confidence=float(self.options.confidence),
+            confidence=self.options.level,
             certainty=float(self.options.certainty),
             options=self._options_as_json(),
             again=self.answers.again,

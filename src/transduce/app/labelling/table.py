@@ -17,6 +17,7 @@ from transduce.app.labelling.journal import Label
 from transduce.app.tables import files
 from transduce.app.tables.amounts import scaled, with_minus_before, with_plain_signs
 from transduce.app.tables.columns import ColumnReading, check_columns
+from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.formats import Table
 from transduce.app.tables.numbers import (
     holds_code,
@@ -83,6 +84,13 @@ class LabelTable:
             return Path()
         return self.path.parent
 
+    @property
+    def prefer(self) -> str:
+        """The decimal sign of numbers in text, in case of doubt."""
+        if self.source is None:
+            return sign_of_frame(self.frame)
+        return self.source.prefer
+
     @cached_property
     def decimal(self) -> str | None:
         """The decimal sign in the column to be labelled, "point" or "comma".
@@ -90,7 +98,7 @@ class LabelTable:
         None if its cells do not tell.
         """
         if self.source is None:
-            cells = ColumnReading()
+            cells = ColumnReading(prefer=self.prefer)
         else:
             cells = self.source.column_reading(self.target)
         if self.target in self.frame.columns:
@@ -105,6 +113,12 @@ class LabelTable:
         if signed:
             return read_numbers(signed, cells.prefer).decimal
         return None
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of the file on which a row begins; None if it has none."""
+        if self.source is None or self.source.lines is None:
+            return None
+        return self.source.lines[row]
 
     def cells(self, row: int) -> list[Cell]:
         """Return the values of a row that are shown."""

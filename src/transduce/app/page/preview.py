@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,12 +23,15 @@ from pyarrow import feather
 from transduce.app.filling.design_columns import bind_design
 from transduce.app.filling.forecast import forecast_guarantee
 from transduce.app.filling.left_out import LeftOut, columns_left_out
+from transduce.app.filling.similar import N_SIMILAR, feature_scales, most_similar
 from transduce.app.filling.sources import FrameSource
 from transduce.app.labelling.session import journal_path
 from transduce.app.labelling.table import MOST_SHOWN, LabelTable
-from transduce.app.page.run import KNOWN, GivenLabels, with_added_column
-from transduce.app.page.workspace import Choices
+from transduce.app.page.one_table import one_table
+from transduce.app.page.run import KNOWN, GivenLabels, as_chosen
+from transduce.app.page.workspace import CARDS, Choices
 from transduce.app.report.jsonable import escape_text, finite_or_none
+from transduce.app.report.suspects import name_row
 from transduce.app.tables import files
 from transduce.app.tables.columns import Target, UnreadCellsError
 from transduce.app.tables.features import (
@@ -39,15 +42,26 @@ from transduce.app.tables.features import (
     vectorize,
 )
 from transduce.app.tables.files import write
-from transduce.app.tables.numbers import hole_words, in_order, number_text, sentinels, without
+from transduce.app.tables.formats import Table
+from transduce.app.tables.glances import Glance
+from transduce.app.tables.numbers import (
+    hole_words,
+    in_order,
+    number_text,
+    read_numbers,
+    sentinels,
+    units_in,
+)
+from transduce.app.tables.spellings import alike_spellings
 from transduce.conformal.designs import Chance, labels_needed
 from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
 from transduce.core import checks
 from transduce.core.guarantee import Guarantee
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import percent
+from transduce.population.draws import read_marks
 
 MOST_ROWS = (
     20_000  # that are looked at to tell how columns are read; and on either side of a comparison
@@ -56,7 +70,6 @@ FIRST_ROWS = 8
 MOST_VALUES = 8  # of a column that are listed
 MOST_COLUMNS = 300
 MOST_ASKED = 12  # different cells that a question lists
-N_NEIGHBOURS = 6
 NOTHING = "Nothing can be guaranteed like this"
 # characters of a cell, and of one that may say that it is empty
 LONGEST = 160
@@ -66,27 +79,49 @@ LONGEST_HOLE = 16
 class Preview:
     """A table as it is read under some choices; columns are looked at once each."""
 
-    def __init__(self, path: Path, choices: Choices, given: GivenLabels | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        choices: Choices,
+        given: GivenLabels | None = None,
+        original: Table | Glance | None = None,
+    ) -> None:
         self.path = path
         self._given = given
-        table = with_added_column(files.read(path, sheet=choices.sheet), choices)
+        if original is None:
+            original = files.read(path, sheet=choices.sheet)
+        self.glance = None  # of a table too large for memory, whose sample is shown
+        if isinstance(original, Glance):
+            self.glance = original
+            original = original.table
+        self.original = original  # as the file has it
+        table = as_chosen(original, choices)
         if given is None:
             self.table = table
         else:
             self.table = given.put_into(table, choices)[0]
         n = len(self.table.frame)
-        some = np.sort(np.random.default_rng(0).choice(n, min(n, MOST_ROWS), replace=False))
-        self._some = self.table.frame.iloc[some].reset_index(drop=True)
+        random = np.random.default_rng(0)
+        self._places = np.sort(random.choice(n, min(n, MOST_ROWS), replace=False))
+        self._some = self.table.frame.iloc[self._places].reset_index(drop=True)
         self._features: dict[Any, Features] = {}
         self._columns: dict[Any, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._compared: dict[Any, dict[str, Any]] = {}
         self._left_out: dict[str, list[LeftOut]] = {}
+        self._suiting: dict[tuple[ColumnName, str], bool] = {}
 
     @property
     def frame(self) -> pd.DataFrame:
         """All rows."""
         return self.table.frame
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the file has."""
+        if self.glance is not None:
+            return self.glance.n_rows
+        return len(self.table.frame)
 
     def choices(self, choices: Choices) -> Choices:
         """Return the choices.
@@ -105,7 +140,7 @@ class Preview:
 
     # ------------------------------------------------------------------------------------- columns
 
-    def features_of(self, name: Any, choices: Choices) -> Features:
+    def features_of(self, name: ColumnName, choices: Choices) -> Features:
         """Return the features of a column, read as `fill` reads one that is not the target."""
         text = str(name) in choices.text
         number = str(name) in choices.number
@@ -114,7 +149,7 @@ class Preview:
             if key not in self._features:
                 own: dict[str, Any] = {"text": [name] * text, "number": [name] * number}
                 self._features[key] = vectorize(
-                    without(self._some[[name]], choices.missing),
+                    choices.options().clean(self._some[[name]]),
                     folder=self.table.folder,
                     prefer=self.table.prefer,
                     **own,
@@ -122,7 +157,7 @@ class Preview:
                 )
             return self._features[key]
 
-    def column(self, name: Any, choices: Choices) -> dict[str, Any]:
+    def column(self, name: ColumnName, choices: Choices) -> dict[str, Any]:
         """Return what the page shows of a column.
 
         How `fill` reads it, as the target or as any other.
@@ -137,7 +172,7 @@ class Preview:
         is_out = str(name) in choices.ignore or str(name) == choices.id
         key = (name, text, number, is_out, of_target, *_said_of_all(choices))
         if key not in self._columns:
-            every = without(self.frame[[name]], choices.missing)[name]
+            every = choices.options().clean(self.frame[[name]])[name]
             features = self.features_of(name, choices)
             shown = self._described(name, features, every)
             if is_out:  # such a column is not read
@@ -146,10 +181,16 @@ class Preview:
                 shown |= self._described_target(choices, shown["n_blank"])
             elif text:
                 shown |= {"kind": "text"}
+            if not is_out:
+                shown |= self._asked_of_cells(every, shown["kind"])
+            if self.glance is not None:
+                n_blank = self.glance.n_rows - self.glance.n_known[str(name)]
+                is_mixed = 0 < n_blank < self.glance.n_rows
+                shown |= {"empty": n_blank, "n_blank": n_blank, "target": is_mixed}
             self._columns[key] = shown | {"holes": shown["empty"]}
         return self._columns[key]
 
-    def _described(self, name: Any, features: Features, every: pd.Series) -> dict[str, Any]:
+    def _described(self, name: ColumnName, features: Features, every: pd.Series) -> dict[str, Any]:
         """Return how a column is read, and what was odd.
 
         Empty cells are counted in the whole table.
@@ -158,7 +199,7 @@ class Preview:
         reading = features.encoder.readings.get(name)
         spelled = self.table.column_reading(name).reading
         n_blank = int(every.isna().sum())
-        notes = list(features.notes)
+        notes = [note.text for note in features.notes]
         if spelled:
             notes.insert(0, f"{name!r}: {spelled}.")
         unit = ""
@@ -182,6 +223,23 @@ class Preview:
             "target": 0 < n_blank < len(every),
         }
 
+    def _asked_of_cells(self, cells: pd.Series, kind: str) -> dict[str, Any]:
+        """Return what to ask of the cells of a column: spellings, and numbers with a unit."""
+        if kind not in ("category", "number"):
+            return {}
+        texts = as_texts(cells.iloc[self._places])
+        if kind == "category":
+            counts = texts.dropna().value_counts().sort_index(kind="stable").to_dict()
+            return {
+                "alike": [
+                    [[escape_text(text, 80), counts[text]] for text in group]
+                    for group in alike_spellings(counts)
+                ]
+            }
+        prefer = self.table.prefer
+        unread = read_numbers(texts.to_numpy(), prefer).unread
+        return {"with_unit": numbers_with_unit(texts.iloc[unread].tolist(), prefer)}
+
     def _described_target(self, choices: Choices, n_blank: int) -> dict[str, Any]:
         """Return how the column to be filled is read; where it is refused, why."""
         try:
@@ -189,15 +247,13 @@ class Preview:
         except ValueError as error:
             shown = {"notes": [escape_text(str(error), 800)], "empty": n_blank, "marks": []}
             return shown | {"ask": _question_of(error)}
-        of_table = [escape_text(note, 400) for note in self.table.notes]
-        notes = [escape_text(note, 400) for note in labels.notes]
         kinds = {"classes": "category", "dates": "date"}
         return {
             "kind": kinds.get(labels.kind, "number"),
             "unit": escape_text("" if labels.spelling.moments else labels.spelling.unit, 20),
             "empty": int(labels.missing.sum()),
             "marks": [number_text(mark) for mark in labels.spelling.marks],
-            "notes": [note for note in notes if note not in of_table],
+            "notes": [escape_text(note, 400) for note in labels.notes],
         }
 
     def cells(self, row: int, columns: list[str]) -> list[Any]:
@@ -228,12 +284,13 @@ class Preview:
                 column["notes"] = [notes[column["name"]], *column["notes"]]
         with_holes = [column for column in columns if column["target"]]
         with_holes.sort(key=lambda column: -column["empty"])
-        n_rows = len(self.frame)
+        n_rows = self.n_rows
         without_label = [column["name"] for column in columns if column["n_blank"] == n_rows]
-        rows = range(min(FIRST_ROWS, n_rows))
+        rows = range(min(FIRST_ROWS, len(self.frame)))
         sheets = self.table.original.sheets
         return {
-            "rows": len(self.frame),
+            "rows": n_rows,
+            "in_parts": self.glance is not None,
             "looked_at": len(self._some),
             "n_columns": self.frame.shape[1],
             "columns": columns,
@@ -243,7 +300,39 @@ class Preview:
             "first": [self.cells(row, [one["name"] for one in columns]) for row in rows],
             "notes": [escape_text(note) for note in self.table.notes],
             "sheets": sheets,
+            "unfit": self.unfit(choices),
         }
+
+    # ----------------------------------------------------------------------- cards that do not suit
+
+    def unfit(self, choices: Choices) -> dict[str, str]:
+        """Return the cards on how the labels came about that do not suit, each with the reason."""
+        if choices.target is None:
+            return {}
+        columns = [name for name in self.frame.columns if str(name) != choices.target]
+        reasons = {}
+        for way, card in CARDS.items():
+            if card.needs == "classes":
+                suits = self._holds_classes(choices)
+            else:
+                suits = not card.needs or any(self._suits(name, card.needs) for name in columns)
+            if not suits:
+                reasons[way] = card.unfit
+        return reasons
+
+    def _holds_classes(self, choices: Choices) -> bool:
+        """Return whether the column to be filled holds classes, or what it holds is not known."""
+        try:
+            return self.target(choices).task == "classification"
+        except ValueError:  # a question about its cells comes first
+            return True
+
+    def _suits(self, name: ColumnName, needs: str) -> bool:
+        """Return whether a column can say what a card asks for, as far as its first rows show."""
+        key = (name, needs)
+        if key not in self._suiting:
+            self._suiting[key] = SUITS[needs](self._some[name])
+        return self._suiting[key]
 
     def _is_begun(self, name: str) -> bool:
         """Return whether a column was labelled before: there is a journal of it."""
@@ -269,7 +358,7 @@ class Preview:
         no_features = choices.options().no_features(choices.target)
         left_out = (str(one.name) for one in self.left_out(choices))
         gone = {choices.target, choices.id, *map(str, no_features), *left_out}
-        frame = without(self.frame.iloc[rows], choices.missing)
+        frame = choices.options().clean(self.frame.iloc[rows])
         blocks = [np.empty((len(rows), 0))]
         origins = list[str]()
         for name in self.frame.columns:
@@ -324,12 +413,57 @@ class Preview:
             }
         return self._compared[key]
 
-    def neighbours(self, row: int, labels: Target, choices: Choices) -> list[int]:
-        """Return the labelled rows that are most like a row, the nearest first."""
-        labelled = _some_of(np.flatnonzero(~labels.missing))
-        matrix, _ = self.features(np.append(labelled, row), choices)
-        distances = ((matrix[:-1] - matrix[-1]) ** 2).sum(axis=1)
-        return labelled[np.argsort(distances, kind="stable")[:N_NEIGHBOURS]].tolist()
+    def neighbours(
+        self, row: int, labels: Target, choices: Choices, relevance: Mapping[str, float]
+    ) -> list[tuple[int, float]]:
+        """Return the other labelled rows that are most like a row, and their weights."""
+        known = np.flatnonzero(~labels.missing)
+        labelled = _some_of(known[known != row])
+        matrix, origins = self.features(np.append(labelled, row), choices)
+        matrix = matrix * feature_scales(origins, pd.Series(relevance) if relevance else None)
+        (places,), (weights,) = most_similar(matrix[-1:], matrix[:-1], N_SIMILAR)
+        return list(zip(labelled[places].tolist(), weights.tolist(), strict=True))
+
+
+def _marks_rows(column: pd.Series) -> bool:
+    """Return whether a column marks some rows, and others not."""
+    frame = column.to_frame("marks")
+    try:
+        marked = read_marks(frame, "marks")
+    except ValueError:
+        return False
+    return bool(marked.any() and not marked.all())
+
+
+def _names_groups(column: pd.Series) -> bool:
+    """Return whether a column has several values, some of them more than once."""
+    cells = column.dropna().astype(str)
+    return 1 < cells.nunique() < len(cells)
+
+
+def _gives_order(column: pd.Series) -> bool:
+    """Return whether a column holds dates or numbers, perhaps spelled as text."""
+    if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
+        return column.dtype != bool and column.notna().any()
+    cells = as_texts(column.dropna())
+    if not len(cells):
+        return False
+    numbers = vectorize(cells.to_frame("order")).encoder.readings.get("order")
+    return isinstance(numbers, NumberReading | DateReading)
+
+
+def _gives_probabilities(column: pd.Series) -> bool:
+    """Return whether a column holds numbers above 0 and at most 1 in every row."""
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return bool(len(numbers) and ((numbers > 0.0) & (numbers <= 1.0)).all())
+
+
+SUITS = {
+    "marks": _marks_rows,
+    "groups": _names_groups,
+    "order": _gives_order,
+    "probabilities": _gives_probabilities,
+}
 
 
 def _question_of(error: Exception) -> dict[str, Any] | None:
@@ -344,15 +478,32 @@ def _question_of(error: Exception) -> dict[str, Any] | None:
         "cells": sum(error.cells.values()),
         "labels": error.n_labels,
         "what": error.what,
+        "with_unit": numbers_with_unit([word for word, _ in cells], "point"),
+    }
+
+
+def numbers_with_unit(odd: Sequence[str], prefer: str) -> dict[str, Any] | None:
+    """Return which texts that are no plain numbers hold one with the same unit; None if none do."""
+    texts = np.asarray(odd, dtype=object)
+    read = np.isfinite(read_numbers(texts, prefer, anywhere=True).values)
+    units = units_in(texts[read])
+    if not read.any() or len(units) > 1:
+        return None
+    return {
+        "unit": escape_text("".join(units), 20),
+        "cells": int(read.sum()),
+        "words": [escape_text(text, 40) for text in dict.fromkeys(texts[read].tolist())],
+        "others": list(dict.fromkeys(texts[~read].tolist())),
     }
 
 
 def _said_of_all(choices: Choices) -> tuple[Any, ...]:
     """Return what was said of how the cells of every column are read."""
-    return tuple(choices.missing), tuple(choices.keep), choices.case_sensitive
+    same = repr(choices.same)
+    return tuple(choices.missing), tuple(choices.keep), choices.case_sensitive, same
 
 
-def _n_empty(features: Features, name: Any, column: pd.Series) -> int:
+def _n_empty(features: Features, name: ColumnName, column: pd.Series) -> int:
     """Return how many cells of a column are empty or read as such, as the report counts them."""
     reading = features.encoder.readings.get(name)
     if isinstance(reading, NumberReading | DateReading):
@@ -409,23 +560,32 @@ def outlook(preview: Preview, choices: Choices) -> dict[str, Any]:
     source = FrameSource.read(preview.table, choices.target, options)
     options.check_labels(source.labels)
     forecast = forecast_guarantee(source, options)
+    if preview.glance is not None:  # how many rows there are is another number than in the sample
+        bound = replace(forecast.guarantee, outside=None)
+        forecast = replace(forecast, guarantee=bound, law=None)
     guarantee = forecast.guarantee
+    n_unlabelled = int(source.labels.missing.sum())
+    can_draw = preview.glance is None  # the labelling page reads the whole table
+    if not can_draw:
+        n_unlabelled = 0
     if guarantee.kind == "none":
         return {
             "headline": NOTHING,
             "will": [],
             "will_not": list(guarantee.reasons),
-            "draw": True,
+            "draw": can_draw,
             "roughly": False,
             "refused": bool(forecast.refusal),
+            "one_table": None,
         }
     return {
         "headline": guarantee.headline,
         "will": _promises(guarantee),
-        "will_not": _exceptions(forecast, source.labels),
-        "draw": guarantee.kind != "exact" or choices.way == "chance",
+        "will_not": _exceptions(forecast, source.labels, n_unlabelled),
+        "draw": can_draw and (guarantee.kind != "exact" or choices.way == "chance"),
         "roughly": guarantee.kind == "approximate",
         "refused": False,
+        "one_table": one_table(forecast.law, guarantee),
     }
 
 
@@ -441,13 +601,12 @@ def _promises(guarantee: Guarantee) -> list[str]:
     return promises
 
 
-def _exceptions(forecast: GuaranteeForecast, labels: Target) -> list[str]:
+def _exceptions(forecast: GuaranteeForecast, labels: Target, n_unlabelled: int) -> list[str]:
     """Return what will not be guaranteed, and what may turn out by the fit."""
     guarantee = forecast.guarantee
     plural = f"{guarantee.about}s"
     exceptions = [f"Any of this, unless {' and '.join(guarantee.assumptions)}."]
-    if not forecast.bounds_column:
-        n_unlabelled = int(labels.missing.sum())
+    if not forecast.bounds_column and n_unlabelled:
         exceptions.append(
             f"How many of the {n_unlabelled:,} rows together are outside their {plural}."
         )
@@ -515,6 +674,7 @@ class AnswerRows:
         )
         self.context = [*(name for name in first if name in names), *others][:MOST_SHOWN]
         self._order = lru_cache(MOST_KEPT)(self._sorted)
+        self._lines_of_file = preview.table.lines
         self._kept: dict[str, Any] = {}
 
     def __len__(self) -> int:
@@ -527,12 +687,20 @@ class AnswerRows:
             "context": self.context,
             "changes": self.changes,
             "n_answers": len(self),
+            "rows_are": "row" if self._lines_of_file is None else "line",
         }
 
     @cached_property
     def rows(self) -> AnyArray:
         """The places of the answers in the table, shape (m,)."""
         return np.asarray(self._table["row"].to_numpy())
+
+    @cached_property
+    def numbers(self) -> AnyArray:
+        """The number by which each row is called: its line in the file, or its place from 1 on."""
+        if self._lines_of_file is None:
+            return self.rows + 1
+        return np.asarray(self._lines_of_file)[self.rows]
 
     def _column(self, name: str) -> Any:
         """Return a column of the answers, or of the table at the same rows, as an Arrow array."""
@@ -559,14 +727,16 @@ class AnswerRows:
         down = asked.get("down") == "1"
         kept = self._found(asked.get("search", "").strip())
         counts = dict[str, int]()
-        if asked.get("trust"):
+        surest_first = bool(asked.get("trust"))
+        if surest_first and not self.brief["trust"]["why_not"]:
             trusted, other = self.trusted(asked)
             counts = {"trusted": int(trusted.sum()), "other": int((trusted & other).sum())}
             kept &= trusted
         if asked.get("status"):
             kept &= pc.equal(self._table["status"], asked["status"]).to_numpy()
         places = self._order(sort, down)
-        places = places[:: -1 if counts and not sort else 1]  # those to be trusted most come first
+        if surest_first and not sort:
+            places = places[::-1]
         places = places[kept[places]]
         shown = places[start : start + min(count, MOST_A_PAGE)]
         return {"total": len(places), "start": start, "rows": self._lines(shown), **counts}
@@ -604,7 +774,7 @@ class AnswerRows:
                     pc.match_substring(texts, word, ignore_case=True), False
                 ).to_numpy()
             if word.isdecimal():
-                one |= self.rows == int(word) - 1
+                one |= self.numbers == int(word)
             found &= one
         return found
 
@@ -663,6 +833,7 @@ class AnswerRows:
                 for name, value in line.items()
                 if isinstance(value, float)
             }
+            line["name"] = self.name_of(line["row"])
             line["cells"] = self._preview.cells(line["row"], self.context)
         return lines
 
@@ -670,32 +841,51 @@ class AnswerRows:
 
     def row(self, row: int, choices: Choices) -> dict[str, Any]:
         """Return one row with all of its cells, and the labelled rows that are most like it."""
+        preview = self._preview
+        if row >= len(preview.frame):
+            raise ValueError(f"There is no {self.name_of(row)}.")
+        labels = preview.target(choices)
         place = np.flatnonzero(self.rows == row)
-        if not len(place):
-            raise ValueError(f"Row {row + 1} was not filled.")
-        labels = self._preview.target(choices)
-        table = self._preview.shown
-        near = self._preview.neighbours(row, labels, choices)
-        moments = labels.spelling.moments
-        known = [
-            labels.labels[one] if moments is None else moments.shown(labels.labels[one])
-            for one in near
-        ]
-        known = [
-            escape_text(label) if isinstance(label, str) else finite_or_none(label)
-            for label in known
-        ]
+        if len(place):
+            line = self._lines(place[:1])[0]
+        else:
+            line = {"row": row, "name": self.name_of(row), "known": _shown_label(labels, row)}
         left = {str(choices.target), *choices.ignore}
-        columns = [name for name in table.show if name not in left]
-        relevance = {one["name"]: one["relevance"] for one in self.brief["relevance"] or ()}
+        columns = [name for name in preview.shown.show if name not in left]
+        relevance = {
+            one["name"]: one["relevance"]
+            for one in self.brief["relevance"] or ()
+            if one["relevance"] is not None
+        }
         columns.sort(key=lambda name: -relevance.get(name, 0.0))
+        near = preview.neighbours(row, labels, choices, relevance)
         return {
-            **self._lines(place[:1])[0],
+            **line,
             "columns": columns,
             "relevance": [relevance.get(name) for name in columns],
-            "own": self._preview.cells(row, columns),
+            "own": preview.cells(row, columns),
             "neighbours": [
-                {"row": one, "label": label, "cells": self._preview.cells(one, columns)}
-                for one, label in zip(near, known, strict=True)
+                {
+                    "row": other,
+                    "name": self.name_of(other),
+                    "weight": weight,
+                    "label": _shown_label(labels, other),
+                    "cells": preview.cells(other, columns),
+                }
+                for other, weight in near
             ],
         }
+
+    def name_of(self, row: int) -> str:
+        """Return what to call a row: its line in the file, or its number."""
+        return name_row(row, self._lines_of_file)
+
+
+def _shown_label(labels: Target, row: int) -> Any:
+    """Return the label of a row as the page shows it: a text, or a number."""
+    label = labels.labels[row]
+    if labels.spelling.moments is not None:
+        label = labels.spelling.moments.shown(label)
+    if isinstance(label, str):
+        return escape_text(label)
+    return finite_or_none(label)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,18 +23,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.filling import FillResult, fill
+from transduce.app.filling import FillResult, fill, fill_folder
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.sentences import about_labels_since
+from transduce.app.page.one_table import one_table
 from transduce.app.page.workspace import Choices, in_boxes
 from transduce.app.report import render_html, render_json
 from transduce.app.report.jsonable import finite_or_none, json_name
 from transduce.app.report.rows import least_certain_first
 from transduce.app.report.whole_column import tables_by_column
 from transduce.app.tables import files
+from transduce.app.tables.columns import Target
 from transduce.app.tables.files import write
 from transduce.app.tables.formats import Table
-from transduce.app.tables.numbers import without
 from transduce.conformal import Drawn
 from transduce.conformal.designs import calibration_number
 from transduce.conformal.selection import pick
@@ -55,8 +56,8 @@ from transduce.core.files import (
     write_text,
 )
 from transduce.core.types import Array
-from transduce.core.words import options_spelled
-from transduce.model_selection.fit_and_predict import unused_name
+from transduce.core.words import options_spelled, quoted
+from transduce.model_selection.estimator_kinds import unused_name
 
 RESULT = "result"
 JOB = "job.json"
@@ -148,7 +149,7 @@ class GivenLabels:
         if not self.since:
             return result
         frame = table.with_labels(result.target, self.since).frame
-        known = without(frame, result.options.missing)
+        known = result.options.clean(frame)
         return result.keep_labels(known, self.about_since)
 
     def said(self, choices: Choices) -> Choices:
@@ -183,6 +184,18 @@ class Progress:
             self.stages = {**(self.stages or {}), name: float(line["share"])}
 
 
+def start_process(folder: Path) -> subprocess.Popen[str]:
+    """Start to fill the table that the job in a folder describes."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "transduce.app.page.run", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    )
+
+
 class Run:
     """The process that fills one table, if there is one."""
 
@@ -199,23 +212,17 @@ class Run:
         """Whether a fill runs."""
         return self.progress.state == "running"
 
-    def start(self, path: Path, choices: Choices) -> None:
+    def start(self, path: Path, choices: Choices, *, in_parts: bool = False) -> None:
         """Begin to fill, unless that is being done."""
         with self._lock:
             if self.running:
                 return
             make_folder(self.folder, like=[path])
-            job = json.dumps({"path": str(path), "choices": asdict(choices)})
+            about = {"path": str(path), "choices": asdict(choices), "in_parts": in_parts}
+            job = json.dumps(about)
             write_text(self.folder / JOB, job, force=True, like=[path])
             self.progress = Progress("running", time.time())
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "transduce.app.page.run", str(self.folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                encoding="utf-8",
-            )
+            self._process = start_process(self.folder)
             threading.Thread(
                 target=self._listen, args=(self._process, self.progress), daemon=True
             ).start()
@@ -263,12 +270,16 @@ def work(
         warnings.simplefilter("ignore")
         given = None
         again = ""
+        if job.get("in_parts"):
+            _fill_in_parts(path, choices, folder)
+            return
         with stage("reading"):
             original = files.read(path, sheet=choices.sheet)
-            table = with_added_column(original, choices)
+            table = as_chosen(original, choices)
             if choices.labels:
                 given = GivenLabels.read(folder)
                 table, choices = given.put_into(table, choices)
+            if choices.labels or choices.corrected:
                 again = _again_with_labels(folder, original, table, choices)
         options = choices.options().changed()
         # Limits are asked for afterwards: they change no fit.
@@ -280,21 +291,90 @@ def work(
         _write_result(result, table, folder, about, again)
 
 
-def with_added_column(table: Table, choices: Choices) -> Table:
-    """Return the table with the column that was added on the page, if one was."""
-    if choices.added is None:
+def as_chosen(table: Table, choices: Choices) -> Table:
+    """Return the table with the column that was added on the page, and with what was corrected."""
+    if choices.added is not None:
+        table = table.with_column(choices.added)
+    if not choices.corrected or choices.target not in table.frame.columns:
         return table
-    return table.with_column(choices.added)
+    cells = table.frame[choices.target]
+    now = {
+        line["row"]: line["now"]
+        for line in choices.corrected
+        if line["row"] < len(cells) and file_cell(cells.iloc[line["row"]]) == line["was"]
+    }
+    return table.with_labels(choices.target, now)
+
+
+def cell_like(cells: pd.Series, labels: Target, now: Any) -> str | float | None:
+    """Return a value that somebody typed as a cell of a column; None empties the cell."""
+    if now is None or (isinstance(now, str) and not now.strip()):
+        return None
+    is_number = isinstance(now, int | float) and not isinstance(now, bool)
+    if pd.api.types.is_numeric_dtype(cells) or (
+        labels.task == "regression" and labels.spelling.moments is None
+    ):
+        if not is_number:
+            raise ValueError(f"{quoted(str(now))} is not a number.")
+        return float(now)
+    return str(now).strip()
+
+
+def file_cell(cell: Any) -> str:
+    """Return a cell of the file as text, by which it is known again when the file has changed."""
+    if pd.isna(cell):
+        return ""
+    return str(cell)
+
+
+def _fill_in_parts(path: Path, choices: Choices, folder: Path) -> None:
+    """Fill a table that is too large for memory, part by part, into a folder beside it."""
+    out = path.with_name(f"{path.name.partition('.')[0]}-filled")
+    options = choices.options().as_dict()
+    try:
+        result = fill_folder(str(path), str(choices.target), out, **options)
+    except FileExistsError:  # of other choices, or complete
+        result = fill_folder(str(path), str(choices.target), out, force=True, **options)
+    about = {
+        "choices": asdict(choices),
+        "read_at": path.stat().st_mtime_ns,
+        "parts": {"folder": out.name, "n_parts": len(result.frame.parts)},
+    }
+    _take_result(folder, lambda part: leave_parts(result, part, about))
+
+
+def leave_parts(result: FillResult, part: Path, about: dict[str, Any]) -> None:
+    """Write what is shown of a table that was filled part by part: all but its rows."""
+    options = result.options
+    out = f"{about['parts']['folder']}/"
+    again = options.as_command(Path(result.source.name).name, result.target, "auto", out=out)
+    summary = result.summary(again=again)
+    with stage("report"):
+        write_text(part / "report.html", render_html(summary))
+        write_text(part / "numbers.json", render_json(summary))
+    why = "The rows are in the files of the folder."
+    brief = {name: entry for name, entry in summary.items() if name != "rows"} | about
+    brief |= {"filled": "", "trust": {"why_not": why}, "scale": None, "known": _ends(result)}
+    brief |= {"advised": [], "by_column": [], "one_table": None}
+    no_rows = _answers(result).iloc[:0]
+    no_rows.to_feather(part / "answers.feather", compression="uncompressed")
+    _errors_at_labels(result).to_feather(part / ERRORS)
+    write_text(part / "brief.json", render_json(brief))
 
 
 def _write_result(
     result: FillResult, table: Table, folder: Path, about: dict[str, Any], again: str
 ) -> None:
     """Write a result to a folder of its own, which then takes the place of the one before."""
+    _take_result(folder, lambda part: leave(result, table, part, about, again))
+
+
+def _take_result(folder: Path, write_into: Callable[[Path], None]) -> None:
+    """Let a result that is written into a new folder take the place of the one before."""
     part = folder / temporary_name(RESULT)
     try:
         part.mkdir()
-        leave(result, table, part, about, again)
+        write_into(part)
         if (folder / RESULT).exists():
             _changes(folder / RESULT, part)
         take_place(part, folder)
@@ -355,7 +435,7 @@ def remove_old_results(folder: Path) -> None:
 
 
 def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices) -> str:
-    """Write the table with the labels of the labelling page in columns of their own.
+    """Write the table with labels that were given on the page in columns of their own.
 
     Return the command for that.
     """
@@ -365,7 +445,7 @@ def _again_with_labels(folder: Path, own: Table, table: Table, choices: Choices)
     options = choices.options()
     if choices.target in names:
         options = replace(options, ignore=[*choices.ignore, str(choices.target)])
-    if choices.column is not None:
+    if choices.labels and choices.column is not None:
         new[marks] = pd.Series(np.where(table.frame[choices.column], "yes", "no"))
         options = replace(options, labels=Drawn(marks))
     file = folder / files.named_after(Path(own.name).name, "labelled").name
@@ -396,18 +476,25 @@ def leave(result: FillResult, table: Table, part: Path, about: dict[str, Any], a
         _errors_at_labels(result).to_feather(part / ERRORS)
         brief = {part: entry for part, entry in summary.items() if part != "rows"} | about
         brief |= {"filled": name, "trust": trust, "scale": _scale(answers)}
-        known = result.labels.known
-        if result.task == "regression":
-            brief["known"] = [float(min(known)), float(max(known))]
-        else:
-            brief["known"] = None
+        brief["known"] = _ends(result)
         if result.advice is None:
             advised = []
         else:
             advised = list(result.advice.rows)
         brief["advised"] = [row for row in advised if result.labels.missing[row]]
         brief["by_column"] = tables_by_column(result.reported)
+        brief["one_table"] = None
+        if result.guarantee.kind != "none":
+            brief["one_table"] = one_table(result.miscoverage, result.guarantee)
         write_text(part / "brief.json", render_json(brief))
+
+
+def _ends(result: FillResult) -> list[float] | None:
+    """Return the least and the largest known value; None of classes."""
+    if result.task != "regression":
+        return None
+    known = result.labels.known
+    return [float(min(known)), float(max(known))]
 
 
 def _answers(result: FillResult) -> pd.DataFrame:
@@ -495,7 +582,7 @@ def _trust(result: FillResult, part: Path) -> tuple[dict[str, Any], dict[str, An
     assert judged is not None
     if picked.guarantee.kind == "none":
         return {}, {
-            "why_not": "Where values came about like this, no one can tell which rows to trust."
+            "why_not": "With this labelling design, no false discovery rate can be guaranteed."
         }
     pd.DataFrame(dict(zip(KNOWN, judged.of_known, strict=True))).to_feather(part / "judged.feather")
     order = result.places_in_fit[least_certain_first(result.answer)]

@@ -30,14 +30,35 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from transduce.app.labelling.journal import Label
 from transduce.app.labelling.session import Session, SessionSettings
 from transduce.app.labelling.table import IMAGES, MOST_SHOWN, LabelTable, read_label_table
+from transduce.app.page import lists
 from transduce.app.page import view as views
-from transduce.app.page.preview import AnswerRows, Preview, outlook
-from transduce.app.page.run import RESULT, GivenLabels, LostLabelsError, Run, as_sentence
+from transduce.app.page.preview import FIRST_ROWS, AnswerRows, Preview, outlook
+from transduce.app.page.run import (
+    RESULT,
+    GivenLabels,
+    LostLabelsError,
+    Run,
+    as_sentence,
+    cell_like,
+    file_cell,
+)
 from transduce.app.page.view import Json
-from transduce.app.page.workspace import CARDS, Choices, StaleError, Workspace, in_boxes
+from transduce.app.page.workspace import (
+    CARDS,
+    Choices,
+    StaleError,
+    Workspace,
+    in_boxes,
+    way_of_picked,
+)
+from transduce.app.report.jsonable import escape_text
+from transduce.app.report.suspects import name_row
+from transduce.app.tables import files as tables
 from transduce.app.tables.files import named_after
-from transduce.app.tables.numbers import without
+from transduce.app.tables.formats import Table
+from transduce.app.tables.glances import Glance, first_rows, glance, is_too_large
 from transduce.app.tables.pictures import preview
+from transduce.core.files import make_folder, whole_file
 from transduce.core.words import options_spelled
 
 POLICY = (
@@ -64,6 +85,9 @@ REPORT_POLICY = (  # the report has a policy of its own besides, which names its
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 LONGEST_BODY = 64_000
+LIST_ENDINGS = (".xlsx", ".csv")
+LONGEST_LIST = 2**24  # bytes of a list that comes back
+GLANCED_ROWS = 20_000  # of a table too large for memory
 LONGEST_TEXT = 200
 MOST_CLASSES = 200  # that are typed at once
 FIELDS = {"a short text": str, "a whole number": int, "a number": int | float | None}
@@ -291,6 +315,7 @@ class OpenServer:
         self.label = Server(None)
         self._runs: dict[str, Run] = {}
         self._previews: dict[Any, Preview] = {}
+        self._tables: dict[Any, Table | Glance] = {}
         self._answers: dict[Any, AnswerRows] = {}
         self._lock = threading.RLock()
 
@@ -298,6 +323,7 @@ class OpenServer:
         """Return what is answered."""
         reading = {
             "state": lambda request: self.state(),
+            "head": lambda request: self.head(),
             "preview": lambda request: self.preview.as_json(self.choices),
             "outlook": lambda request: outlook(self.preview, self.choices),
             "test": lambda request: self.preview.compare(self.choices),
@@ -311,6 +337,11 @@ class OpenServer:
             "fill": self._fill,
             "label": self._label,
             "begin": self._begin,
+            "correct": self._correct,
+            "list": self._list,
+            "take": self._take,
+            "adopt": self._adopt,
+            "pictures": lambda body: self.workspace.open(self.workspace.list_pictures()),
         }
         acting |= {"back": self._back, "cancel": lambda body: self._run.cancel()}
         picture = Route(
@@ -324,6 +355,7 @@ class OpenServer:
                 "/open", {name: partial(self._do, do) for name, do in acting.items()}, self._lock
             ),
             Route("/open/drop", self._drop, methods=["POST"]),
+            Route("/open/returned", self._returned, methods=["POST"]),
             Route("/open/file/{name}", self._file),
             picture,
             *self.label.routes("/label", "/"),
@@ -358,10 +390,29 @@ class OpenServer:
                 own = (choices.target, choices.labels)
             else:
                 own = None
-            key = (path, path.stat().st_mtime_ns, choices.sheet, choices.added, own)
-            if key not in self._previews:
-                self._previews = {key: Preview(path, choices, self._given())}
-            return self._previews[key]
+            key = (path, path.stat().st_mtime_ns, choices.sheet)
+            if key not in self._tables:
+                if is_too_large(path):
+                    self._tables = {key: glance(path, GLANCED_ROWS)}
+                else:
+                    self._tables = {key: tables.read(path, sheet=choices.sheet)}
+            of_choices = (key, choices.added, own, repr(choices.corrected))
+            if of_choices not in self._previews:
+                preview = Preview(path, choices, self._given(), self._tables[key])
+                self._previews = {of_choices: preview}
+            return self._previews[of_choices]
+
+    def head(self) -> dict[str, Any]:
+        """Return the first rows of the open table as they are written, while it is being read."""
+        path = self.workspace.path
+        frame = None
+        with suppress(ValueError, OSError):  # what is wrong is said when the table is read
+            frame = first_rows(path, FIRST_ROWS)
+        if frame is None:
+            return {"names": [], "rows": []}
+        texts = frame.astype(object).where(frame.notna(), "").astype(str)
+        rows = [[escape_text(cell, LONGEST_TEXT) for cell in row] for row in texts.to_numpy()]
+        return {"names": [escape_text(name, 80) for name in frame.columns], "rows": rows}
 
     def _given(self) -> GivenLabels | None:
         """Return the labels of the labelling page that take part.
@@ -396,6 +447,7 @@ class OpenServer:
         known["table"] = space.name
         known["ways"] = [asdict(card) for card in CARDS.values()]
         if space.name is None:
+            known["pictures"] = len(space.pictures())
             return known
         saved = space.saved
         progress = self._run.progress
@@ -433,7 +485,34 @@ class OpenServer:
         changes = body.get("changes")
         if not isinstance(changes, dict):
             raise ValueError("Say what to change.")
+        picked = changes.get("picked")
+        if isinstance(picked, dict):
+            changes = {"column": None, **changes, "way": self._way_of_picked(picked)}
         self.workspace.change(*_version(body), changes)
+
+    def _way_of_picked(self, picked: Body) -> str | None:
+        """Return the card that the answers on picked rows lead to; None until all are there."""
+        labels = self.preview.target(self.choices)
+        answers = {name: value is True for name, value in picked.items()}
+        return way_of_picked(answers, classes=labels.task == "classification")
+
+    def _correct(self, body: Body) -> None:
+        """Take what a person says of one known value: it is right, or what it is instead."""
+        row = _read(body, "row", "a whole number")
+        choices = self.workspace.saved.choices
+        cells = self.preview.original.frame[choices.target]
+        if not 0 <= row < len(cells):
+            raise ValueError(f"There is no row {row + 1}.")
+        corrected = [line for line in choices.corrected if line["row"] != row]
+        right = [other for other in choices.right if other != row]
+        if body.get("right"):
+            right.append(row)
+        elif "now" in body:
+            now = cell_like(cells, self.preview.target(choices), body["now"])
+            was = file_cell(cells.iloc[row])
+            name = name_row(row, self.preview.original.lines)
+            corrected.append({"row": row, "name": name, "was": was, "now": now})
+        self.workspace.change(*_version(body), {"corrected": corrected, "right": right})
 
     def _fill(self, body: Body) -> None:
         saved = self.workspace.seen(*_version(body))
@@ -441,7 +520,8 @@ class OpenServer:
             GivenLabels.read(self.workspace.computed)  # refuses if they were lost
         self.preview.target(self.choices)  # refuses what cannot be filled at once
         saved = self.workspace.change(*_version(body), {"step": "answers"})
-        self._run.start(self.workspace.path, saved.choices)
+        in_parts = self.preview.glance is not None
+        self._run.start(self.workspace.path, saved.choices, in_parts=in_parts)
 
     def _begin(self, body: Body) -> None:
         """Open the labelling page with a column that has no label yet, or that is added now.
@@ -495,7 +575,7 @@ class OpenServer:
             table = read_label_table(path, choices.target, show, choices.sheet)
             table = replace(
                 table,
-                frame=without(table.frame, choices.missing),
+                frame=choices.options().clean(table.frame),
                 keep=tuple(choices.keep),
                 case_sensitive=choices.case_sensitive,
             )
@@ -546,6 +626,116 @@ class OpenServer:
                 self.label.session.close()
             self.label.session = None
 
+    def _list(self, body: Body) -> None:
+        """Write a list of rows to take away: drawn at random, or those that would help most."""
+        kind = _read(body, "kind", "a short text")
+        number = _read(body, "number", "a whole number")
+        if not 1 <= number <= lists.MOST_ROWS:
+            raise ValueError(f"A list has 1 to {lists.MOST_ROWS:,} rows.")
+        with self.label.lock:
+            self._open_labelling(classes=[], mode=None)
+            session = self.label.session
+            assert session is not None
+            if kind == "random":
+                rows = lists.draw_rows(session, number)
+            else:
+                rows = [row for row in session.settings.first if session.state.pool[row]][:number]
+            if not rows:
+                raise ValueError("Fill the table first: then it is known which rows would help.")
+            target = str(self.workspace.saved.choices.target)
+            taken = lists.TakenList(target, kind, rows)
+            folder = self.workspace.computed
+            make_folder(folder, like=[self.workspace.path])
+            frame = self.preview.original.frame
+            lists.write_taken(folder, frame, session, taken, [self.workspace.path])
+            self._end_labelling()
+
+    async def _returned(self, request: Request) -> Response:
+        """Look through a list that came back; nothing is taken yet."""
+        ending = Path(request.query_params.get("name", "")).suffix.lower()
+        if ending not in LIST_ENDINGS:
+            return _json({"error": "Bring the list back as .xlsx or .csv."}, 400)
+        content = b""
+        async for part in request.stream():
+            content += part
+            if len(content) > LONGEST_LIST:
+                return _json({"error": "This is too large for a list."}, 413)
+        make_folder(self.workspace.computed, like=[self.workspace.path])
+        file = self.workspace.computed / f"returned{ending}"
+        with whole_file(file, force=True, like=[self.workspace.path]) as returned:
+            returned.write(content)
+        return await run_in_threadpool(_reply, lambda: self._review(ending), self._lock)
+
+    def _review(self, ending: str) -> Json:
+        """Return what a list that came back holds."""
+        rows: list[Json] = [asdict(row) for row in self._read_returned(ending)]
+        return {"rows": rows, "listed": len(self._taken_list().rows), "ending": ending}
+
+    def _taken_list(self) -> lists.TakenList:
+        taken = lists.TakenList.read(self.workspace.computed)
+        if taken.target != self.workspace.saved.choices.target:
+            raise ValueError(f"The list was of column {taken.target!r}: choose it first.")
+        return taken
+
+    def _read_returned(self, ending: str) -> list[lists.ReturnedRow]:
+        """Return the rows of a list that came back; the labelling session is open then."""
+        if ending not in LIST_ENDINGS:
+            raise ValueError("Bring the list back as .xlsx or .csv.")
+        taken = self._taken_list()
+        file = self.workspace.computed / f"returned{ending}"
+        returned = tables.read(file).frame
+        original = self.preview.original
+        with self.label.lock:
+            if self.label.session is None:
+                self._open_labelling(classes=[], mode=None)
+            session = self.label.session
+            assert session is not None
+            try:
+                return lists.review(original.frame, returned, taken, session, original.lines)
+            finally:
+                self._end_labelling()
+
+    def _take(self, body: Body) -> None:
+        """Take what came back in a list: values that fit, and odd ones that were named."""
+        ending = str(body.get("ending", ""))
+        odd = body.get("odd")
+        named = set(odd) if isinstance(odd, list) else set()
+        rows = [row for row in self._read_returned(ending) if not row.problem or row.row in named]
+        with self.label.lock:
+            self._open_labelling(classes=[], mode=None)
+            session = self.label.session
+            assert session is not None
+            lists.take_values(session, rows)
+        self._back(body)
+
+    def _adopt(self, body: Body) -> None:
+        """Let a corrected copy of a table keep what was said of the table before."""
+        name, before = (_read(body, word, "a short text") for word in ("name", "before"))
+        kept = []
+        with suppress(LostLabelsError):  # none was given
+            folder = self.workspace.computed_of(before)
+            kept = self._labels_of_copy(name, before, GivenLabels.read(folder))
+        self.workspace.adopt(name, before, kept)
+
+    def _labels_of_copy(self, name: str, before: str, given: GivenLabels) -> list[dict[str, Any]]:
+        """Return labels of the labelling page at rows that are the same in a corrected copy."""
+        target = self.workspace.said_of(before).target
+        old, new = (tables.read(self.workspace.path_of(one)) for one in (before, name))
+        others = [column for column in old.frame.columns if column != target]
+        if target not in new.frame.columns or not set(others) <= set(new.frame.columns):
+            return []
+        kept = []
+        for row, label in given.labels.items():
+            if row >= len(new.frame) or file_cell(new.frame[target].iloc[row]):
+                continue
+            cells = [
+                [file_cell(one.frame[column].iloc[row]) for column in others] for one in (old, new)
+            ]
+            if cells[0] == cells[1]:
+                called = name_row(row, new.lines)
+                kept.append({"row": row, "name": called, "was": "", "now": label})
+        return kept
+
     def _back(self, body: Body) -> None:
         """Take the labels of the labelling page with which to fill again, and close it."""
         from transduce.app.labelling import export  # the first row needs none of it
@@ -582,10 +772,15 @@ class OpenServer:
         wanted = request.path_params["name"]
         folder = self.workspace.computed / RESULT
         names = ("filled", "trusted", "report", "show", "numbers")
+        if wanted == "list" and (folder.parent / lists.LIST).is_file():
+            called = named_after(self.workspace.path, "to-fill-in", ".xlsx").name
+            return FileResponse(folder.parent / lists.LIST, filename=called)
         if not (folder / "brief.json").exists() or wanted not in names:
             return PlainTextResponse("There is no such file.", 404)
         table = Path(str(self.answers.brief["filled"])).name
         file = folder / {"filled": table, "numbers": "numbers.json"}.get(wanted, "report.html")
+        if not file.is_file():  # of a table in parts
+            return PlainTextResponse("There is no such file.", 404)
         if wanted == "show":
             return FileResponse(file, headers={"content-security-policy": REPORT_POLICY})
         if wanted in ("filled", "trusted"):
@@ -713,7 +908,7 @@ async def _body(request: Request) -> Body | Response:
 
 
 def _read(body: Body, name: str, what: str) -> Any:
-    """Return a value that a request carries, if it is what it is to be."""
+    """Read and type-check one field of a request."""
     value = body.get(name)
     if (
         not isinstance(value, FIELDS[what])

@@ -206,6 +206,7 @@ def row_card(session: Session, row: int, answers: Answers) -> dict[str, Json]:
     label = state.label_of(row)
     card: dict[str, Json] = {
         "row": row,
+        "line": session.table.line_of(row),
         "cells": [asdict(cell) for cell in session.table.cells(row)],
         "label": _json(label),
         "by": None,

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from transduce.app.filling.options import KINDS, OPTIONS, Options
 from transduce.app.labelling.journal import is_journal
 from transduce.app.tables import files
+from transduce.app.tables.pictures import pictures_below, table_of_pictures
 from transduce.conformal.designs.registry import all_cards, design_of_flags
 from transduce.core import checks
 from transduce.core.files import whole_file, write_text
@@ -31,22 +32,27 @@ ENDING = (
 STEPS = ("table", "labels", "answers")
 LARGEST_UPLOAD = 4 * 2**30
 MOST_LISTED = 200
+PICTURES = "pictures.csv"  # a table of the pictures in the folder
+MOST_COUNTED = 2000  # pictures that are counted again and again while the tables are shown
+MOST_PICTURES = 1_000_000
 CARDS = all_cards()  # how the labels came about, in the order of the page
+PICKED = ("value", "columns")  # what may have played a part where a person picked the rows
 # What the page calls the options that it has a place for.
 _CLICK = "(click on the column)"
 _SECOND = "in the second step"
 BOXES = {
     "missing": f"“means empty” {_CLICK}",
     "keep": f"“is a number” {_CLICK}",
+    "same": f"“May mean the same” {_CLICK}",
     "case_sensitive": f"“Capitals make a difference” {_CLICK}",
     "task": f"“Its values are {{}}” {_CLICK}",
     "ignore": f"“Ignore this column” {_CLICK}",
-    "text": f"“Read it word by word” {_CLICK}",
-    "number": f"“Read it as a number” {_CLICK}",
+    "text": f"“Read it as text” {_CLICK}",
+    "number": f"“Read the number in each cell” {_CLICK}",
     "id": f"“It names the rows” {_CLICK}",
     "sheet": "the box “sheet”",
     "confidence": (
-        f"“Each range, or set of classes, is to hold the truth with probability” {_SECOND}"
+        f"“Each interval or set of classes contains the truth with probability” {_SECOND}"
     ),
     "minimum": f"“No value is below” {_SECOND}",
     "maximum": f"“or above” {_SECOND}",
@@ -54,7 +60,7 @@ BOXES = {
 }
 
 
-def in_boxes(name: str, value: Any) -> str:
+def in_boxes(name: str, value: object) -> str:
     """Return where the page sets an option.
 
     For those that it has no place for, the flag of the command line.
@@ -79,11 +85,19 @@ class Choices:
     number: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # values that mark an empty cell
     keep: list[str] = field(default_factory=list)  # numbers that look like such marks, and are none
+    # Spellings of one thing: column, name, spellings; and those that were said to differ.
+    same: list[list[str]] = field(default_factory=list)
+    apart: list[list[str]] = field(default_factory=list)
     case_sensitive: bool = False  # whether classes that differ in capitals only are different
     id: str | None = None
     sheet: str | None = None
     way: str | None = None  # how the labels came about
     column: str | None = None  # that says so
+    # What a person who picked the rows answered: whether the value, and whether other columns,
+    # played a part.
+    picked: dict[str, bool] | None = None
+    also: str | None = None  # what decided besides, as a flag of the command line
+    also_column: str | None = None  # that says so
     minimum: float | None = None  # that a value of the target can have
     maximum: float | None = None
     confidence: float = 0.9
@@ -91,30 +105,43 @@ class Choices:
     task: str = "auto"
     labels: int = 0  # which version of those of the labelling page takes part; 0 if none does
     added: str | None = None  # a column to label that the table does not have
+    # Known values of the target that were corrected on the page: ``row``, its ``name``, what the
+    # cell ``was``, and what it is ``now``; and rows whose values were looked at and are right.
+    corrected: list[dict[str, Any]] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
     step: str = "table"
 
     def __post_init__(self) -> None:
         lists = [*self.ignore, *self.text, *self.number, *self.missing, *self.keep]
+        lists += [text for group in (*self.same, *self.apart) for text in group]
         texts = [self.target, self.added, self.id, self.sheet, self.column, *lists]
+        texts += [self.also, self.also_column]
         if any(one is not None and not isinstance(one, str) for one in texts):
             raise ValueError("Columns and values are named by text.")
         checks.check_whole("labels", self.labels, least=0)
         checks.check_choice("step", self.step, STEPS)
         if self.way is not None:
             checks.check_choice("way", self.way, tuple(CARDS))
+        if self.also is not None:
+            checks.check_choice("also", self.also, CARDS[self.way or "chance"].also)
+        _check_picked(self.picked)
+        _check_corrected(self.corrected, self.right)
         self.options()  # refuses what `fill` does not take
 
     @property
     def flags(self) -> dict[str, Any]:
         """How the labels came about, as flags of the command line."""
         card = CARDS[self.way or "chance"]
+        besides = {}
+        if self.also is not None and self.also_column is not None:
+            besides[self.also] = self.also_column
         if not card.flag:
-            return {}
+            return besides
         if not card.column:
-            return {card.flag: card.value}
+            return {card.flag: card.value, **besides}
         if self.column is None:
             return {}
-        return {card.flag: self.column}
+        return {card.flag: self.column, **besides}
 
     def options(self) -> Options:
         """Return the options of `fill` that say the same."""
@@ -134,19 +161,73 @@ class Choices:
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise ValueError(f"There is nothing called {min(unknown)!r} to choose.")
-        for name in ("ignore", "text", "number", "missing", "keep"):
+        for name in ("ignore", "text", "number", "missing", "keep", "same", "apart"):
             if not isinstance(changes.get(name, []), list):
                 raise ValueError(f"{name} is a list.")
+        changes = _with_way(self, changes)
         new = replace(self, **changes)
         own: dict[str, Any] = {"labels": 0, "task": "auto", "minimum": None, "maximum": None}
+        own |= {"corrected": [], "right": []}
         if new.target == self.target:
             own = {}
         mended = {name: value for name, value in own.items() if name not in changes}
-        mended |= {name: None for name in ("id", "column") if getattr(new, name) == new.target}
-        used = {new.target, new.id, new.column}
+        of_columns = ("id", "column", "also_column")
+        mended |= {name: None for name in of_columns if getattr(new, name) == new.target}
+        used = {new.target, new.id, new.column, new.also_column}
         for name in ("ignore", "text", "number"):
             mended[name] = [one for one in getattr(new, name) if one not in used]
+        if new.target in new.number and new.target == self.target:
+            mended["number"].append(new.target)
         return replace(new, **mended)
+
+
+def _check_corrected(corrected: list[dict[str, Any]], right: list[int]) -> None:
+    """Raise a ValueError unless these are corrections, and rows, as the page writes them."""
+    for line in corrected:
+        if set(line) != {"row", "name", "was", "now"} or not isinstance(
+            line["now"], str | float | int | None
+        ):
+            raise ValueError("A correction has a row, what was there, and what is there now.")
+    for row in [*right, *(line["row"] for line in corrected)]:
+        checks.check_whole("row", row, least=0)
+
+
+def _check_picked(picked: object) -> None:
+    """Raise a ValueError unless this is what a person answered who picked the rows."""
+    if picked is None:
+        return
+    answers = picked if isinstance(picked, dict) else {"": None}
+    if not set(answers) <= set(PICKED) or not all(
+        isinstance(one, bool) for one in answers.values()
+    ):
+        raise ValueError("Say yes or no to each question on how the rows were picked.")
+
+
+def way_of_picked(picked: Mapping[str, bool], *, classes: bool) -> str | None:
+    """Return the card that answers to the two questions lead to; None until both are there.
+
+    Where the class alone counted, chance decided within each class. Where the value counted in any
+    other way, nothing but a draw helps.
+    """
+    if set(picked) != set(PICKED):
+        return None
+    if picked["value"] and classes and not picked["columns"]:
+        return "class"
+    if picked["value"]:
+        return "value"
+    if picked["columns"]:
+        return "unknown"
+    return "chance"
+
+
+def _with_way(choices: Choices, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes with what another way, or another target, takes back."""
+    mended = dict(changes)
+    if "target" in changes and changes["target"] != choices.target and choices.picked is not None:
+        mended.setdefault("way", None)  # whether its values are classes counted
+    if "way" in mended:
+        mended = {"picked": None, "also": None, "also_column": None, **mended}
+    return mended
 
 
 @dataclass(frozen=True)
@@ -176,9 +257,10 @@ class Saved:
         write_text(path, text, force=True, like=[table])
 
 
-def _free_name(path: Path) -> Path:
-    """Return a name, or one with a number after it, that no file has."""
-    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+def _free_name(path: Path, ending: str = "") -> Path:
+    """Return a name, or one with a number before its ending, that no file has."""
+    first = path.name.removesuffix(ending)
+    numbered = (path.with_name(f"{first}-{number}{ending}") for number in itertools.count(2))
     return next(name for name in itertools.chain([path], numbered) if not os.path.lexists(name))
 
 
@@ -226,6 +308,20 @@ class Workspace:
         found.sort(key=lambda line: (not line["begun"], str(line["name"]).casefold()))
         return found[:MOST_LISTED]
 
+    def pictures(self, most: int = MOST_COUNTED) -> list[str]:
+        """Return the pictures in the folder, and in those in it."""
+        return pictures_below(self.folder, most)
+
+    def list_pictures(self) -> str:
+        """Write a table of all pictures in the folder, and return its name."""
+        names = self.pictures(MOST_PICTURES)
+        if not names:
+            raise ValueError("There is no picture in this folder.")
+        path = _free_name(self.folder / PICTURES, ".csv")
+        text = table_of_pictures(names).to_csv(index=False, lineterminator="\n")
+        write_text(path, text, like=[self.folder / names[0]])
+        return path.name
+
     def path_of(self, name: str) -> Path:
         """Return a table of the folder, or raise a ValueError: nothing outside of it is opened."""
         path = self.folder / name
@@ -242,14 +338,11 @@ class Workspace:
         wanted = name.replace("\\", "/").rpartition("/")[2].lstrip(".").strip()
         if not wanted.isprintable() or len(wanted) > 150 or files.kind_of(wanted)[0] is None:
             raise ValueError(
-                f"{wanted[:80]!r} is not a table: let its name end in {', '.join(files.all_endings())}."
+                f"{wanted[:80]!r} is not a table: let its name end in "
+                f"{', '.join(files.all_endings())}."
             )
-        free = self.folder / wanted
-        number = 1
+        free = _free_name(self.folder / wanted, wanted[wanted.index(".") :])
         size = 0
-        while free.exists() or free.is_symlink():
-            number += 1
-            free = self.folder / f"{wanted.partition('.')[0]}-{number}.{wanted.partition('.')[2]}"
         with whole_file(free) as file:
             async for part in content:
                 size += len(part)
@@ -275,7 +368,11 @@ class Workspace:
     @property
     def computed(self) -> Path:
         """The folder with what was computed of the open table."""
-        found = self.folder / ENDING / self.path.name
+        return self.computed_of(self.path.name)
+
+    def computed_of(self, name: str) -> Path:
+        """Return the folder with what was computed of a table."""
+        found = self.folder / ENDING / name
         if not found.resolve().is_relative_to(self.folder):
             raise ValueError(f"{ENDING} leads out of this folder: remove it.")
         return found
@@ -305,6 +402,20 @@ class Workspace:
             self._mark_open(False)
             self.name = name
             self._mark_open(True)
+
+    def said_of(self, name: str) -> Choices:
+        """Return what was said of a table of the folder."""
+        self.path_of(name)  # refuses what is no table of this folder
+        return Saved.read(self._beside(name)).choices
+
+    def adopt(self, name: str, before: str, labels: list[dict[str, Any]]) -> None:
+        """Say of a table what was said of another one, whose corrected copy it is.
+
+        Labels that were given to its rows are kept as corrections.
+        """
+        self.path_of(name)
+        choices = replace(self.said_of(before), labels=0, corrected=labels, right=[])
+        Saved(choices, open=False).write(self._beside(name))
 
     def _mark_open(self, is_open: bool) -> None:
         """Write whether the page is at this table, if anything was said about it before.

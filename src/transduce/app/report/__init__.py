@@ -1,4 +1,4 @@
-"""The report of a filled table: numbers first (`summarize`), then a page or a JSON file made of them."""
+"""The report of a filled table: its numbers (`summarize`), as a page or as JSON."""
 
 from transduce.app.report.filled_column import FilledColumn
 from transduce.app.report.render import render_html, render_json

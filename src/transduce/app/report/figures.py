@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,17 @@ from transduce.app.report.jsonable import (
 )
 from transduce.app.report.quality import OTHERS
 from transduce.app.report.rows import describe_widths, digits_of, format_ends
-from transduce.app.report.summary_types import RowRecord, Summary
+from transduce.app.report.summary_types import RowLevel, RowRecord
 from transduce.app.report.whole_column import frame_to_paint
 from transduce.conformal.miscoverage import Miscoverage
-from transduce.core.answer import Regions
+from transduce.core.answer import LevelAnswer, Regions
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import counted, percent
 from transduce.display import INSIDE, OUTSIDE, REGION, VALUE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 WIDTH = 4.4  # inches: about as many points as a phone has
 SIZE = (WIDTH, 3.0)
@@ -51,7 +55,7 @@ class Drawing:
     size: tuple[float, float] = SIZE  # inches
 
 
-def draw_figures(summary: Summary) -> dict[str, Drawing]:
+def draw_figures(summary: Any) -> dict[str, Drawing]:
     """Return the plots that a summary has the numbers for."""
     painters: dict[str, Callable[[Any], Drawing | None]] = {
         "whole": partial(_draw_forest, place=0),
@@ -83,7 +87,7 @@ def name_with_unit(summary: Any, most: int = LONGEST) -> str:
 _short_name = partial(escape_text, most=LONGEST)
 
 
-def _legend_above(ax: Any, **settings: Any) -> None:
+def _legend_above(ax: Axes, **settings: Any) -> None:
     """Put the legend above the plot, where no line crosses it."""
     ax.legend(
         fontsize=8.0,
@@ -95,7 +99,7 @@ def _legend_above(ax: Any, **settings: Any) -> None:
     )
 
 
-def _write_dates(summary: Any, *axes: Any) -> None:
+def _write_dates(summary: Any, *axes: Axis) -> None:
     """Write dates, times or durations at the ticks of axes, if these are what is filled."""
     from matplotlib.ticker import MaxNLocator
 
@@ -115,7 +119,7 @@ def _about_sample(summary: Any) -> str:
     return f" These are the {sampled:,} unlabelled rows that were drawn at random for the fit."
 
 
-# ------------------------------------------------------------------------------ the column as a whole
+# ---- the column as a whole
 
 
 def _draw_forest(summary: Any, place: int) -> Drawing | None:
@@ -127,15 +131,18 @@ def _draw_forest(summary: Any, place: int) -> Drawing | None:
     frame = frame_to_paint(table)
     title = table["title"]
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         paint_forest(ax, frame, escape_text(title, 60), is_share=table["is_share"])
 
     lines = [f"{line['group'] or 'all rows'} {line['text']}" for line in table["lines"][:6]]
-    text = f"{title}: {'; '.join(lines)}. Each with its interval, and below it that of the labels alone."
+    text = (
+        f"{title}: {'; '.join(lines)}. Each with its interval, and below it that of the labels "
+        "alone."
+    )
     return Drawing(title, text, paint, (WIDTH, panel_height(len(frame))))
 
 
-# ----------------------------------------------------------------------------------- the predictions
+# ---- the predictions
 
 
 def _draw_intervals(summary: Any) -> Drawing | None:
@@ -149,11 +156,19 @@ def _draw_intervals(summary: Any) -> Drawing | None:
     shown = [rows[i] for i in spread_evenly(len(rows), MOST_INTERVALS)]
     regions = Regions.from_pieces([_ends_of_pieces(row) for row in shown])
     values = np.array([row["value"] for row in shown], dtype=float)
+    further = []
+    for place, level in enumerate(summary["levels"]):
+        pieces = [_ends_of_pieces(row["levels"][place]) for row in shown]
+        further.append(LevelAnswer(level["confidence"], Regions.from_pieces(pieces)))
 
-    def paint(ax: Any) -> None:
-        display.RegionDisplay(values, regions).plot(ax=ax)
-        handles, _ = ax.get_legend_handles_labels()
-        _legend_above(ax, handles=handles, labels=["interval", "prediction"])
+    def paint(ax: Axes) -> None:
+        shown_levels = display.RegionDisplay(
+            values, regions, level=summary["confidence"], further=tuple(further)
+        )
+        shown_levels.plot(ax=ax)
+        handles, labels = ax.get_legend_handles_labels()
+        labels = [label.replace("region", "interval") for label in labels]
+        _legend_above(ax, handles=handles, labels=labels)
         ax.set(xlabel="filled rows, by prediction", ylabel=name_with_unit(summary))
         _write_dates(summary, ax.yaxis)
         if len(shown) < len(rows):
@@ -163,7 +178,7 @@ def _draw_intervals(summary: Any) -> Drawing | None:
     return Drawing("Predictions with their intervals", text, paint)
 
 
-def _ends_of_pieces(row: RowRecord) -> list[tuple[float, float]]:
+def _ends_of_pieces(row: RowRecord | RowLevel) -> list[tuple[float, float]]:
     """Return the intervals of a row, with infinite ends as such."""
     ends = []
     for low, high in row["pieces"] or ():
@@ -181,6 +196,9 @@ def _about_intervals(summary: Any, n_rows: int, n_shown: int) -> str:
     )
     if answers["median_width"] is not None:
         text += f" {describe_widths(answers)}"
+    levels = [percent(level["confidence"]) for level in summary["levels"]]
+    if levels:
+        text += f" Those at {' and '.join(levels)} lie around them, or within."
     if answers["n_unbounded"]:
         text += f" {answers['n_unbounded']:,} are unbounded and run over the whole height."
     if n_shown < n_rows:
@@ -203,7 +221,7 @@ def _draw_classes(summary: Any) -> Drawing | None:
     if answers["n_one"] is None:
         bars[0] = ("one", INSIDE, "predictions")
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         places = np.arange(len(shown))[::-1]
         start = np.zeros(len(shown))
         for word, color, label in bars:
@@ -241,7 +259,7 @@ def _draw_miscoverage(summary: Any) -> Drawing | None:
         return None
     law = Miscoverage(bound["n_unlabelled"], bound["n_calibration"], bound["rank"])
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         display.MiscoverageDisplay.from_law(law, certainty=bound["certainty"], ax=ax)
         ax.locator_params(axis="x", nbins=6)
         _legend_above(ax)
@@ -257,7 +275,7 @@ def _draw_miscoverage(summary: Any) -> Drawing | None:
     return Drawing("How many may be outside", text, paint)
 
 
-# --------------------------------------------------------------------------------------- the quality
+# ---- the quality
 
 
 def _draw_pairs(summary: Any) -> Drawing | None:
@@ -273,7 +291,7 @@ def _draw_pairs(summary: Any) -> Drawing | None:
     ends = (least - margin, most + margin)
     unit = name_with_unit(summary).removeprefix(_short_name(summary["target"]))
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         ax.plot(ends, ends, color=REGION, lw=1.5, label="right")
         size = float(np.clip(90.0 / np.sqrt(len(true)), 2.0, 5.0))
         ax.plot(true, answered, "o", ms=size, mew=0, color=INSIDE, alpha=0.6, label="known value")
@@ -290,9 +308,9 @@ def _draw_pairs(summary: Any) -> Drawing | None:
     mean = format_number(quality["mean_absolute_error"], decimals, quality["unit"])
     half = format_number(quality["median_absolute_error"], decimals, quality["unit"])
     text = (
-        f"{counted(quality['n'], 'known value')}, each predicted while it was held out, against the "
-        f"truth: the nearer to the line, the better. They are off by {mean} on average and half of "
-        f"them by less than {half}."
+        f"{counted(quality['n'], 'known value')}, each predicted while it was held out, against "
+        f"the truth: the nearer to the line, the better. They are off by {mean} on average and "
+        f"half of them by less than {half}."
     )
     if len(true) < quality["n"]:
         text += f" {len(true):,} of them are drawn."
@@ -309,7 +327,7 @@ def _draw_confusion(summary: Any) -> Drawing | None:
     n_classes = len(names)
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         from matplotlib.colors import LinearSegmentedColormap
 
         shades = LinearSegmentedColormap.from_list("blues", [PALE, INSIDE])
@@ -335,7 +353,7 @@ def _draw_confusion(summary: Any) -> Drawing | None:
     return Drawing("Known classes, predicted while hidden", text, paint, size)
 
 
-def _write_counts(ax: Any, table: AnyArray, shares: Array) -> None:
+def _write_counts(ax: Axes, table: AnyArray, shares: Array) -> None:
     """Write each count into its cell, in a colour that is seen on its shade."""
     fontsize = 6.5
     if len(table) < 9:
@@ -370,21 +388,21 @@ def _draw_rejection(summary: Any) -> Drawing | None:
     if curve is None:
         return None
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         errors = np.array(curve["errors"])
         rejected = np.array(curve["rejected"])
         display.RejectionCurveDisplay(errors, rejected).plot(ax=ax)
         _legend_above(ax)
 
     text = (
-        "Share of wrong predictions among known values, as more and more of the least sure are left "
-        f"aside: {rough_percent(curve['error_of_all'])} of all, "
+        "Share of wrong predictions among known values, as more and more of the least sure are "
+        f"left aside: {rough_percent(curve['error_of_all'])} of all, "
         f"{rough_percent(curve['error_of_surer_half'])} of the surer half."
     )
     return Drawing("Errors, if unsure predictions are left aside", text, paint)
 
 
-# ------------------------------------------------------------------------------- columns and the map
+# ---- columns and the map
 
 
 def _draw_relevance(summary: Any) -> Drawing | None:
@@ -394,7 +412,7 @@ def _draw_relevance(summary: Any) -> Drawing | None:
         return None
     shown = entries[:MOST_BARS]
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         # Numbers keep names that are equal once they are short apart.
         weights = [entry["relevance"] for entry in shown]
         display.RelevanceDisplay(weights, range(len(shown))).plot(ax=ax)
@@ -420,7 +438,7 @@ class _MapPoints:
     unlabelled: Mask
     values: list[Any]
 
-    def scatter(self, ax: Any, mask: Mask, color: Any, label: str = "") -> None:
+    def scatter(self, ax: Axes, mask: Mask, color: Any, label: str = "") -> None:
         """Draw filled rows as dots, known ones as rings."""
         size = float(np.clip(4000.0 / len(self.x), 6.0, 26.0))
         dots = mask & self.unlabelled
@@ -449,7 +467,7 @@ def _draw_map(summary: Any) -> Drawing | None:
     unlabelled = np.array(places["unlabelled"], dtype=bool)
     points = _MapPoints(near[0], near[1], unlabelled, places["value"])
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         from matplotlib.lines import Line2D
 
         paint_values(ax, points, summary)
@@ -485,7 +503,7 @@ def _bring_near(places: Array) -> Array:
     return np.clip(places, low - reach, high + reach)
 
 
-def _paint_numbers(ax: Any, points: _MapPoints, summary: Any) -> None:
+def _paint_numbers(ax: Axes, points: _MapPoints, summary: Any) -> None:
     """Draw rows in the colours of their numbers."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -516,7 +534,7 @@ def _paint_numbers(ax: Any, points: _MapPoints, summary: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def _paint_classes(ax: Any, points: _MapPoints, summary: Any) -> None:
+def _paint_classes(ax: Axes, points: _MapPoints, summary: Any) -> None:
     """Draw rows in the colours of their classes, the most frequent ones by name."""
     values = np.array(["" if value is None else value for value in points.values], dtype=object)
     named = [str(value) for value in values if value != ""]
@@ -545,7 +563,7 @@ def _draw_overlap(summary: Any) -> Drawing | None:
         return None
     edges = np.array(overlap["edges"], dtype=float)
 
-    def paint(ax: Any) -> None:
+    def paint(ax: Axes) -> None:
         for kind, color in (("labelled", INSIDE), ("unlabelled", OCHRE)):
             ax.stairs(overlap[kind], edges, fill=True, alpha=0.45, color=color, label=kind)
         xlabel = "score: the further right, the more a row looks unlabelled"
@@ -554,8 +572,8 @@ def _draw_overlap(summary: Any) -> Drawing | None:
 
     text = (
         "A classifier that has not seen a row scores how much it looks like the "
-        f"{overlap['n_unlabelled']:,} unlabelled rather than the {overlap['n_labelled']:,} labelled "
-        f"rows. The two groups share {rough_percent(overlap['shared'])} of their scores; where only "
-        "unlabelled rows are, no label says anything."
+        f"{overlap['n_unlabelled']:,} unlabelled rather than the {overlap['n_labelled']:,} "
+        f"labelled rows. The two groups share {rough_percent(overlap['shared'])} of their scores; "
+        "where only unlabelled rows are, no label says anything."
     )
     return Drawing("Do labelled and unlabelled rows overlap?", text, paint)

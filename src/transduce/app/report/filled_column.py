@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from transduce.app.estimating import PredictedColumn
+from transduce.app.report.suspects import Suspects
 from transduce.app.tables.columns import Target
+from transduce.app.tables.notes import Note
 from transduce.conformal import ClassShares, Exchangeability
 from transduce.conformal.miscoverage import Law
 from transduce.core.answer import STATUSES, Answer
@@ -62,7 +64,7 @@ class FilledColumn:
     columns: pd.DataFrame  # what was done to each column
     members: pd.DataFrame  # one line for each method
     out_of_fold: pd.DataFrame  # ``true`` and ``answered`` at labels that were hidden
-    notes: list[str]
+    notes: list[Note]
     probability: Array | None = None  # that each answered class is right
     miscoverage: Law | None = None
     exchangeability: Exchangeability | None = None
@@ -80,6 +82,9 @@ class FilledColumn:
     to_do: str = ""  # what to do next, if a labelling session says so
     is_session: bool = False  # whether a labelling session made the answers
     predicted: PredictedColumn | None = None  # what questions about the whole column rest on
+    guarantees: dict[float, Guarantee] = field(default_factory=dict)  # at each of several levels
+    suspects: Suspects | None = None  # known values that are perhaps wrong
+    lines: Sequence[int] | None = None  # of the file, on which each row begins
     why_unasked: str = ""  # why the whole column cannot be asked about
 
     @property

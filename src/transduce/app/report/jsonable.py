@@ -33,7 +33,7 @@ def escape_text(text: Any, most: int | None = None) -> str:
     return shortened(words, most)
 
 
-def json_name(name: Any, most: int | None = 80) -> str:
+def json_name(name: object, most: int | None = 80) -> str:
     """Return the name of a column or class for reading; whole numbers lose their ``.0``."""
     value = to_json(name)
     if value is None:
@@ -43,7 +43,7 @@ def json_name(name: Any, most: int | None = 80) -> str:
     return escape_text(value, most).strip() or "(no name)"
 
 
-def to_json(value: Any) -> Any:
+def to_json(value: object) -> Any:
     """Return a value as JSON can hold it: no NaN or infinity, nothing of numpy or pandas.
 
     A text of more than 4,000 characters is cut: a report is not the place for a label of a
@@ -73,7 +73,7 @@ def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [to_json(line) for line in frame.to_dict("records")]
 
 
-def finite_or_none(value: Any) -> float | None:
+def finite_or_none(value: object) -> float | None:
     """Return a number, or None if it is missing or infinite."""
     number = to_json(value)
     if isinstance(number, int | float):

@@ -31,10 +31,6 @@ NO_BETTER = 0.95  # errors above this share of the simplest method's are no bett
 CLEARLY_BETTER = 0.7  # errors up to this share of the simplest method's earn a tick
 FEWEST_TICKED = 20  # known values that were hidden, below which none is earned
 ALONE = 0.25  # share of the unlabelled rows without labelled ones like them: how good is not known
-FEWEST_FOR_SLIPS = 20  # labels among which slips can be told
-MOST_SLIPS = 3
-FAR = 25.0  # a slip's error is more than this times the median one
-APART = 3.0  # a slip's error is more than this times that of the next label
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,6 @@ class Quality:
     numbers: NumberQuality | ClassQuality  # as a summary has them
     clear: bool = False  # whether they are clearly better, at enough labels to say so
     explained: str = ""  # the share of the variance, as the end of a sentence
-    slips: str = ""  # labels that are perhaps wrong, in a sentence
 
 
 def measure_quality(task: str, out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
@@ -134,7 +129,6 @@ def number_quality(out_of_fold: pd.DataFrame, unit: str = "") -> Quality | None:
         judged=_judge_errors(error, simplest),
         clear=_is_clear(error, simplest, len(pairs)),
         explained=_about_explained(r2),
-        slips=_about_slips(pairs.iloc[_find_slips(errors)], unit),
         numbers={
             "n": len(pairs),
             "mean_absolute_error": error,
@@ -172,39 +166,6 @@ def _weighted_median(errors: Array, weights: Array) -> float:
     return float(np.quantile(errors, 0.5, weights=weights, method="inverted_cdf"))
 
 
-def _find_slips(errors: Array) -> AnyArray:
-    """Return the few places (k,) with errors (n,) far larger than all others."""
-    # Perhaps whoever typed these labels slipped.
-    if len(errors) < FEWEST_FOR_SLIPS:
-        return np.zeros(0, dtype=int)
-    order = np.argsort(-errors)[: MOST_SLIPS + 1]
-    largest = errors[order]
-    far = largest > FAR * np.median(errors)
-    n_slips = 0
-    for place in range(1, len(order)):
-        if far[place - 1] and largest[place - 1] > APART * largest[place]:
-            n_slips = place
-    return order[:n_slips]
-
-
-def _about_slips(odd: pd.DataFrame, unit: str) -> str:
-    """Return which known values are far from their predictions, as a sentence; "" if none is."""
-    if not len(odd):
-        return ""
-    slips = []
-    for row, true, answered in zip(odd.index, odd["true"], odd["answered"], strict=True):
-        where = ""
-        if odd.index.name == "row":
-            where = f" in row {row + 1:,}"
-        decimals = 0
-        if not float(true).is_integer():
-            decimals = decimals_for(true)
-        value = format_number(true, decimals, unit)
-        instead = format_number(answered, decimals_for(answered))
-        slips.append(f"{value}{where}, predicted as {instead} while it was hidden")
-    return f"Check whether these known values are right: {'; '.join(slips)}."
-
-
 # ------------------------------------------------------------------------------------------ classes
 
 
@@ -228,7 +189,8 @@ def class_quality(out_of_fold: pd.DataFrame) -> Quality | None:
     return Quality(
         large=f"{rough_percent(right)} right",
         small=(
-            f"always predicting “{commonest}” would be right for {rough_percent(right_of_commonest)}"
+            f"always predicting “{commonest}” would be right for "
+            f"{rough_percent(right_of_commonest)}"
         ),
         judged=_judge_errors(1.0 - right, 1.0 - right_of_commonest),
         clear=_is_clear(1.0 - right, 1.0 - right_of_commonest, len(pairs)),

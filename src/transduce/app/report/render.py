@@ -106,8 +106,8 @@ def render_html(summary: Summary) -> str:
     Returns
     -------
     str
-        Everything from the table is escaped, and the page tells browsers to run no script except its
-        own and to load nothing.
+        Everything from the table is escaped, and the page tells browsers to run no script except
+        its own and to load nothing.
 
     Examples
     --------
@@ -175,8 +175,8 @@ def draw(name: str, paint: Callable[[Any], None], size: tuple[float, float]) -> 
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    # Settings that a user has changed do not matter, nor do fonts that lack a character: the browser
-    # has its own.
+    # Settings that a user has changed do not matter, nor do fonts that lack a character: the
+    # browser has its own.
     with warnings.catch_warnings(), style.context(["default", STYLE]):
         warnings.filterwarnings("ignore", message="(?s).*Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*constrained_layout not applied.*")

@@ -23,14 +23,15 @@ from transduce.app.report.summary_types import (
     ClassAnswers,
     ClassTally,
     NumberAnswers,
+    RowLevel,
     RowRecord,
 )
 from transduce.app.tables.columns import answered_probability, width_reduction, widths_between
 from transduce.app.tables.moments import Moments
 from transduce.core.answer import Answer, Regions
-from transduce.core.guarantee import Limits
+from transduce.core.findings import Limits
 from transduce.core.scaling import square_unit
-from transduce.core.types import AnyArray, Array, ColumnName
+from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, percent
 
 MOST_CONTEXT = 3  # columns of the table shown beside a prediction
@@ -85,6 +86,7 @@ def row_records(filled: FilledColumn) -> list[RowRecord]:
         "value": to_json(values),
         "status": to_json(status),
     }
+    columns["levels"] = _level_records(answer, order)
     if answer.regions is None:
         columns |= _class_columns(filled, order)
     else:
@@ -102,7 +104,7 @@ def _context_cells(filled: FilledColumn, rows: AnyArray) -> list[list[str]]:
     return [[_cell_text(cell) for cell in line] for line in zip(*cells, strict=True)]
 
 
-def _cell_text(value: Any) -> str:
+def _cell_text(value: object) -> str:
     """Return a cell for reading."""
     shown = to_json(value)
     if shown is None:
@@ -112,13 +114,44 @@ def _cell_text(value: Any) -> str:
     return escape_text(shown, LONGEST_CELL)
 
 
-def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
-    """Return what a report shows of filled numbers: intervals, their widths, standard errors."""
+def _level_records(answer: Answer, order: AnyArray) -> list[list[RowLevel]]:
+    """Return the interval or set of each row at each further level."""
+    records: list[list[RowLevel]] = [[] for _ in order]
+    for other in answer.further:
+        columns: dict[str, list[Any]] = {"confidence": [other.level] * len(order)}
+        if other.regions is not None:
+            columns |= _region_columns(other.regions, order)
+        elif other.label_sets is not None and answer.classes is not None:
+            columns |= _set_columns(answer.classes, other.label_sets, other.unseen, order)
+        for record, line in zip(records, zip(*columns.values(), strict=True), strict=True):
+            record.append(cast(RowLevel, dict(zip(columns, line, strict=True))))
+    return records
+
+
+def _region_columns(regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
+    """Return the pieces of regions, and how wide they are."""
     pieces, offsets = regions.to_arrays()
     ends = to_json(pieces)
     return {
         "pieces": [ends[offsets[i] : offsets[i + 1]] for i in order],
         "width": _in_order(regions.measure(), order),
+    }
+
+
+def _set_columns(
+    classes: AnyArray, label_sets: Mask, unseen: Mask | None, order: AnyArray
+) -> dict[str, list[Any]]:
+    """Return the classes in sets, and whether one that no label shows is in them."""
+    holds_unseen = [False] * len(order)
+    if unseen is not None:
+        holds_unseen = to_json(unseen[order])
+    return {"set": [to_json(classes[mask]) for mask in label_sets[order]], "unseen": holds_unseen}
+
+
+def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[str, list[Any]]:
+    """Return what a report shows of filled numbers: intervals, their widths, standard errors."""
+    return {
+        **_region_columns(regions, order),
         "standard_error": _in_order(answer.standard_errors, order),
     }
 
@@ -126,18 +159,14 @@ def _number_columns(answer: Answer, regions: Regions, order: AnyArray) -> dict[s
 def _class_columns(filled: FilledColumn, order: AnyArray) -> dict[str, list[Any]]:
     """Return what a report shows of filled classes: sets, confidence, probability."""
     answer = filled.answer
-    sets: list[Any] = [None] * len(order)
+    sets: dict[str, list[Any]] = {"set": [None] * len(order), "unseen": [False] * len(order)}
     if answer.label_sets is not None and answer.classes is not None:
-        sets = [to_json(answer.classes[mask]) for mask in answer.label_sets[order]]
-    unseen = [False] * len(order)
-    if answer.unseen is not None:
-        unseen = to_json(answer.unseen[order])
+        sets = _set_columns(answer.classes, answer.label_sets, answer.unseen, order)
     probability = filled.probability
     if probability is None and answer.probabilities is not None:
         probability = answer.probabilities.max(axis=1)
     return {
-        "set": sets,
-        "unseen": unseen,
+        **sets,
         "confidence": _in_order(answer.confidence, order),
         "credibility": _in_order(answer.credibility, order),
         "probability": _in_order(probability, order),

@@ -20,17 +20,20 @@ from transduce.app.report.jsonable import (
 from transduce.app.report.quality import FEWEST_TICKED, Quality, why_not_known
 from transduce.app.report.rows import FilledValues
 from transduce.app.report.summary_types import Card, Tone
-from transduce.core.guarantee import CHANCE, DRAWN, ESTIMATE, FALSE_ALARMS
+from transduce.app.report.suspects import about_suspects, name_row
+from transduce.core.assumptions import CHANCE, DRAWN, ESTIMATE
+from transduce.core.findings import FALSE_ALARMS
 from transduce.core.words import counted, option, percent
 
 # Used as if observed, intervals of means, slopes and shares at 95 % held 35 to 71 %.
 NO_DATA = {
-    "regression": "Filled values vary less than true ones: do not average, count or regress on them "
-    "as if they were measured. Ask instead: `transduce estimate` answers for the whole column.",
+    "regression": "Filled values vary less than true ones: do not average, count or regress on "
+    "them as if they were measured. For statements about the whole column, use `transduce "
+    "estimate`.",
     "classification": "Filled classes are predictions: do not count or regress on them as if they "
-    "were observed. Ask instead: `transduce estimate` answers for the whole column.",
+    "were observed. For statements about the whole column, use `transduce estimate`.",
 }
-ALARM = f"an alarm, which chance alone raises in 1 of {FALSE_ALARMS} tables"
+ALARM = f"Chance alone raises this alarm in 1 of {FALSE_ALARMS} tables"
 ICONS: dict[Tone, str] = {"good": "✓", "fair": "≈", "bad": "!"}
 ANSWERED = ("answered", "below", "above", "unusual")  # statuses of rows with a prediction
 TO_LOOK_AT = ("unusual", "tied", "rejected", "unreached")
@@ -101,8 +104,8 @@ def question(context: ReportContext) -> str:
         have = "has"
     share = rough_percent(counts["unlabelled"] / counts["rows"])
     return (
-        f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {have} no value in "
-        f"“{context.target}” ({share}). They were filled from the "
+        f"{counts['unlabelled']:,} of the {counted(counts['rows'], 'row')}{where} {have} no value "
+        f"in “{context.target}” ({share}). They were filled from the "
         f"{counted(counts['labelled'], 'row')} that have one ({kind})."
     )
 
@@ -126,14 +129,14 @@ def _about_rows(context: ReportContext) -> str:
     counts = context.counts
     rows = counted(counts["unlabelled"], "row")
     if context.filled.counts.is_lazy:  # only the sample is known
-        return f"{rows[0].upper()}{rows[1:]} are answered when the frame is computed."
+        return f"{rows[0].upper()}{rows[1:]} are predicted when the frame is computed."
     lost = _about_lost(counts)
     if lost:
         n_answered = sum(counts[status] for status in ANSWERED)
-        return f"{n_answered:,} of {rows} were answered; {'; '.join(lost)}."
+        return f"{n_answered:,} of {rows} have a prediction; {'; '.join(lost)}."
     if counts["unlabelled"] == 1:
-        return "It was answered."
-    return f"All {rows} were answered."
+        return "It has a prediction."
+    return f"All {rows} have a prediction."
 
 
 def _about_lost(counts: dict[str, int]) -> list[str]:
@@ -144,9 +147,9 @@ def _about_lost(counts: dict[str, int]) -> list[str]:
         lost.append(f"{ties} between classes that are equally good")
     if counts["rejected"]:
         rejected = counted(counts["rejected"], "is", "are")
-        lost.append(f"{rejected} marked as rejected, being too unsure")
+        lost.append(f"{rejected} marked as rejected, as too uncertain")
     if counts["unreached"]:
-        unreached = counted(counts["unreached"], "has no answer,", "have no answer,")
+        unreached = counted(counts["unreached"], "has none,", "have none,")
         them = "it" if counts["unreached"] == 1 else "them"
         lost.append(f"{unreached} because nothing connects {them} with a known value")
     return lost
@@ -203,7 +206,8 @@ def who_was_labelled(context: ReportContext) -> list[str]:
     sentences = [filled.origins]
     if DRAWN in guarantee.assumptions:
         sentences.append(
-            "Rows drawn at random calibrate; it does not matter how the other labels were chosen."
+            "Labels of rows drawn at random are used for calibration; it does not matter how the "
+            "other labels were chosen."
         )
     elif guarantee.assumptions:
         sentences.append(f"This assumes that {' and that '.join(guarantee.conditions)}.")
@@ -217,10 +221,9 @@ def who_was_labelled(context: ReportContext) -> list[str]:
     if guarantee.drift is not None:
         sentences.append(str(guarantee.drift))
     if guarantee.remedy:
-        rows = ", ".join(f"{row + 1:,}" for row in guarantee.remedy)
+        rows = ", ".join(name_row(row, filled.lines) for row in guarantee.remedy)
         sentences.append(
-            "To get an exact guarantee, label these rows, which were drawn at random: "
-            f"{rows} (counted from 1). "
+            f"To get an exact guarantee, label these rows, which were drawn at random: {rows}. "
             f"`transduce draw --number {len(guarantee.remedy)} --seed 0` marks them, and "
             "`transduce fill --random-labels` uses them."
         )
@@ -236,9 +239,9 @@ def _about_sensitivity(table: pd.DataFrame, n_rows: int) -> str:
         f"by a factor of up to {line['factor']:g}: {_about_widths(line, n_rows)}" for line in others
     ]
     return (
-        "If the value itself played no part in who has a label, "
-        f"{_about_widths(first, n_rows)}. If the odds of a label also depend on the value, either "
-        f"way, {'; '.join(factors)}."
+        "If having a label does not depend on the value itself, "
+        f"{_about_widths(first, n_rows)}. If the odds of being labelled also depend on the value, "
+        f"{'; '.join(factors)}."
     )
 
 
@@ -280,7 +283,16 @@ def about_quality(context: ReportContext) -> str | None:
     return f"{hidden} hidden in turn and predicted: {quality.large}; {quality.small}."
 
 
-# --------------------------------------------------------------------------------------- the caveats
+def about_row_names(filled: FilledColumn) -> str:
+    """Return what the names of rows are, where they are numbers."""
+    if filled.row_names is filled.lines:
+        return "Rows are named by their line in the file."
+    if isinstance(filled.row_names, range):
+        return "Rows are counted from 1, without the line of names."
+    return ""
+
+
+# ---- the caveats
 
 
 def caveats(context: ReportContext) -> list[str]:
@@ -289,8 +301,8 @@ def caveats(context: ReportContext) -> list[str]:
     if not context.counts["unlabelled"]:
         return []
     warnings = []
-    if context.quality is not None:
-        warnings.append(context.quality.slips)
+    if filled.suspects is not None:
+        warnings.append(about_suspects(filled.suspects, filled.labels, filled.lines))
     warnings.append(_caution_on_labels(context))
     if filled.guarantee.kind != "none":
         warnings.append(
@@ -319,9 +331,9 @@ def _caution_on_labels(context: ReportContext) -> str:
     guarantee = filled.guarantee
     if context.shift_matters:
         return (
-            "A test raised an alarm: rows with and without a value differ. Chance alone raises it in "
-            f"1 of {FALSE_ALARMS} tables. If values were gathered on purpose, intervals and sets "
-            "contain the truth less often than stated, or more often."
+            "A test raised an alarm: rows with and without a value differ. Chance alone raises it "
+            f"in 1 of {FALSE_ALARMS} tables. If rows were not labelled at random, intervals and "
+            "sets may contain the truth less often than stated."
         )
     if filled.class_shares is not None:
         return (
@@ -363,8 +375,8 @@ def _about_unbounded(context: ReportContext) -> str:
     are = "is" if n_unbounded == 1 else "are"
     return (
         f"{counted(n_unbounded, 'interval')} of {context.counts['unlabelled']:,} {are} unbounded: "
-        f"there are too few known values to say more at {percent(context.filled.confidence)}, or no "
-        "answer. A lower level may give bounds."
+        f"there are too few known values for a bound at {percent(context.filled.confidence)}, or "
+        "there is no prediction. A lower level may give bounds."
     )
 
 
@@ -373,7 +385,7 @@ def _about_unreached(counts: dict[str, int]) -> str:
     if not counts["unreached"]:
         return ""
     rows = counted(counts["unreached"], "row")
-    return f"{rows} could not be answered: the value stays empty there."
+    return f"{rows} could not be predicted: the value stays empty there."
 
 
 def about_again(context: ReportContext, version: str, made: str) -> str:
@@ -384,12 +396,12 @@ def about_again(context: ReportContext, version: str, made: str) -> str:
             f"{made} by transduce {version or 'unknown'}."
         )
     return (
-        f"This fills the same table in the same way, with transduce {version or 'unknown'}; with "
-        f"--report FILE it makes this page, which is of {made}."
+        f"This fills the same table in the same way, with transduce {version or 'unknown'}. This "
+        f"page was made on {made}; add --report FILE to make it again."
     )
 
 
-# ----------------------------------------------------------------------------------- what to do next
+# ---- what to do next
 
 
 def to_do(context: ReportContext) -> str:
@@ -408,7 +420,7 @@ def to_do(context: ReportContext) -> str:
             "--random-labels: then the other labels may be chosen at will."
         )
     if context.quality is not None and context.quality.judged:
-        return f"Add columns that tell more of “{context.target}”: these say next to nothing of it."
+        return f"Add columns that tell more about “{context.target}”: these tell next to nothing."
     first = _look_or_use(context)
     if filled.has_rows_to_label:
         return f"{first} To be surer, label the rows named under “What to label next”."
@@ -430,12 +442,12 @@ def _label_more(reachable: float | None) -> str:
 def _look_or_use(context: ReportContext) -> str:
     """Return which rows to look at, or how to use the predictions."""
     if context.answers.little and context.numbers:
-        return "Label more rows: so far the predictions are too unsure to tell much."
+        return "Label more rows: so far the predictions are too uncertain to tell much."
     if context.answers.little:
         every = option("probabilities", True)
         return (
-            "Label more rows: so far the predictions are too unsure to tell much "
-            f"({every} gives the probability of every class, where sets hold nearly all)."
+            "Label more rows: so far the predictions are too uncertain to tell much "
+            f"({every} adds the probability of every class)."
         )
     odd = [status for status in TO_LOOK_AT if context.counts[status]]
     if odd:
@@ -524,7 +536,7 @@ def _how_it_holds(context: ReportContext) -> str:
     """Return what the level is about: rows or groups, and how many rows may be outside."""
     guarantee = context.filled.guarantee
     bound = guarantee.outside
-    words = f"of {context.sets} hold the truth, on average"
+    words = f"of {context.sets} contain the truth, on average"
     if guarantee.n_groups:
         words += " over new groups, each of which counts once"
         if guarantee.uneven:
@@ -548,7 +560,7 @@ def _whether_to_trust(context: ReportContext) -> tuple[str, str, Tone]:
     if guarantee.kind == "none":
         return "no guarantee", "Take the values as suggestions.", "bad"
     if guarantee.in_doubt:
-        return "guarantee: in doubt", f"{_how_rows_differ(context)}: {ALARM}.", "bad"
+        return "guarantee: in doubt", f"{_how_rows_differ(context)}. {ALARM}.", "bad"
     if guarantee.kind == "approximate":
         return "guarantee: approximate", _why_approximate(context), "fair"
     conditions = " and if ".join(guarantee.conditions)
@@ -569,10 +581,10 @@ def _whether_to_trust(context: ReportContext) -> tuple[str, str, Tone]:
 def _why_approximate(context: ReportContext) -> str:
     """Return why a guarantee is approximate."""
     if context.shifted:
-        return f"{_how_rows_differ(context)}: {ALARM}. An estimate of how corrects for that."
+        return f"{_how_rows_differ(context)}. {ALARM}. The weights correct for it, as estimated."
     if ESTIMATE in context.filled.guarantee.assumptions:
-        return "What decided which values are known can only be estimated."
-    return "It holds nearly, or under an assumption in doubt."
+        return "Why some values are known and others are not can only be estimated."
+    return "It holds approximately, or rests on an assumption that is in doubt."
 
 
 def _how_rows_differ(context: ReportContext) -> str:

@@ -31,16 +31,19 @@ from transduce.app.report.summary_types import (
     BoundSummary,
     ExchangeabilitySummary,
     LabelledSummary,
+    LevelSummary,
     MapSummary,
     MiscoverageSummary,
     OverlapSummary,
     SharesSummary,
     Summary,
 )
+from transduce.app.report.suspects import summarize_suspects
 from transduce.app.report.whole_column import summarize_whole
 from transduce.conformal import Exchangeability, Miscoverage
 from transduce.core.checks import WrongTypeError
 from transduce.core.guarantee import CountBound, Guarantee
+from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.types import Array
 from transduce.core.words import quoted
 
@@ -122,6 +125,8 @@ def summarize(filled: FilledColumn) -> Summary:
         "counts": context.counts,
         "context": [json_name(name, 40) for name in context_columns(filled)],
         "rows": rows,
+        "rows_are": sentences.about_row_names(filled),
+        "suspects": summarize_suspects(filled.suspects, filled.labels, filled.lines),
         "answers": context.answers.numbers,
         "law": _summarize_miscoverage(filled),
         "exchangeability": tested,
@@ -129,6 +134,8 @@ def summarize(filled: FilledColumn) -> Summary:
             **_summarize_guarantee(filled.guarantee),
             "column": sentences.about_column(context),
         },
+        "levels": _summarize_levels(filled),
+        "levels_sentences": to_json(level_sentences(filled.guarantees)),
         "who_was_labelled": _summarize_labelled(context),
         "whole": summarize_whole(filled),
         "class_shares": _summarize_shares(filled),
@@ -153,15 +160,46 @@ def summarize(filled: FilledColumn) -> Summary:
         "to_do": sentences.to_do(context),
         "again": filled.again,
         "again_words": sentences.about_again(context, versions().get("transduce", ""), today()),
-        "notes": to_json(filled.notes),
+        "notes": to_json([note.text for note in filled.notes]),
         "made": today(),
     }
 
 
+def _summarize_levels(filled: FilledColumn) -> list[LevelSummary]:
+    """Return what is guaranteed, and given, at each level besides the main one."""
+    levels = []
+    for other in filled.answer.further:
+        guarantee = filled.guarantees[other.level]
+        median_width = None
+        n_one = None
+        if other.regions is not None and len(filled.answer):
+            median_width = finite_or_none(np.median(other.regions.measure()))
+        if other.label_sets is not None:
+            sizes = other.label_sets.sum(axis=1)
+            if other.unseen is not None:
+                sizes = sizes + other.unseen
+            n_one = int(np.sum(sizes == 1))
+        level: LevelSummary = {
+            "confidence": other.level,
+            "kind": guarantee.kind,
+            "outside": _summarize_bound(guarantee.outside),
+            "reason": escape_text(" ".join(guarantee.reasons[:1])),
+            "median_width": median_width,
+            "n_one": n_one,
+        }
+        levels.append(level)
+    return levels
+
+
 def summarize_later(
-    about: dict[str, Any], guarantee: Guarantee, compared: Exchangeability
+    about: dict[str, Any], guarantees: dict[float, Guarantee], compared: Exchangeability
 ) -> dict[str, Any]:
     """Return what there is to say about later rows that were answered, for JSON."""
+    guarantee, *others = guarantees.values()
+    levels = []
+    for other in others:
+        outside = _summarize_bound(other.outside)
+        levels.append({**_summarize_guarantee(other), "outside": outside})
     return {
         "format": 1,
         **to_json(about),
@@ -169,6 +207,7 @@ def summarize_later(
             **_summarize_guarantee(guarantee),
             "outside": _summarize_bound(guarantee.outside),
         },
+        "levels": levels,
         "exchangeability": _summarize_test(compared),
         "versions": dict(versions()),
         "made": today(),
@@ -271,7 +310,10 @@ def _summarize_test(test: Exchangeability | None) -> ExchangeabilitySummary | No
 
 
 def _summarize_guarantee(guarantee: Guarantee) -> dict[str, Any]:
-    """Return the guarantee: its data, and its sentences; the verdict of the test stands by itself."""
+    """Return the guarantee, as data and in sentences.
+
+    The verdict of the test stands by itself.
+    """
     limits = None
     if guarantee.limits is not None:
         limits = to_json(asdict(guarantee.limits))
@@ -301,6 +343,8 @@ def _summarize_bound(bound: CountBound | None) -> BoundSummary | None:
         "of": bound.of,
         "certainty": bound.certainty,
         "tells": bound.tells,
+        "judged": bound.judged,
+        "changed": bound.changed,
     }
 
 
@@ -342,7 +386,7 @@ def _summarize_map(filled: FilledColumn) -> MapSummary | None:
 
 
 def _map_values(labels: Any, task: str) -> list[Any]:
-    """Return the values of rows on a map: numbers, or names of classes; None where there is none."""
+    """Return the values of rows on a map: numbers, names of classes, or None."""
     if task == "regression":
         numbers = pd.to_numeric(pd.Series(labels), errors="coerce")
         return [finite_or_none(number) for number in numbers]

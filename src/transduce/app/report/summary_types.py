@@ -7,6 +7,18 @@ from typing import Any, Literal, NotRequired, TypedDict
 Tone = Literal["good", "fair", "bad"]
 
 
+class RowLevel(TypedDict):
+    """The interval, or set, of a filled row at a level besides the main one."""
+
+    confidence: float
+    # Of numbers:
+    pieces: NotRequired[list[list[float | None]]]  # of its interval; None is infinite
+    width: NotRequired[float | None]
+    # Of classes:
+    set: NotRequired[list[Any]]
+    unseen: NotRequired[bool]
+
+
 class RowRecord(TypedDict):
     """One filled row."""
 
@@ -15,6 +27,7 @@ class RowRecord(TypedDict):
     context: list[str]  # cells of columns that tell which row is meant
     value: Any
     status: str
+    levels: list[RowLevel]  # at further levels, lowest first
     # Of numbers:
     pieces: NotRequired[list[list[float | None]] | None]  # of its interval; None is infinite
     width: NotRequired[float | None]
@@ -25,6 +38,15 @@ class RowRecord(TypedDict):
     confidence: NotRequired[float | None]
     credibility: NotRequired[float | None]
     probability: NotRequired[float | None]
+
+
+class SuspectRecord(TypedDict):
+    """One known value that is perhaps wrong."""
+
+    position: int
+    row: str  # its line in the file, or its number
+    value: str
+    reason: str
 
 
 class NumberAnswers(TypedDict):
@@ -101,6 +123,8 @@ class BoundSummary(TypedDict):
     of: int
     certainty: float
     tells: bool
+    judged: int | None  # of wrong ones: the bound for the fit without the calibration labels
+    changed: int  # rows at which the fit to all labels differs from that one
 
 
 class OverlapSummary(TypedDict):
@@ -177,6 +201,17 @@ class MapSummary(TypedDict):
     value: list[Any]
 
 
+class LevelSummary(TypedDict):
+    """What is guaranteed, and given, at a level besides the main one."""
+
+    confidence: float
+    kind: str
+    outside: BoundSummary | None
+    reason: str
+    median_width: float | None  # of numbers; None also where half of the intervals are unbounded
+    n_one: int | None  # of classes: at how many rows one is possible
+
+
 class Card(TypedDict):
     """A question with its answer, in a few large words and in a sentence."""
 
@@ -199,10 +234,14 @@ class Summary(TypedDict):
     counts: dict[str, int]
     context: list[str]
     rows: list[RowRecord]
+    rows_are: str  # what their names are, in a sentence
+    suspects: list[SuspectRecord]
     answers: NumberAnswers | ClassAnswers
     law: MiscoverageSummary | None
     exchangeability: ExchangeabilitySummary | None
     guarantee: dict[str, Any]
+    levels: list[LevelSummary]  # besides the main one, lowest first
+    levels_sentences: list[str]
     who_was_labelled: LabelledSummary | None
     whole: dict[str, Any] | None  # estimates of the whole column
     class_shares: SharesSummary | None

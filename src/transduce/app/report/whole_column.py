@@ -36,13 +36,16 @@ NUMBERS = (
 
 
 def summarize_whole(filled: FilledColumn, by: ColumnName | None = None) -> dict[str, Any] | None:
-    """Return estimates of the whole column, by groups too; None if nothing was filled or can be asked.
+    """Return estimates of the whole column, by groups too.
+
+    None if nothing was filled, or nothing can be asked.
 
     Parameters
     ----------
     filled : FilledColumn
     by : str, optional
-        The column to group by. By default the one with 2 to 12 values whose predictions differ most.
+        The column to group by. By default the one with 2 to 12 values whose predictions differ
+        most.
     """
     column = filled.predicted
     if column is None:

@@ -1,4 +1,4 @@
-"""One cell that holds a number: its sign, its digits, its unit, and what makes any of these doubtful."""
+"""One cell that holds a number: its sign, digits and unit, and what is doubtful in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-# Signs as people, journals, word processors and spreadsheets write them. The em dash is none of them: it is a dash.
+# Signs as people, journals, word processors and spreadsheets write them. The em dash is none of
+# them: it is a dash.
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"  # hyphens, figure dash, en dash, minus
 _FULL_WIDTH = {0xFF10 + digit: str(digit) for digit in range(10)}
 _FULL_WIDTH |= dict(zip(map(ord, "．，＋％＄￡￥（）"), ".,+%$£¥()", strict=True))
@@ -45,15 +46,17 @@ _IN_BRACKETS = re.compile(
 )
 PLUS_BEHIND = re.compile(r".*\d\s?\+")
 
-# Thousands and millions that are written as one letter or word. Where cells without such a word stand beside them,
-# the unit of the column is not one; a k is a thousand then, and what may mean something else is not read.
+# Thousands and millions that are written as one letter or word. Where cells without such a word
+# stand beside them, the unit of the column is not one; a k is a thousand then, and what may mean
+# something else is not read.
 _SCALES = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "mio": 1e6, "million": 1e6, "mrd": 1e9, "bn": 1e9}
 _DOUBTFUL = ("K", "M", "MM", "mn", "mln", "B", "bln", "billion", "tn", "trillion", "lakh", "crore")
 _SCALED = re.compile(
     rf"(?P<number>.*\d[.,]?)\s?(?P<word>[^\W\d_]+)\.?(?P<after>\s?(?:[{_SYMBOLS}]|[A-Z]{{3}}))?"
 )
 _WORD_AFTER = re.compile(r"\s?([^\W\d_]+)")
-# What may be a sign beside a number among words, though not directly before it; a hyphen after a letter is none.
+# What may be a sign beside a number among words, though not directly before it; a hyphen after a
+# letter is none.
 _SIGN_LEFT = re.compile(rf"[-+—±∓(]['~\s%{_SYMBOLS}]*(?:[A-Z]{{3}}\s*)?$")
 _SIGN_RIGHT = re.compile(rf"[\s%*{_SYMBOLS}]*[-—]+(?!\s*\w)")
 _HYPHEN = re.compile(r"[^\W\d_]-$")
@@ -71,7 +74,10 @@ class Scaled(NamedTuple):
 
 
 def with_plain_signs(text: str) -> str:
-    """Return a cell with signs and digits as ASCII has them, and without a mark that says "this is text"."""
+    """Return a cell with signs and digits as ASCII has them.
+
+    A mark that says "this is text" is taken off.
+    """
     plain = text if text.isascii() else _SWISS_GROUP.sub("'", text.translate(_ASCII))
     plain = plain.strip()
     mark = _TEXT_MARK.match(plain)
@@ -87,7 +93,7 @@ def with_plain_signs(text: str) -> str:
 
 
 def with_minus_before(text: str, minus_behind: bool = True) -> str:
-    """Return a cell, which has plain signs, with its minus directly before the digits, if it has one elsewhere.
+    """Return a cell with plain signs whose minus, if any, is directly before the digits.
 
     It may stand behind the number, or apart from it; brackets mean minus, as in accounts.
     """
@@ -107,7 +113,7 @@ def with_minus_before(text: str, minus_behind: bool = True) -> str:
 
 
 def unusual_spellings(texts: list[str]) -> list[str]:
-    """Return, in words, which unusual ways to write a minus, or thousands, occur in cells, and what they mean."""
+    """Return, in words, which unusual minus signs or thousands occur, and what they mean."""
     plain = [with_plain_signs(text) for text in texts]
     ways: dict[str, Callable[[str], object]] = {
         "brackets mean minus": _IN_BRACKETS.fullmatch,
@@ -130,7 +136,10 @@ def unit_of(amount: re.Match[str] | None) -> str | None:
 
 
 def _is_unit(words: str, pattern: re.Pattern[str]) -> bool:
-    """Return whether what stands behind a number is a unit, and no part of it a sign or half a pair of brackets."""
+    """Return whether what stands behind a number is a unit.
+
+    No part of a unit is a sign or half a pair of brackets.
+    """
     if not pattern.fullmatch(words) or _NO_UNIT.search(words):
         return False
     return words.count("(") == words.count(")")
@@ -141,8 +150,12 @@ def _is_enumeration(amount: re.Match[str]) -> bool:
     return amount["number"].rstrip().endswith((".", ",")) and bool(amount["after"].strip())
 
 
-# One unit has many spellings: without blanks, points, capitals and plurals, and by these other names of it.
-_SAME_UNIT = "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|m3 cbm cubicmetre cubicmeter"
+# One unit has many spellings: without blanks, points, capitals and plurals, and by these other
+# names of it.
+_SAME_UNIT = (
+    "m2 sqm qm squaremetre squaremeter mq|ft2 sqft squarefeet squarefoot|km2 sqkm|"
+    "m3 cbm cubicmetre cubicmeter"
+)
 _SAME_UNIT += (
     "|€ eur euro|$ usd dollar us$|£ gbp|% pct percent|kg kilo kilogram|g gram gramme|m metre meter"
 )
@@ -153,7 +166,10 @@ _MEGA = re.compile("M(Pa|Hz|Wh?|eV|[gmlsJVNAB])?")  # which is not milli
 
 
 def one_spelling(amount: re.Match[str] | None) -> str | None:
-    """Return a unit in its one spelling, "" if there is none; None if what stands beside a number is not a unit."""
+    """Return a unit in its one spelling, or "" if there is none.
+
+    None if what stands beside a number is not a unit.
+    """
     if amount is None or _is_enumeration(amount):
         return None
     before, after = amount["before"].strip(), amount["after"].strip()
@@ -169,7 +185,10 @@ def one_spelling(amount: re.Match[str] | None) -> str | None:
 
 
 def is_scale(unit: str) -> bool:
-    """Return whether a unit says how many ones a number counts, as k and M do, so that bare numbers differ from it."""
+    """Return whether a unit counts ones, as k and M do.
+
+    Bare numbers then differ from numbers with it.
+    """
     word = unit.strip().removesuffix(".")
     return word in _DOUBTFUL or _factor(word) is not None
 
@@ -193,7 +212,10 @@ def scaled(text: str) -> Scaled | None:
 
 
 def number_among_words(text: str) -> Scaled | None:
-    """Return the one number among any words, with a plain sign; None if there is none, or its sign is in doubt."""
+    """Return the one number among any words, with a plain sign.
+
+    None if there is none, or its sign is in doubt.
+    """
     inside = list(_ANY_NUMBER.finditer(text))
     if len(inside) != 1:
         return None
@@ -212,7 +234,10 @@ def number_among_words(text: str) -> Scaled | None:
 
 
 def amount_in(text: str) -> re.Match[str] | None:
-    """Return number and unit of a cell, of thousands those without the word for thousands; None if it has no number."""
+    """Return number and unit of a cell, or None if it has no number.
+
+    Thousands are without the word for thousands.
+    """
     if len(text) > LONGEST:
         return None
     if text.isascii() and text[:1].isdigit():  # most cells need no more than this
@@ -228,7 +253,9 @@ def amount_in(text: str) -> re.Match[str] | None:
 
 
 def is_enumerated(numbers: list[str], units: list[str | None], others: bool) -> bool:
-    """Return whether numbers only number the words behind them, as in "1 White" and "2 Black": each word has one.
+    """Return whether numbers only number the words behind them, one for each word.
+
+    So they do in "1 White" and "2 Black".
 
     `others` says whether there are cells besides that hold no such number.
     """

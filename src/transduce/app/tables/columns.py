@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers
-from transduce.app.tables.moments import Moments
+from transduce.app.tables.moments import Moments, about_formats, read_dates
+from transduce.app.tables.spellings import note_on_spellings
 from transduce.app.tables.vectors import read_vectors
-from transduce.core.answer import UNSEEN, Answer, Regions
+from transduce.app.tables.whole_numbers import are_exact, large_integers, taken_as_equal
+from transduce.core.answer import UNSEEN, Answer, LevelAnswer, Regions, level_name
 from transduce.core.checks import check_choice
-from transduce.core.guarantee import Limits
+from transduce.core.findings import Limits
 from transduce.core.sample import PartlyLabelled, decisive_label, guess_task, label_array
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.validation import (
@@ -32,6 +35,7 @@ from transduce.core.words import TASKS, counted, option, quoted
 FEWEST_LABELS = 3
 NEARLY_ALL = 0.8  # of more labels than FEW, this share of different ones is no class
 FEW = 20
+MOST_LISTED = 6  # classes that are listed with their counts
 MOST_CODES = 10  # different whole numbers that may be codes of classes
 FEWEST_OF_A_CODE = 2.0  # labels, on average
 NO_LIMITS = Limits()
@@ -67,6 +71,7 @@ class Spelling:
     categories: Any = None  # the type of pandas, if it lists the classes
     words: bool = False  # whether texts such as NA stand for a missing label
     minus_behind: bool = True  # whether "5-" is a negative number
+    anywhere: bool = False  # whether the one number among any words counts
 
 
 PLAIN = Spelling()
@@ -139,6 +144,7 @@ class Target:
             column.mask(missing, None),
             spelling.decimal,
             spelling.unit,
+            spelling.anywhere,
             minus_behind=spelling.minus_behind,
         )
         return values
@@ -151,11 +157,18 @@ class Target:
         if isinstance(label, str):
             label = self.spelling.alike.get(numbers.spelling_key(label), label)
         if self.spelling.whole:
-            try:
-                label = int(float(cell))
-            except (TypeError, ValueError, OverflowError):
-                label = str(cell)
+            label = _whole_class(cell)
         return self.spelling.classes.get(label, label)
+
+
+def _whole_class(cell: Any) -> Any:
+    """Return a class that is a whole number, with all its digits, or a text if it is none."""
+    for read in (int, float):
+        try:
+            return int(read(cell))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return str(cell)
 
 
 def read_target(
@@ -166,11 +179,13 @@ def read_target(
     cells: ColumnReading | None = None,
     case_sensitive: bool = False,
     keep: Collection[Any] = (),
+    anywhere: bool = False,
 ) -> Target:
     """Return the labels of a column, or raise a ValueError that says what to do about it.
 
     Classes that differ in capitals or blanks only are one, unless they are `case_sensitive`;
     numbers such as -999, far from all others, are missing labels, except those in `keep`.
+    With `anywhere` the number counts that stands among any words of a cell.
     """
     check_choice("task", task, TASKS)
     if len(frame) == 0:
@@ -185,7 +200,7 @@ def read_target(
     else:
         if moments is not None and moments.cells not in ("text", "number"):
             column = column.astype(str).astype(object).mask(column.isna(), None)
-        request = _Request(task, case_sensitive, keep)
+        request = _Request(task, case_sensitive, keep, anywhere)
         target = _plain_target(column, name, request, reading)
     if task == "auto" and target.task == "classification":
         _check_classes_repeat(target)
@@ -196,11 +211,29 @@ def _check_classes_repeat(target: Target) -> None:
     """Raise a ValueError if nearly all classes differ."""
     n_classes = len(set(target.known.tolist()))
     if n_classes > NEARLY_ALL * max(target.n_labels, FEW):
-        raise ValueError(
+        differ = (
             f"Nearly all labels of column {target.name!r} differ "
-            f"({n_classes} of {target.n_labels}), as names do: fill a column of numbers, or of "
-            f"classes that occur more than once, or use {option('task', 'classification')}."
+            f"({n_classes} of {target.n_labels}), as names do"
         )
+        raise _no_classes(target, differ, f", or use {option('task', 'classification')}")
+
+
+def _no_classes(target: Target, differ: str, way_out: str = "") -> ValueError:
+    """Return that labels differ, with the reason if they seem to be numbers or dates."""
+    labels = target.known.tolist()
+    units = numbers.several_units(labels)
+    if units:
+        return ValueError(
+            f"Column {target.name!r} holds numbers in several units ({', '.join(units)}): "
+            "write all of them in one."
+        )
+    hint = ""
+    if np.mean([any(map(str.isdigit, str(label))) for label in labels]) > NEARLY_ALL:
+        hint = " If they are dates or numbers, write all of them in one way."
+    return ValueError(
+        f"{differ}: fill a column of numbers, or of classes that occur more than once{way_out}."
+        f"{hint}"
+    )
 
 
 class _Request(NamedTuple):
@@ -209,6 +242,7 @@ class _Request(NamedTuple):
     task: str
     case_sensitive: bool
     keep: Collection[Any]  # numbers that look like marks of missing cells, and are none
+    anywhere: bool = False  # whether the one number among any words counts
 
 
 def _check_cells(column: pd.Series, name: ColumnName) -> None:
@@ -238,6 +272,17 @@ def _check_cells(column: pd.Series, name: ColumnName) -> None:
                 "which no file can hold: write it anew."
             )
     _check_scalars(column, name, cells)
+
+
+def _check_different(name: ColumnName, large: list[int]) -> None:
+    """Raise a ValueError if different whole numbers become the same as floats."""
+    pair = taken_as_equal(large)
+    if pair is not None:
+        raise ValueError(
+            f"Column {name!r} holds {pair[0]} and {pair[1]}, which are the same number in double "
+            "precision: if they are names, ask for classes with "
+            f"{option('task', 'classification')}; if they are amounts, subtract a constant first."
+        )
 
 
 def _nothing_to_fill(column: pd.Series, name: ColumnName) -> str:
@@ -288,12 +333,22 @@ def _plain_target(
 ) -> Target:
     """Return labels that are numbers or classes."""
     missing = column.isna().to_numpy(dtype=bool)
-    labels, parsed, notes = _labels(column, name, request.task, reading.prefer)
+    labels, parsed, notes = _labels(column, name, request, reading.prefer)
+    large = large_integers(column) if parsed is not None else []
+    if large and request.task != "classification":
+        _check_different(name, large)
     if reading.reading:
         notes.append(f"{name!r}: {reading.reading}.")
     kept_marks = numbers.hole_words(column) | _missing_marks(column[~missing])
     notes += _about_markers(name, kept_marks, reading.markers)
     task = _decided_task(column, request.task, parsed)
+    if large and task == "classification":
+        labels = column.astype(object).to_numpy(copy=True)  # with all digits
+    elif not are_exact(large):
+        notes.append(
+            f"{name!r} holds whole numbers such as {large[-1]}, of which double precision keeps "
+            f"some 16 digits. If they are names, use {option('task', 'classification')}."
+        )
     if task == "classification":
         target = _class_target(column, name, request, reading, labels)
         if request.task == "auto":
@@ -337,7 +392,11 @@ def _number_target(
         missing = missing | np.isin(parsed.values, list(marks))
         labels = parsed.values
         spelling = Spelling(
-            parsed.unit, parsed.decimal, marks=tuple(marks), minus_behind=parsed.minus_behind
+            parsed.unit,
+            parsed.decimal,
+            marks=tuple(marks),
+            minus_behind=parsed.minus_behind,
+            anywhere=request.anywhere,
         )
     values = _numbers(name, labels, missing)
     limits = limits_in(limit_texts(column), spelling)
@@ -358,7 +417,7 @@ def _class_target(
     alike: dict[str, str] = {}
     if not request.case_sensitive:
         counts = Counter(label for label in values.tolist() if isinstance(label, str))
-        notes = numbers.spelling_note(name, "Classes", counts)
+        notes = numbers.spelling_note(name, "Classes", counts) + note_on_spellings(name, counts)
         alike = numbers.usual_spellings(counts)
         values = _in_usual_spelling(values, alike)
     written = column
@@ -372,8 +431,14 @@ def _class_target(
 
 def _note_on_classes(name: ColumnName, target: Target, *, as_numbers: bool) -> str:
     """Return that labels were read as classes though nobody said so, and what else they may be."""
-    n_classes = len(set(target.known.tolist()))
-    read = f"{name!r} was read as classes ({n_classes} different ones)"
+    counts = Counter(target.known.tolist())
+    listed = counted(len(counts), "different one")
+    if len(counts) <= MOST_LISTED:
+        listed = ", ".join(f"{quoted(label, 30)} {n:,} times" for label, n in counts.most_common())
+    read = f"{name!r} was read as classes ({listed})"
+    units = numbers.several_units(counts)
+    if units:
+        read += f", although its labels seem to be numbers in several units ({', '.join(units)})"
     if as_numbers:
         return f"{read}; {option('task', 'regression')} reads them as numbers."
     return f"{read}."
@@ -402,17 +467,18 @@ def _about_markers(name: ColumnName, kept: dict[Any, int], in_file: dict[str, in
 
 
 def _labels(
-    column: pd.Series, name: ColumnName, task: str, prefer: str
+    column: pd.Series, name: ColumnName, request: _Request, prefer: str
 ) -> tuple[AnyArray, numbers.ParsedNumbers | None, list[str]]:
     """Return labels as they are, as numbers if they can be read so, and notes if they were text."""
     nowhere = np.zeros(len(column), dtype=int)
+    task = request.task
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         amounts = column.to_numpy(dtype=float, na_value=np.nan)
         return amounts, numbers.ParsedNumbers(amounts, nowhere), []
     labels = column.astype(object).to_numpy(copy=True)
     known = [row for row, label in enumerate(labels) if not pd.isna(label)]
     present = [labels[row] for row in known]
-    if all(isinstance(label, int | float) and not isinstance(label, bool) for label in present):
+    if all(_is_plain_number(label) for label in present):
         return labels, numbers.ParsedNumbers(pd.to_numeric(column).to_numpy(float), nowhere), []
     for row in known:
         labels[row] = numbers.as_label(labels[row])
@@ -422,10 +488,12 @@ def _labels(
     texts[known] = objects([str(labels[row]) for row in known])
     if task == "auto" and numbers.holds_code(pd.Series(texts[known], dtype=object)):
         return labels, None, []
-    parsed = numbers.read_numbers(texts, prefer)
+    parsed = numbers.read_numbers(texts, prefer, anywhere=request.anywhere)
     words = [row for row in known if texts[row].strip().lower() in numbers.MISSING]
     parsed = replace(parsed, unread=sorted([*parsed.unread, *words]))
     if not parsed.unread:
+        if parsed.unit or parsed.mended:
+            _check_sizes(name, texts, parsed.values)
         return labels, parsed, _notes_on_texts(name, texts, known[0], parsed)
     if parsed.nearly_all:
         raise _not_read(name, "holds", "numbers", texts, parsed.unread)
@@ -434,14 +502,30 @@ def _labels(
     return labels, None, []
 
 
+def _check_sizes(name: ColumnName, texts: AnyArray, values: Array) -> None:
+    """Raise a ValueError if numbers with and without a unit seem to be in different units."""
+    differ = numbers.unlike_sizes(texts, values)
+    if differ:
+        raise ValueError(
+            f"Column {name!r} holds {differ}, so they seem to be in different units: "
+            "write all of them in one."
+        )
+
+
+def _is_plain_number(label: Any) -> bool:
+    is_number = isinstance(label, int | float | np.integer | np.floating)
+    return is_number and not isinstance(label, bool)
+
+
 def _notes_on_texts(
     name: ColumnName, texts: AnyArray, first: int, parsed: numbers.ParsedNumbers
 ) -> list[str]:
     """Return that texts were read as numbers, and which of them are unusual."""
     unit = ""
     if parsed.unit:
-        unit = f", in {parsed.unit}"
-    note = f"{name!r} holds text such as {quoted(texts[first])}, read as numbers{unit}."
+        unit = f" in {parsed.unit}"
+    value = f"{parsed.values[first]:.12g}"
+    note = f"{name!r} holds text such as {quoted(texts[first])}, read as the number {value}{unit}."
     return [note, *numbers.cell_notes(name, texts, parsed, np.arange(len(texts)), LEARNT)]
 
 
@@ -497,11 +581,14 @@ def _dated_target(column: pd.Series, moments: Moments, task: str, reading: Colum
         texts = column.astype(object).mask(missing, None).to_numpy()
         raise _not_read(name, "holds", moments.what, texts, unread)
     notes = _about_markers(name, {}, reading.markers)
+    if moments.others:
+        texts = column[column.map(type).eq(str)]
+        notes.append(about_formats(name, texts, read_dates(texts, moments.styles)))
     if task == "auto":
         example = ""
         if moments.style and moments.dates:
             first = str(column[~missing].iloc[0]).strip()
-            example = f", {first!r} as {pd.to_datetime(first, format=moments.style).date()}"
+            example = f", {first!r} as {moments.shown(values[~missing][0])}"
         notes.insert(
             0,
             f"{name!r} was read as {moments.what}{example}; "
@@ -570,12 +657,12 @@ def _code_note(name: ColumnName, labels: Array) -> list[str]:
     few = len(codes) <= min(MOST_CODES, len(labels) / FEWEST_OF_A_CODE)
     if not few or np.any(codes != np.round(codes)):
         return []
-    listed = ", ".join(f"{code:g}" for code in codes[:-1])
+    listed = ", ".join(f"{code:.12g}" for code in codes[:-1])
     between = ""
     if len(codes) > 1:
-        between = f"{codes[0] + 0.51 * (codes[1] - codes[0]):g}"
+        between = f"{codes[0] + 0.51 * (codes[1] - codes[0]):.12g}"
     return [
-        f"{name!r} holds only the whole numbers {listed} and {codes[-1]:g}, which may be codes. "
+        f"{name!r} holds only the whole numbers {listed} and {codes[-1]:.12g}, which may be codes. "
         f"They were read as numbers, so values such as {between} are filled in; "
         f"{option('task', 'classification')} reads them as classes."
     ]
@@ -600,10 +687,7 @@ def _checked(target: Target) -> Target:
             "there is nothing to learn; label a row that differs."
         )
     if target.task == "classification" and n_different == n_labels:
-        raise ValueError(
-            f"Each of the {n_labels} labels of column {name!r} is different: "
-            "fill a column of numbers, or of classes that occur more than once."
-        )
+        raise _no_classes(target, f"Each of the {n_labels} labels of column {name!r} is different")
     return target
 
 
@@ -684,11 +768,23 @@ def limits_in(texts: Mapping[str, int], spelling: Spelling = PLAIN) -> Limits:
     return Limits(n_limits, below, above, several)
 
 
-def new_names(target: ColumnName, task: str, classes: Sequence[Any] = ()) -> list[str]:
-    """Return the names of the new columns; with `classes`, one for the probability of each."""
-    endings = ("filled", "set", "probability", "confidence", "status")
+def new_names(
+    target: ColumnName,
+    task: str,
+    classes: Sequence[Any] = (),
+    further: Sequence[float] = (),
+) -> list[str]:
+    """Return the names of the new columns.
+
+    With `classes`, one for the probability of each; at `further` levels, of intervals or sets.
+    """
+    levels = [level_name(level) for level in further]
     if task == "regression":
-        endings = ("filled", "lower", "upper", "width_reduction", "status")
+        ends = [f"{end}_{level}" for level in levels for end in ("lower", "upper")]
+        endings = ["filled", "lower", "upper", *ends, "width_reduction", "status"]
+    else:
+        sets = [f"set_{level}" for level in levels]
+        endings = ["filled", "set", *sets, "probability", "confidence", "status"]
     names = [f"{target}_{ending}" for ending in endings]
     return [*names, *(f"{target}_probability_{label}" for label in classes)]
 
@@ -715,8 +811,12 @@ _OF_FILL = (
     "confidence",
     "status",
     "label_next",
+    "suspect",
+    "similar",
 )
 _OF_LABELLING = ("label", "by", "random", "answer")
+# The same at further levels, such as `price_lower_95`.
+_AT_LEVEL = re.compile(r"_(lower|upper|set)_\d{1,2}(\.\d+)?$")
 _SIGNS = {
     "filled": ("status", "lower", "set", "width_reduction", "confidence"),
     "answer": ("by", "label"),
@@ -743,22 +843,32 @@ def own_columns(names: Sequence[ColumnName]) -> dict[str, list[ColumnName]]:
             added = {f"{base}_{ending}" for ending in endings}
             family = families.setdefault(base, [])
             for text in texts:
+                at_level = sign == "filled" and _AT_LEVEL.fullmatch(text.removeprefix(base))
                 is_added = text in added or text.startswith(f"{base}_probability_")
+                is_added = is_added or bool(at_level and text.startswith(base))
                 if is_added and text not in family:
                     family.append(text)
     return families
 
 
 def check_names(
-    frame: pd.DataFrame, target: Target, probabilities: bool, label_next: bool = False
+    frame: pd.DataFrame,
+    target: Target,
+    *,
+    probabilities: bool = False,
+    further: Sequence[float] = (),
+    endings: Sequence[str] = (),
 ) -> None:
-    """Raise a ValueError if the table has a column that would be added."""
+    """Raise a ValueError if the table has a column that would be added.
+
+    Besides the usual ones these are the probabilities of classes, intervals or sets at further
+    levels, and columns with further endings.
+    """
     classes: list[Any] = []
     if probabilities:
         classes = list(dict.fromkeys(target.known.tolist()))
-    names = new_names(target.name, target.task, classes)
-    if label_next:
-        names.append(f"{target.name}_label_next")
+    names = new_names(target.name, target.task, classes, further)
+    names += [f"{target.name}_{ending}" for ending in endings]
     for name in names:
         if name in frame.columns:
             raise ValueError(
@@ -784,11 +894,12 @@ def new_columns(
     """
     cells = _NewCells(answer.rows, len(index))
     status = cells.place(answer.status, "given", object)
+    further = [other.level for other in answer.further]
     if target.task == "regression":
         if known is None:
             known = target.known
         columns = [*_number_columns(target, answer, level, known, cells), status]
-        names = new_names(target.name, target.task)
+        names = new_names(target.name, target.task, (), further)
     else:
         order = _class_order(target, answer)
         columns = [*_class_columns(target, answer, right, order, cells), status]
@@ -797,7 +908,7 @@ def new_columns(
             assert answer.classes is not None
             classes = answer.classes[order].tolist()
             columns += _shares(answer.probabilities[:, order], right, cells)
-        names = new_names(target.name, target.task, classes)
+        names = new_names(target.name, target.task, classes, further)
     by_name = {name: _whole_stays(column) for name, column in zip(names, columns, strict=True)}
     new = pd.DataFrame(by_name).set_axis(index)
     categories = target.spelling.categories
@@ -825,18 +936,20 @@ def _number_columns(
     """Return filled values, ends of intervals, and how much narrower these are."""
     assert answer.regions is not None
     filled: Any = cells.place(answer.values, target.labels)
-    lower, upper = (cells.place(end) for end in answer.regions.hull().T)
+    moments = target.spelling.moments
+    if moments is not None:
+        filled = moments.written(filled)
+    columns = [filled]
+    for regions in (answer.regions, *(other.regions for other in answer.further)):
+        assert regions is not None
+        lower, upper = (cells.place(end) for end in regions.hull().T)
+        if moments is not None:
+            lower = moments.written(lower, np.floor)
+            upper = moments.written(upper, np.ceil)
+        columns += [lower, upper]
     widths = widths_between(answer.regions, target.limits)
     reduction = cells.place(width_reduction(widths, known, level))
-    moments = target.spelling.moments
-    if moments is None:
-        return [filled, lower, upper, reduction]
-    return [
-        moments.written(filled),
-        moments.written(lower, np.floor),
-        moments.written(upper, np.ceil),
-        reduction,
-    ]
+    return [*columns, reduction]
 
 
 def _class_order(target: Target, answer: Answer) -> AnyArray:
@@ -854,10 +967,12 @@ def _class_columns(
 ) -> list[AnyArray]:
     """Return filled classes, sets, the probability that each is right, and confidences."""
     filled = cells.place(objects(answer.values.tolist()), target.labels, object)
-    sets = cells.place(_sets(answer, order), None, object)
+    sets = [cells.place(_sets(answer, answer, order), None, object)]
+    for other in answer.further:
+        sets.append(cells.place(_sets(answer, other, order), None, object))
     if right is None:
         right = np.full(len(answer), np.nan)
-    return [filled, sets, cells.place(right), cells.place(answer.confidence)]
+    return [filled, *sets, cells.place(right), cells.place(answer.confidence)]
 
 
 def _shares(probabilities: Array, right: Array | None, cells: _NewCells) -> list[AnyArray]:
@@ -898,16 +1013,25 @@ def rounded(
     if known is not None:
         labels = np.asarray(known, dtype=float)
     digits = _decimals(labels)
-    ways: dict[str, Callable[[Array], Array]] = {
-        filled: np.round,
-        f"{target}_lower": np.floor,
-        f"{target}_upper": np.ceil,
-    }
-    for name, way in ways.items():
+    for name in new.columns:
+        way = _rounding(str(name).removeprefix(str(target)))
+        if way is None:
+            continue
         values = new[name].to_numpy(dtype=float)
         near = np.round(way(np.round(values * 10.0**digits, 6)) / 10.0**digits, digits)
         new[name] = np.where(given | ~np.isfinite(near), values, near)
     return new
+
+
+def _rounding(ending: str) -> Callable[[Array], Array] | None:
+    """Return how numbers in a new column are rounded, by how its name ends; None of others."""
+    if ending == "_filled":
+        return np.round
+    if ending.startswith("_lower"):
+        return np.floor
+    if ending.startswith("_upper"):
+        return np.ceil
+    return None
 
 
 def _decimals(labels: Array) -> int:
@@ -925,15 +1049,15 @@ def _decimals(labels: Array) -> int:
     return int(np.clip(max(n_written, n_needed), 0, 12))
 
 
-def _sets(answer: Answer, order: AnyArray) -> AnyArray:
-    """Return the sets as text, " | " between classes, seen ones and any other. Shape: (m,)."""
-    assert answer.label_sets is not None
+def _sets(answer: Answer, at_level: Answer | LevelAnswer, order: AnyArray) -> AnyArray:
+    """Return the sets of a level as text, " | " between classes, seen ones and any other: (m,)."""
+    assert at_level.label_sets is not None
     assert answer.classes is not None
     names = [*map(str, answer.classes[order]), UNSEEN]
-    unseen = answer.unseen
+    unseen = at_level.unseen
     if unseen is None:
         unseen = np.zeros(len(answer), dtype=bool)
-    rows = np.column_stack([answer.label_sets[:, order], unseen]).tolist()
+    rows = np.column_stack([at_level.label_sets[:, order], unseen]).tolist()
     return objects([" | ".join(itertools.compress(names, row)) for row in rows])
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from transduce.app.tables.formats import Original, Table, plain_cell
+from transduce.app.tables.whole_numbers import with_all_digits
 from transduce.core.files import open_to_append
 from transduce.core.words import option
 
@@ -151,7 +152,8 @@ class SqliteDatabase:
         columns = [described[0] for described in cursor.description]
         cells = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(columns)
         named = dict(zip(columns, cells, strict=True))
-        return pd.DataFrame({key: pd.Series(list(column)) for key, column in named.items()})
+        frame = pd.DataFrame({key: pd.Series(list(column)) for key, column in named.items()})
+        return with_all_digits(frame, cells.__getitem__)
 
     def replace(self, name: str, frame: pd.DataFrame) -> None:
         """Make a table of a frame, in one transaction."""

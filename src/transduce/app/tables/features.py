@@ -1,4 +1,7 @@
-"""Any table's columns as finite numbers for every method, of these rows and of later ones, with an account of each."""
+"""The columns of any table as finite numbers for every method, with an account of each.
+
+Later rows are read in the same way.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables import numbers, pictures, vectors
-from transduce.app.tables.moments import Moments
+from transduce.app.tables.moments import Moments, about_formats, date_styles, read_dates
+from transduce.app.tables.notes import About, Note, notes_about
 from transduce.app.tables.row_hashes import content_order, row_hashes
+from transduce.app.tables.spellings import note_on_spellings
 from transduce.app.tables.vectors import EACH
+from transduce.app.tables.whole_numbers import large_integers, taken_as_equal
 from transduce.core.computing import stage
 from transduce.core.types import AnyArray, Array, ColumnName
 from transduce.core.validation import is_complex
@@ -29,7 +35,6 @@ MOST_LEVELS = 40  # more categories than this are encoded by their letters
 LETTER_FEATURES = 10
 TEXT_FEATURES = 50
 MOST_NOTED = 10  # columns whose cells are noted
-MOST_UNITS = 3  # of numbers in text; more are hardly units
 MOST_WORDS = 20_000
 FITTED_TEXTS = 30_000  # texts that directions are fitted to
 SHOWING = 100  # different cells: where none is a date, the column does not hold dates
@@ -61,7 +66,7 @@ class Features:
     columns: (
         pd.DataFrame
     )  # what was done to each column: name, kind, treatment, n_missing, n_features
-    notes: list[str]
+    notes: list[Note]
     encoder: Encoder  # turns rows which come later into the same features
 
     def at(self, rows: AnyArray) -> Features:
@@ -73,7 +78,7 @@ class Features:
 class _Column:
     """One column and its features, before they are scaled."""
 
-    name: Any
+    name: ColumnName
     kind: str
     treatment: str
     n_missing: int
@@ -96,7 +101,7 @@ class _Request(NamedTuple):
 
 def vectorize(  # noqa: PLR0913
     frame: pd.DataFrame,
-    target: Any = None,
+    target: ColumnName | None = None,
     *,
     ignore: Collection[Any] = (),
     text: Collection[Any] = (),
@@ -109,10 +114,14 @@ def vectorize(  # noqa: PLR0913
     keep: Collection[Any] = (),
     left_out: Mapping[Any, str] | None = None,
 ) -> Features:
-    """Turn all columns except the target into features, as docs/report.md says, without a look at any label."""
-    # All rows are treated in the same way, which exact guarantees need. Each column of numbers has standard deviation
-    # 1, and the features of a category, date, vector or picture have it together, so that a column does not count the
-    # more the more features it becomes; methods that would standardise every feature again undo this.
+    """Turn all columns except the target into features, without a look at any label.
+
+    docs/report.md says how.
+    """
+    # All rows are treated in the same way, which exact guarantees need. Each column of numbers has
+    # standard deviation 1, and the features of a category, date, vector or picture have it
+    # together, so that a column does not count the more the more features it becomes; methods that
+    # would standardise every feature again undo this.
     others_than_target = frame.drop(columns=[target]) if target in frame.columns else frame
     order = content_order(row_hashes(others_than_target))
     frame = frame.iloc[order]
@@ -152,9 +161,8 @@ def vectorize(  # noqa: PLR0913
     lines = [(c.name, c.kind, c.treatment, c.n_missing, counts[c.name]) for c in columns]
     account = pd.DataFrame(lines, columns=["name", "kind", "treatment", "n_missing", "n_features"])
     encoder = Encoder(readings, [scale for scale, _ in scaled])
-    return Features(
-        matrix, names, origins, account, _notes(column.notes for column in columns), encoder
-    )
+    notes = _note_columns((column.name, column.notes) for column in columns)
+    return Features(matrix, names, origins, account, notes, encoder)
 
 
 def _scales(column: _Column) -> list[Scale]:
@@ -189,12 +197,16 @@ def _vector_scales(column: _Column, reading: vectors.VectorReading) -> list[Scal
     return [*scales, *scale_features(column.name, {flag: parts[flag]}, "number")]
 
 
-def _notes(of_columns: Iterable[list[str]]) -> list[str]:
+def _note_columns(of_columns: Iterable[tuple[ColumnName, list[str]]]) -> list[Note]:
     """Return the notes on cells; of very many columns the first, and how many more there are."""
-    noted = [notes for notes in of_columns if notes]
-    notes = [note for own in noted[:MOST_NOTED] for note in own]
+    noted = [(name, texts) for name, texts in of_columns if texts]
+    notes = list[Note]()
+    for name, texts in noted[:MOST_NOTED]:
+        notes += notes_about(About.COLUMNS, texts, name)
     if len(noted) > MOST_NOTED:
-        notes.append(f"Cells of {len(noted) - MOST_NOTED:,} more columns were read in these ways.")
+        n_more = len(noted) - MOST_NOTED
+        text = f"Cells of {n_more:,} more columns were read in these ways."
+        notes.append(Note(About.COLUMNS, text))
     return notes
 
 
@@ -210,7 +222,7 @@ def _profile(series: pd.Series, name: ColumnName, request: _Request, rows: AnyAr
             "give their parts as columns of their own."
         )
         return _Column(name, "complex numbers", "dropped: not data", n_missing, notes=[note])
-    if is_number(series):
+    if is_number(series) and taken_as_equal(large_integers(series)) is None:
         treatment = "in seconds"
         if pd.api.types.is_numeric_dtype(series.dtype):
             treatment = "as it is"
@@ -279,6 +291,13 @@ def _profile_text(name: ColumnName, texts: pd.Series, request: _Request, rows: A
         if parsed.nearly_all:
             return _number_in_text(name, texts, parsed, rows, keep=request.keep)
     dates, reader = _dates(present, texts)
+    if dates is None or dates.notna().sum() < len(present):
+        styles = date_styles(present.str.strip())
+        if len(styles) > 1:
+            read = partial(read_dates, styles=styles)
+            dates = read(texts)
+            notes = [about_formats(name, present, dates), *_not_dates(name, texts, dates, rows)]
+            return _date(name, dates, read, notes)
     if dates is not None:
         return _date(name, dates, reader.transform, _not_dates(name, texts, dates, rows))
     return _words_or_category(name, texts, odd_cells, request)
@@ -295,6 +314,7 @@ def _words_or_category(
         counts = texts.dropna().value_counts().sort_index(kind="stable").to_dict()
         alike = numbers.usual_spellings(counts)
         notes = numbers.spelling_note(name, "Categories", counts)
+        notes += note_on_spellings(name, counts)
     texts = _in_usual_spelling(texts, alike)
     present = texts.dropna()
     distinct = present.nunique()
@@ -305,6 +325,8 @@ def _words_or_category(
     if distinct > MOST_LEVELS:
         mixed, few_units = _mixed(name, present, odd_cells)
     ask = f"{option('number', name)} reads the number in each."
+    if few_units:
+        ask = f"write them in one unit, since {ask.removesuffix('.')} as it is."
     if distinct == len(present) and distinct > 10:
         column = _Column(name, "identifier", _OWN, len(texts) - len(present))
         if few_units:
@@ -322,20 +344,19 @@ def _mixed(name: ColumnName, present: pd.Series, odd_cells: pd.Series) -> tuple[
     """
     if not len(odd_cells) or present.str.contains(r"\d").mean() < numbers.NEARLY:  # such as ranges
         return "", False
-    units = numbers.units_in(present)
-    few_units = 1 < len(units) <= MOST_UNITS
+    units = numbers.several_units(present)
     listed = ""
-    if few_units:
+    if units:
         listed = f" (units: {', '.join(units)})"
     note = (
         f"{name!r}: {len(odd_cells):,} of {len(present):,} cells, such as "
         f"{quoted(odd_cells.iloc[0])}, are not numbers of one kind{listed}"
     )
-    return note, few_units
+    return note, bool(units)
 
 
 def _in_usual_spelling(texts: pd.Series, alike: Mapping[str, str]) -> pd.Series:
-    """Return texts, those that differ in capitals or blanks only as the most frequent of them is spelled."""
+    """Return texts in one spelling, the most frequent where capitals or blanks differ."""
     if not alike:
         return texts
     codes, levels = pd.factorize(texts)
@@ -370,11 +391,15 @@ def _number_in_text(
     how |= {"decimal": parsed.decimal, "unit": parsed.unit, "minus_behind": parsed.minus_behind}
     column = _number(name, parsed.values, treatment, rows, parsed.side, keep=keep, **how)
     notes = numbers.cell_notes(name, texts.to_numpy(), parsed, rows)
+    if parsed.unit or parsed.mended:
+        differ = numbers.unlike_sizes(texts.to_numpy(), parsed.values)
+        if differ:
+            notes.append(f"{name!r} holds {differ}: write all of them in one unit.")
     if how.get("anywhere"):
         units = numbers.units_in(texts)
         if len(units) > 1:
             notes.append(
-                f"{name!r} names several units ({', '.join(units[:MOST_UNITS])}): "
+                f"{name!r} names several units ({', '.join(units[: numbers.MOST_UNITS])}): "
                 "its numbers were taken as they are."
             )
     column.notes = [*notes, *column.notes]
@@ -382,7 +407,10 @@ def _number_in_text(
 
 
 def _dates(present: pd.Series, texts: pd.Series) -> tuple[pd.Series | None, Any]:
-    """Return texts as dates, if skrub reads nearly all of them as such, and what reads them; the rest is missing."""
+    """Return texts as dates, and what reads them, if skrub reads nearly all as such.
+
+    The rest is missing.
+    """
     if present.str.contains(r"\d").mean() < numbers.NEARLY:
         return None, None
     with warnings.catch_warnings(action="ignore"):
@@ -432,7 +460,7 @@ def _odd_dates(present: pd.Series) -> pd.Series:
 
 
 def _number(
-    name: Any,
+    name: ColumnName,
     values: Array,
     treatment: str,
     rows: AnyArray,
@@ -441,7 +469,10 @@ def _number(
     keep: Collection[Any] = (),
     **how: Any,
 ) -> _Column:
-    """Return a column of numbers, with features that mark what is missing, below or above its value; read `how`."""
+    """Return a column of numbers, read `how`.
+
+    Further features mark what is missing, below or above its value.
+    """
     ordered = numbers.in_order(values)  # once: to sort takes longer than all else
     marks = numbers.sentinels(ordered, keep=keep)
     present = ordered[~without_number(ordered, tuple(marks))] if marks else ordered
@@ -463,7 +494,7 @@ def _number(
     return _Column(name, "number", treatment, n_missing, parts, reading, notes)
 
 
-def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
+def _vector(name: ColumnName, found: vectors.Vectors, seed: int) -> _Column:
     """Return a column of vectors, whose rows are in the order of their contents."""
     n_missing, length = len(found.known) - int(found.known.sum()), found.length
     if not length:
@@ -495,7 +526,7 @@ def _vector(name: Any, found: vectors.Vectors, seed: int) -> _Column:
     )
 
 
-def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
+def _picture(name: ColumnName, series: pd.Series, folder: str, rows: AnyArray) -> _Column:
     """Return a column of pictures."""
     matrix, faults = pictures.read_pictures(series, folder)
     missing = np.isnan(matrix).all(axis=1)
@@ -511,8 +542,13 @@ def _picture(name: Any, series: pd.Series, folder: str, rows: AnyArray) -> _Colu
     return _Column(name, "picture", treatment, int(missing.sum()), parts, reading, notes)
 
 
-def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()) -> _Column:
-    """Return a column of dates: their parts, and seconds; `read` makes dates of the texts of later rows."""
+def _date(
+    name: ColumnName, dates: pd.Series, read: Any = None, notes: Sequence[str] = ()
+) -> _Column:
+    """Return a column of dates: their parts, and seconds.
+
+    `read` makes dates of the texts of later rows.
+    """
     codes, levels = pd.factorize(dates, use_na_sentinel=False)
     local = levels.tz_localize(None)  # in some zones the clock skips midnight
     timed = bool((local.normalize() != local)[local.notna()].any())
@@ -530,7 +566,9 @@ def _date(name: Any, dates: pd.Series, read: Any = None, notes: Sequence[str] = 
     )
 
 
-def _category(name: Any, texts: pd.Series, notes: list[str], alike: Mapping[str, str]) -> _Column:
+def _category(
+    name: ColumnName, texts: pd.Series, notes: list[str], alike: Mapping[str, str]
+) -> _Column:
     """Return a column of categories: a feature for each or, if they are many, their letters."""
     levels, n_missing = texts.dropna().unique(), int(texts.isna().sum())
     reading: LevelsReading | LettersReading
@@ -562,7 +600,10 @@ def _middles(found: dict[str, Array]) -> dict[str, float]:
 
 
 def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
-    """Return the features (n,) that a method of skrub's encoder makes of texts, by their numbers."""
+    """Return the features (n,) that a method of skrub's encoder makes of texts.
+
+    They are looked up by the numbers of the texts.
+    """
     with warnings.catch_warnings(action="ignore"):
         # A sign before each, so that 01234 is not taken for a number.
         found = encode(("=" + texts).astype("string").rename("c"))
@@ -572,7 +613,7 @@ def _letters(encode: Any, texts: pd.Series) -> dict[str, Array]:
     }
 
 
-def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
+def _text(name: ColumnName, texts: pd.Series, seed: int) -> _Column:
     """Return a column of texts: TF-IDF weights of their words, reduced to a few features."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -596,7 +637,10 @@ def _text(name: Any, texts: pd.Series, seed: int) -> _Column:
 
 
 def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[Any, Array]:
-    """Return the directions along which texts (n, p) differ most, fitted to some if they are many, and all texts so."""
+    """Return the directions along which texts (n, p) differ most, and all texts in them.
+
+    If texts are many, the directions are fitted to some.
+    """
     from sklearn.decomposition import TruncatedSVD
 
     n, reduction = weights.shape[0], TruncatedSVD(n_directions, random_state=random_state)
@@ -607,7 +651,10 @@ def reduce_words(weights: Any, n_directions: int, random_state: int) -> tuple[An
 
 
 def as_texts(series: pd.Series) -> pd.Series:
-    """Return cells as text, or missing; small and capital letters are the same in true and false."""
+    """Return cells as text, or missing.
+
+    Capital and small letters are the same in true and false.
+    """
     codes, levels = numbers.text_levels(series)
     return pd.Series(levels[codes], index=series.index, name=series.name, dtype=object)
 
@@ -648,8 +695,11 @@ class NumberReading:
     moments: Moments | None = None  # how times and durations in text are read
     minus_behind: bool = True  # whether "5-" is a negative number
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
-        """Return that each cell is looked at, the numbers, and what is missing, below or above its value."""
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each cell is looked at, the numbers, and what is missing or a limit.
+
+        A limit lies below or above the value.
+        """
         return EACH, self.named(name, *self._numbers(series))
 
     def _numbers(self, series: pd.Series) -> tuple[Array, AnyArray | None]:
@@ -662,7 +712,7 @@ class NumberReading:
             series, self.decimal, self.unit, self.anywhere, minus_behind=self.minus_behind
         )
 
-    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return notes on limits, and on cells that are not numbers, of rows that came later."""
         if is_number(series):
             return []
@@ -671,8 +721,13 @@ class NumberReading:
         found = numbers.ParsedNumbers(values, np.zeros(0) if side is None else side, unread=unread)
         return numbers.cell_notes(name, texts, found, rows)
 
-    def named(self, name: Any, values: Array, side: AnyArray | None = None) -> dict[str, Array]:
-        """Return the same features of numbers that are read already. Shapes: values (n,), side (n,)."""
+    def named(
+        self, name: ColumnName, values: Array, side: AnyArray | None = None
+    ) -> dict[str, Array]:
+        """Return the same features of numbers that are read already.
+
+        Shapes: values (n,), side (n,).
+        """
         missing, nowhere = without_number(values, self.marks), np.zeros(len(values))
         some = bool(missing.any())
         return {
@@ -685,7 +740,10 @@ class NumberReading:
 
 @dataclass(frozen=True)
 class LevelsReading:
-    """How a column of a few categories is read: a feature for each, and of two for the second only."""
+    """How a column of a few categories is read: a feature for each.
+
+    Of two categories there is one for the second only.
+    """
 
     levels: tuple[str, ...]
     missing: bool  # whether being missing is a category too
@@ -693,7 +751,7 @@ class LevelsReading:
         default_factory=dict
     )  # categories by what their spellings share
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's text, and a feature for each category at every text."""
         codes, texts = numbers.text_levels(series)
         usual = _in_usual_spelling(pd.Series(texts, dtype=object), self.alike).to_numpy()
@@ -707,7 +765,7 @@ class LevelsReading:
             parts[f"{name}: missing"] = pd.isna(texts).astype(float)
         return codes, dict(list(parts.items())[1:]) if len(parts) == 2 else parts
 
-    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return a note on categories of later rows that are not among these."""
         texts = _in_usual_spelling(as_texts(series), self.alike)
         new = np.flatnonzero(texts.notna() & ~texts.isin(self.levels))
@@ -718,19 +776,25 @@ class LevelsReading:
 
 @dataclass(frozen=True, eq=False)
 class WordsReading:
-    """How a column of texts is read word by word: TF-IDF weights, and their reduction, if there is one."""
+    """How a column of texts is read word by word.
+
+    TF-IDF weights, and their reduction, if there is one.
+    """
 
     weights: Any
     reduction: Any = None
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
-        """Return that each text is looked at, and the weights of words, or the directions they were reduced to."""
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each text is looked at, and the weights of its words.
+
+        These may be reduced to directions.
+        """
         weights = self.weights.transform(as_texts(series).fillna(""))
         return EACH, self.named(
             name, weights if self.reduction is None else self.reduction.transform(weights)
         )
 
-    def named(self, name: Any, found: Any) -> dict[str, Array]:
+    def named(self, name: ColumnName, found: Any) -> dict[str, Array]:
         """Return sparse weights of words, or directions, as features. Shapes: found (n, k)."""
         word, matrix = ("word", found.toarray()) if self.reduction is None else ("direction", found)
         return {f"{name}: {word} {j + 1}": values for j, values in enumerate(matrix.T)}
@@ -744,7 +808,9 @@ def date_parts(dates: Any) -> dict[str, Array]:
     return {part: np.asarray(values, dtype=float) for part, values in found.items()}
 
 
-def at_middles(name: Any, found: dict[str, Array], middles: dict[str, float]) -> dict[str, Array]:
+def at_middles(
+    name: ColumnName, found: dict[str, Array], middles: dict[str, float]
+) -> dict[str, Array]:
     """Return features (n,) by their names, with the middle of each where it is not known."""
     known = {part: np.isfinite(found[part]) for part in middles}
     return {
@@ -761,7 +827,7 @@ class DateReading:
     read: Any  # makes dates of texts
     zone: Any
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's date, and the features of every date."""
         dates = pd.to_datetime(self._dates(series), utc=True).dt.tz_convert(self.zone)
         codes, levels = pd.factorize(dates, use_na_sentinel=False)
@@ -775,7 +841,7 @@ class DateReading:
         with warnings.catch_warnings(action="ignore"):
             return pd.Series(self.read(texts))
 
-    def notes(self, name: Any, series: pd.Series, rows: AnyArray) -> list[str]:
+    def notes(self, name: ColumnName, series: pd.Series, rows: AnyArray) -> list[str]:
         """Return a note on cells of later rows that are not dates."""
         return _not_dates(name, as_texts(series), self._dates(series), rows)
 
@@ -790,7 +856,7 @@ class LettersReading:
         default_factory=dict
     )  # categories by what their spellings share
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[AnyArray, dict[str, Array]]:
         """Return the number of each cell's category, and the features of every category."""
         texts = _in_usual_spelling(as_texts(series), self.alike)
         codes, levels = pd.factorize(texts, use_na_sentinel=False)
@@ -799,9 +865,12 @@ class LettersReading:
 
 
 class Scale(NamedTuple):
-    """A feature, its column, and how it is scaled: divided by the largest, less the mean, over the spread."""
+    """A feature, its column, and how it is scaled.
 
-    column: Any
+    It is divided by the largest, less the mean, over the spread.
+    """
+
+    column: ColumnName
     feature: str
     largest: float
     mean: float
@@ -833,8 +902,11 @@ def scale_features(column: ColumnName, parts: dict[str, Array], kind: str) -> li
     return scales
 
 
-def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
-    """Return mean and standard deviation of a feature; of numbers and dates, a spread that rare cells do not set."""
+def _own_scale(column: ColumnName, name: str, values: Array, kind: str) -> Scale:
+    """Return mean and standard deviation of a feature.
+
+    Of numbers and dates it is a spread that rare cells do not set.
+    """
     values, least = np.asarray(values, dtype=float), 0.0
     largest = float(np.abs(values).max(initial=0.0)) or 1.0
     scaled = values / largest  # so that no square is too large
@@ -851,7 +923,10 @@ def _own_scale(column: Any, name: str, values: Array, kind: str) -> Scale:
 
 
 def _near(distance: Array) -> AnyArray:
-    """Return which distances (n,) are not absurdly far beyond all others, if there are enough to tell."""
+    """Return which distances (n,) are not absurdly far beyond all others.
+
+    It takes enough of them to tell.
+    """
     apart = distance[distance > 0.0]
     if len(distance) < FEWEST_TO_TELL or not len(apart):
         return np.ones(len(distance), dtype=bool)
@@ -885,13 +960,17 @@ class Encoder:
                 f"The table has no column {lacking[0]!r}, which the model was fitted with."
             )
 
-    def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[str]:
-        """Return notes on cells of later rows (n,): not read, limits, categories that the fit did not see."""
+    def notes(self, frame: pd.DataFrame, rows: AnyArray) -> list[Note]:
+        """Return notes on cells of later rows (n,): unreadable, limits, new categories."""
         self._check(frame)
-        told = {name: getattr(self.readings[name], "notes", None) for name in self.columns}
-        return _notes(
-            note(name, frame[name], rows) for name, note in told.items() if note and len(rows)
-        )
+        if len(rows) == 0:
+            return []
+        noted = []
+        for name in self.columns:
+            write_notes = getattr(self.readings[name], "notes", None)
+            if write_notes is not None:
+                noted.append((name, write_notes(name, frame[name], rows)))
+        return _note_columns(noted)
 
     def transform(self, frame: pd.DataFrame) -> Array:
         """Return the features of rows. Returns shape (n, d)."""

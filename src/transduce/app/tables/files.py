@@ -32,6 +32,7 @@ from transduce.app.tables.read_only import (
     refuse_password,
 )
 from transduce.app.tables.workbook import EXCEL
+from transduce.core.computing import collection_paused
 from transduce.core.files import whole_file
 from transduce.core.words import OptionError, option
 
@@ -183,7 +184,8 @@ def read(
         name = str(path)
         content = _file_content(path, force=force)
     try:
-        table = _read_content(content, path, name, sheet, layout)
+        with collection_paused():
+            table = _read_content(content, path, name, sheet, layout)
     except OptionError as error:
         raise OptionError(f"{name} {_end_of_sentence(error)}") from error
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, csv.Error) as error:

@@ -8,8 +8,9 @@ It joins by one entry in `FORMATS` of `transduce.app.tables.files`.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.tables.columns import ColumnReading
+from transduce.app.tables.decimal_signs import sign_of_frame
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
 from transduce.app.tables.numbers import number_text, read_numbers
 from transduce.core.types import ColumnName
@@ -33,16 +35,13 @@ class Original:
     """
 
     kind: str = "csv"  # the name of the format that writes the table back
+    lines: Sequence[int] | None = None  # of the file, counted from 1, on which each row begins
+    sign: str = ""  # the decimal sign of numbers in text, in case of doubt; "" if texts show it
 
     @property
     def index(self) -> tuple[str, ...]:
         """Columns that are the index of a stored pandas frame."""
         return ()
-
-    @property
-    def prefer(self) -> str:
-        """The decimal sign of numbers in text, in case of doubt."""
-        return "point"
 
     @property
     def sheets(self) -> list[str]:
@@ -91,10 +90,10 @@ class Table:
         """Columns that are the index of a stored pandas frame."""
         return self.original.index
 
-    @property
+    @cached_property
     def prefer(self) -> str:
         """The decimal sign of numbers in text, in case of doubt."""
-        return self.original.prefer
+        return self.original.sign or sign_of_frame(self.frame)
 
     @property
     def notes(self) -> list[str]:
@@ -108,6 +107,11 @@ class Table:
         if self.sheet is not None:
             flags["sheet"] = self.sheet
         return flags
+
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The line of the file, counted from 1, on which each row begins; None if it has none."""
+        return self.original.lines
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -125,7 +129,8 @@ class Table:
     def column_reading(self, column: ColumnName) -> ColumnReading:
         """Return how the cells of a column were read, which may have joined the table since."""
         labelled = self.labelled.get(column, frozenset())
-        return self.original.column_reading(column, labelled)
+        reading = self.original.column_reading(column, labelled)
+        return replace(reading, prefer=self.prefer)
 
     def computed_from(self, column: ColumnName) -> list[str]:
         """Return the columns whose formulas point at a column, by way of others too."""

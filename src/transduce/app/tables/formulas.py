@@ -9,7 +9,8 @@ _TEXT = re.compile(r'"(?:[^"]|"")*"')  # in which nothing is a reference
 _SHEET = r"(?:'((?:[^']|'')+)'|([^\s'!=+\-*/^&<>(),;:{}\[\]]+))!"  # its name, quoted or not
 _CELL = r"\$?([A-Za-z]{1,3})\$?\d+"
 _COLUMN = r"\$?([A-Za-z]{1,3})"
-# A cell, a range of cells, or whole columns; not a function such as LOG10(, and not a part of a name.
+# A cell, a range of cells, or whole columns; not a function such as LOG10(, and not a part of a
+# name.
 _REFERENCE = re.compile(
     rf"(?:{_SHEET})?(?<![\w.$])(?:{_CELL}(?::{_CELL})?|{_COLUMN}:{_COLUMN})(?![\w(.])"
 )
@@ -18,7 +19,10 @@ _IN_TABLE = re.compile(r"\[@?\[?([^\[\]@#]+)\]?")  # Prices[Amount], [@Amount], 
 
 
 def columns_in_formulas(sheet: Any, names: list[str], n_rows: int) -> dict[str, set[str]]:
-    """Return the columns that the formulas of each column point at, below a first row of names, of a sheet."""
+    """Return the columns that the formulas of each column of a sheet point at.
+
+    They are those below a first row of names.
+    """
     places = {name: place for place, name in enumerate(names, start=1)}
     pointed: dict[str, set[str]] = {}
     named = _named_ranges(sheet)

@@ -13,6 +13,7 @@ import pandas as pd
 from transduce.app.tables.encodings import decode
 from transduce.app.tables.formats import Format, Original, Table, plain_cell
 from transduce.app.tables.layout import AUTOMATIC, LayoutRequest
+from transduce.app.tables.whole_numbers import with_all_digits
 
 _BLANKS = re.compile(r"[ \t\r\n]*")  # between the entries of a JSON array
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
@@ -58,6 +59,13 @@ class _JsonFormat(Format):
         raise NotImplementedError
 
 
+def _frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return objects as a table."""
+    frame = pd.DataFrame(rows)
+    names = frame.columns
+    return with_all_digits(frame, lambda place: [row.get(names[place]) for row in rows])
+
+
 class JsonArrayFormat(_JsonFormat):
     """One array of objects."""
 
@@ -74,7 +82,7 @@ class JsonArrayFormat(_JsonFormat):
         """Return the objects of an array as a table."""
         text, _encoding, _mark = decode(content)
         rows, texts = _array_entries(text)
-        return pd.DataFrame(rows), JsonObjects(texts, self.name)
+        return _frame_of(rows), JsonObjects(texts, self.name)
 
     def text_of_file(self, texts: list[str]) -> str:
         """Return an array with these objects."""
@@ -102,7 +110,7 @@ class JsonLinesFormat(_JsonFormat):
             if line.strip():
                 rows.append(json_object(line, number))
                 texts.append(line)
-        return pd.DataFrame(rows), JsonObjects(texts, self.name)
+        return _frame_of(rows), JsonObjects(texts, self.name)
 
     def text_of_file(self, texts: list[str]) -> str:
         """Return a line for each of these objects."""

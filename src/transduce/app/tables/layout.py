@@ -1,8 +1,8 @@
 """Where a table begins and ends in a sheet, or in lines of text.
 
-Files as people keep them have titles above the names, two rows of names, an empty first column, rows
-of units, blank rows, totals and footnotes below. Rows are looked at as they stand: a title fills its
-first cell alone, names are texts above data, a total sums or averages what is above it.
+Files as people keep them have titles above the names, two rows of names, an empty first column,
+rows of units, blank rows, totals and footnotes below. Rows are looked at as they stand: a title
+fills its first cell alone, names are texts above data, a total sums or averages what is above it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SPARSE = 0.5  # a row with fewer cells than this share of a usual one may be a t
 NEARLY_EQUAL = 1e-6  # relative difference up to which a number is the sum of others
 TOTALS = re.compile(
     r"(grand |sub)?(total|sum|mean|average|avg|median|count|n)\b.*|"
-    r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio)\b.*",
+    r"(gesamt|summe|mittelwert|durchschnitt|insgesamt|moyenne|somme|totale?|media|suma|promedio)"
+    r"\b.*",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+(]?\s*[\d.,'\s]*\d[\d.,'\s]*\s*[%)]?")
@@ -159,7 +160,10 @@ def filled_places(row: Sequence[Cell]) -> list[int]:
 
 def has_value(row: Sequence[Cell]) -> bool:
     """Return whether a cell of a row is not empty."""
-    return any(not is_empty(cell) for cell in row)
+    for cell in row:  # noqa: SIM110 (half the time of a generator, and each row is asked)
+        if not is_empty(cell):
+            return True
+    return False
 
 
 def is_empty(cell: Cell) -> bool:

@@ -31,6 +31,8 @@ _TIMES = (
     " %I:%M %p",
     " %I:%M:%S %p",
 )
+_DATES = (datetime.datetime, datetime.date, pd.Timestamp)
+MOST_STYLES = 5  # formats of dates in one column
 _DIGITS = "%Y%m%d"  # dates such as 20240131, in text and as numbers
 _SECONDS = {"D": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -52,6 +54,7 @@ class Moments:
     padded: bool = True  # whether texts have zeros before single digits
     case: str = ""  # "upper" or "lower", if letters are all so
     century: int = 10_000  # two-digit years from here on are meant to be a hundred years earlier
+    others: tuple[str, ...] = ()  # further formats of dates in text, beside dates as such or others
 
     @classmethod
     def of(cls, column: pd.Series, *, dates: bool = True) -> Moments | None:
@@ -68,6 +71,9 @@ class Moments:
         if moments.cells != "text":
             return moments
         texts = known[values.index].str.strip()
+        if moments.others:  # the first format is how dates are written again
+            in_style = pd.to_datetime(texts, format=moments.style, errors="coerce").notna()
+            texts = texts[in_style]
         if texts.str.isupper().all():
             moments = replace(moments, case="upper")
         elif texts.str.islower().all():
@@ -92,14 +98,23 @@ class Moments:
                 return cls("timedelta64[us]")
             return cls("datetime64[us]")
         if kinds == {str}:
-            style = _style(known.str.strip(), dates)
+            style, *others = _styles(known.str.strip(), dates)
             if style:
-                return cls("text", style)
+                return cls("text", style, others=tuple(others))
+        if dates and str in kinds and kinds <= {str, *_DATES}:
+            styles = date_styles(known[known.map(type).eq(str)].str.strip())
+            if styles:
+                return cls("datetime64[us]", others=styles)
         if kinds <= {int, float} and column.dtype != "category":
             may_be_dates = known.between(1.6e7, 2.1e7).all()
             if may_be_dates and _are_digits(_digits(known)):
                 return cls("number", _DIGITS)
         return None
+
+    @property
+    def styles(self) -> tuple[str, ...]:
+        """All formats of dates in text, the most frequent first."""
+        return tuple(filter(None, (self.style, *self.others)))
 
     @property
     def dates(self) -> bool:
@@ -136,12 +151,14 @@ class Moments:
             return _clock_spans(column)
         if not self.dates:
             return pd.to_timedelta(column, errors="coerce")
-        texts = column
-        if self.cells == "text":
-            texts = column.str.strip()
+        if self.others:
+            dates = read_dates(column, self.styles)
+        elif self.cells == "text":
+            dates = pd.to_datetime(column.str.strip(), format=self.style, errors="coerce")
         elif self.cells == "number":
-            texts = _digits(column)
-        dates = pd.to_datetime(texts, format=self.style or None, errors="coerce")
+            dates = pd.to_datetime(_digits(column), format=self.style, errors="coerce")
+        else:
+            dates = pd.to_datetime(column, errors="coerce")
         late = dates.dt.year >= self.century
         if not late.any():
             return dates
@@ -279,6 +296,18 @@ def _are_digits(texts: pd.Series) -> bool:
     return bool(pd.to_datetime(texts, format=_DIGITS, errors="coerce").notna().all())
 
 
+def _styles(texts: pd.Series, dates: bool) -> tuple[str, ...]:
+    """Return how dates, times or durations are written, if nearly all texts are; else ("",).
+
+    Dates may be written in several ways, the most frequent of which comes first.
+    """
+    style = _style(texts, dates)
+    if not dates or (style and ("%" not in style or _share_read(texts, style) == 1.0)):
+        return (style,)
+    several = date_styles(texts)
+    return several or (style,)
+
+
 def _style(texts: pd.Series, dates: bool) -> str:
     """Return how dates, times or durations are written, if nearly all texts are; else ""."""
     spans = {"clock": _CLOCK.pattern, "span": r"-?\d+ days?( [-+]?\d\d:\d\d:\d\d(\.\d+)?)?"}
@@ -309,6 +338,82 @@ def _date_style(texts: pd.Series) -> str:
     if best_share >= NEARLY:
         return best
     return ""
+
+
+def date_styles(texts: pd.Series) -> tuple[str, ...]:
+    """Return the formats of dates that are written in several ways; () if nearly all are not.
+
+    Texts of one shape, such as 09.01.2024, are dates of one format. Where days and months could
+    change places, the order of the other shapes counts.
+    """
+    levels = texts.drop_duplicates()
+    shapes = levels.map(_shape)
+    frequent = shapes.value_counts()
+    if len(frequent) > 4 * MOST_STYLES or "4" not in "".join(frequent.index[:1]):
+        return ()
+    counts = texts.map(_shape).value_counts()
+    found: dict[str, list[str]] = {}
+    for shape in counts.index[:MOST_STYLES]:
+        styles = _styles_of_shape(levels[shapes == shape])
+        if styles:
+            found[shape] = styles
+    n_read = int(counts[list(found)].sum())
+    if n_read < NEARLY * len(texts) or not n_read:
+        return ()
+    certain = {_order(styles[0]) for styles in found.values() if len(styles) == 1} - {""}
+    chosen = [
+        next((style for style in styles if _order(style) in certain), styles[0])
+        for styles in found.values()
+    ]
+    if len(certain) > 1:  # days first in some cells and months first in others: nobody can tell
+        return ()
+    return tuple(dict.fromkeys(chosen))
+
+
+def _styles_of_shape(texts: pd.Series) -> list[str]:
+    """Return the formats by which all texts of a shape are dates."""
+    first = texts.iloc[0]
+    fitting = []
+    for day, time in itertools.product(_DAYS, _TIMES):
+        style = f"{day}{time}"
+        fits = _marks(style) == _marks(first) and _share_read(texts.head(1), style) == 1.0
+        if fits and _share_read(texts, style) == 1.0:
+            fitting.append(style)
+    return fitting
+
+
+def _shape(text: str) -> str:
+    """Return a text with its words and numbers alike; a number of four digits may be a year."""
+    text = re.sub(r"[^\W\d_]+", "w", text)
+    return re.sub(r"\d+", lambda digits: "4" if len(digits[0]) == 4 else "n", text)
+
+
+def _order(style: str) -> str:
+    """Return whether numbers of days or of months come first, of dates that end with the year."""
+    return {"%d": "day", "%m": "month"}.get(style[:2], "") if "%m" in style else ""
+
+
+def about_formats(name: object, texts: pd.Series, dates: pd.Series) -> str:
+    """Return how dates that are written in several ways were read, with one of each."""
+    known = dates[texts.index].dropna()
+    shapes = texts[known.index].map(_shape)
+    first = shapes.drop_duplicates().index[:MOST_STYLES]
+    read = ", ".join(f"{texts[row]!r} as {known[row].date()}" for row in first)
+    return f"{name!r} has dates in several formats: {read}."
+
+
+def read_dates(cells: pd.Series, styles: tuple[str, ...]) -> pd.Series:
+    """Return dates as such, and texts in any of several formats, as dates; others are missing."""
+    is_text = cells.map(type).eq(str)
+    as_such = cells.where(~is_text, None)
+    dates = pd.to_datetime(as_such, errors="coerce").astype("datetime64[us]")
+    texts = cells.where(is_text, None).astype("string").str.strip()
+    for style in styles:
+        rest = dates.isna() & is_text
+        if rest.any():
+            read = pd.to_datetime(texts[rest], format=style, errors="coerce")
+            dates = dates.mask(rest, read.astype("datetime64[us]").reindex(dates.index))
+    return dates
 
 
 def _share_read(texts: pd.Series, style: str) -> float:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.app.tables import amounts
+from transduce.app.tables.whole_numbers import holds_equal_numbers
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 
@@ -35,8 +36,10 @@ _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _PLAIN_CELL = {"point": f"^({_PLAIN.pattern})$", "comma": r"^[-+]?(\d+,?\d*|,\d+)$"}
 _GROUP = {"point": r"[ ,'\u00a0\u202f]", "comma": r"[ .'\u00a0\u202f]"}
 _SIGN = {"point": r"\.", "comma": ","}
-# In the order in which they are tried.
-_SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point")}
+# In the order in which they are tried. Where nothing says what the sign of a table is, it may be
+# either: of texts such as "2.162" alone it is the point, of others in doubt the comma.
+_SIGNS = {"point": ("point", "comma"), "comma": ("comma", "point"), "either": ("comma", "point")}
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+|[-+]?\d+")
 _NUMBER = {
     decimal: re.compile(
         rf"[-+]?(([0-9]+|[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+)?({_SIGN[decimal]}[0-9]*)?"
@@ -64,6 +67,12 @@ _LIMITS = (
 )
 _MOST_NAMED = 5
 MOST_ALIKE = 3  # groups of spellings that are named in a note
+MOST_UNITS = 3  # of numbers in text; more are hardly units
+# Numbers with a unit and those without one are taken for different units if the one are so many
+# times as large as the other, and chance would bring that about so rarely.
+UNLIKE = 10.0
+CHANCE = 1e-4
+FEWEST_COMPARED = 3
 _FAR = 1000.0  # times as far from the median as all others
 _MOST_FAR = 3  # numbers that may be far
 
@@ -106,7 +115,7 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     missing = is_missing(cells)
     present = [text.strip() for text in cells[~missing]]
     parsed = ParsedNumbers(np.full(len(cells), np.nan), np.zeros(len(cells), dtype=int))
-    if all(map(_PLAIN.fullmatch, present)):
+    if all(map(_PLAIN.fullmatch, present)) and not _has_groups(present, prefer):
         parsed.values[~missing] = [float(text) for text in present]
         return parsed
     codes, levels = pd.factorize(np.array(present, dtype=object))  # each text is read once
@@ -119,13 +128,21 @@ def find_numbers(texts: Sequence[str | None] | AnyArray, prefer: str = "point") 
     has_unit = (units == unit)[codes]
     n_read: dict[str, tuple[int, int]] = {}
     for sign in _SIGNS[prefer]:
-        readable = np.isfinite(np.array([_read(number, sign) for number in digits]))[codes]
+        readable = np.isfinite(np.array([read_digits(number, sign) for number in digits]))[codes]
         n_read[sign] = (int((readable & has_unit).sum()), int(readable.sum()))
     decimal = max(n_read, key=lambda sign: n_read[sign])
     values = np.array([number_of(text, decimal, unit) for text in levels])
     values = np.where(np.isfinite(values), values, np.nan)  # 1e400 is not a number
     parsed.values[~missing] = values[codes]
     return replace(parsed, decimal=decimal, unit=unit)
+
+
+def _has_groups(texts: Sequence[str], prefer: str) -> bool:
+    """Return whether points in plain numbers separate groups, since commas are decimal signs.
+
+    So they do in "2.162" where another column of the table has "0,5".
+    """
+    return prefer == "comma" and all(map(_GROUPED.fullmatch, texts))
 
 
 def _prevailing_unit(units: AnyArray) -> str:
@@ -149,7 +166,7 @@ def _most_frequent(texts: pd.Series) -> str:
 
 
 def number_of(text: str, decimal: str, unit: str = "") -> float:
-    """Return the number that a text is under one reading and with one unit, NaN if it is not one."""
+    """Return the number that a text is under one reading and with one unit, or NaN."""
     words = text.strip()
     if not unit and _PLAIN.fullmatch(words) and (decimal == "point" or "." not in words):
         return float(words)
@@ -161,10 +178,10 @@ def number_of(text: str, decimal: str, unit: str = "") -> float:
     amount = amounts.AMOUNT.fullmatch(signed)
     if amount is None or amounts.unit_of(amount) != unit:
         return np.nan
-    return _read(amount["number"].strip(), decimal)
+    return read_digits(amount["number"].strip(), decimal)
 
 
-def _read(number: str, decimal: str) -> float:
+def read_digits(number: str, decimal: str) -> float:
     """Return a number under one reading, NaN if it is not one."""
     if not _NUMBER[decimal].fullmatch(number) or not any(map(str.isdigit, number)):
         return np.nan
@@ -196,7 +213,7 @@ def number_texts(values: Array, decimal: str = "point") -> pa.Array:
     return texts
 
 
-def plain_numbers(texts: AnyArray) -> pd.Series | None:
+def plain_numbers(texts: AnyArray, prefer: str = "point") -> pd.Series | None:
     """Return texts (n,) of plain numbers or nothing as `typed` does, but quickly.
 
     None if others are there.
@@ -205,6 +222,10 @@ def plain_numbers(texts: AnyArray) -> pd.Series | None:
     present = texts[~gone]
     lines = "\n".join(["", *present])
     if not len(present) or _CODE.search(lines):
+        return None
+    if holds_equal_numbers(lines):
+        return None
+    if "." in lines and _has_groups([text.strip() for text in present], prefer):
         return None
     try:
         numbers = pc.ascii_trim_whitespace(pa.array(present, pa.string())).cast(pa.float64())
@@ -231,6 +252,7 @@ def typed(texts: AnyArray, prefer: str = "point") -> tuple[pd.Series, str]:
         empty = np.array([text.strip().lower() in IN_TEXT for text in texts], dtype=bool)
     column = pd.Series(texts, dtype=object).mask(empty, None)
     has_codes = any(re.match(r"[-+]?0\d", word) for word in present)
+    has_codes = has_codes or holds_equal_numbers("\n".join(present))
     # A few often show that a column does not hold numbers.
     if not present or has_codes or not all(map(_LIKE_NUMBER.fullmatch, present[:50])):
         return column, "point"
@@ -284,7 +306,7 @@ def read_numbers(
     )
 
 
-def _is_hole(cell: Any) -> bool:
+def _is_hole(cell: object) -> bool:
     """Return whether a cell is empty, or a word that often stands for an empty one."""
     return not isinstance(cell, str) or cell.strip().lower() in HOLES
 
@@ -341,6 +363,47 @@ def units_in(texts: Iterable[Any]) -> list[str]:
             spellings.setdefault(unit, Counter())[written] += count
     ordered = sorted(spellings, key=lambda unit: (-spellings[unit].total(), unit))
     return [_first_spelling(spellings[unit]) for unit in ordered]
+
+
+def several_units(texts: Iterable[Any]) -> list[str]:
+    """Return the units of texts that are nearly all numbers, if these are a few units."""
+    present = [text for text in texts if isinstance(text, str)]
+    units = units_in(present)
+    if not 1 < len(units) <= MOST_UNITS:
+        return []
+    n_amounts = sum(amounts.amount_in(text.strip()) is not None for text in present)
+    return units if n_amounts >= NEARLY * len(present) else []
+
+
+def unlike_sizes(texts: AnyArray, values: Array) -> str:
+    """Return that numbers (n,) with a unit and those without one differ so much in size.
+
+    So they do in "40 %" beside "0.35". It is "" if they do not.
+    """
+    places = np.flatnonzero(np.isfinite(values) & (values != 0.0))
+    codes, levels = pd.factorize(texts[places])
+    found = [amounts.amount_in(text.strip()) for text in levels]
+    has_unit = np.array([bool(amounts.one_spelling(amount)) for amount in found], dtype=bool)[codes]
+    sizes = np.abs(values[places])
+    n_bare = int(np.sum(~has_unit))
+    if min(n_bare, len(places) - n_bare) < FEWEST_COMPARED:
+        return ""
+    larger, smaller = sizes[has_unit], sizes[~has_unit]
+    if median(larger) < median(smaller):
+        larger, smaller = smaller, larger
+    if median(larger) < UNLIKE * median(smaller):
+        return ""
+    from scipy.stats import mannwhitneyu
+
+    if mannwhitneyu(larger, smaller).pvalue > CHANCE:
+        return ""
+    with_unit = quoted(texts[places[has_unit][0]].strip())
+    without = quoted(texts[places[~has_unit][0]].strip())
+    ratio = median(larger) / median(smaller)
+    return (
+        f"numbers with a unit, such as {with_unit}, and without, such as {without}, whose sizes "
+        f"differ by a factor of {ratio:.2g}"
+    )
 
 
 def _first_spelling(counts: Mapping[str, int]) -> str:
@@ -577,7 +640,7 @@ def _emptied(column: pd.Series, words: Sequence[Any]) -> pd.Series:
     read = [number_of(text, "point") for text in texts]
     numbers = [value for value in read if np.isfinite(value)]
 
-    def is_empty(cell: Any) -> bool:
+    def is_empty(cell: object) -> bool:
         if isinstance(cell, str):
             word = cell.strip().lower()
             return word in texts or bool(numbers and number_of(word, "point") in numbers)

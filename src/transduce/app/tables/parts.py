@@ -1,4 +1,4 @@
-"""Tables in many files, or in one that is larger than memory: found, checked, and read part by part."""
+"""Tables in many files, or larger than memory: found, checked, and read part by part."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ def is_many(pattern: str) -> bool:
 
 
 def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return kind and files of a table in parts, sorted by name; a ValueError says what is wrong with them."""
+    """Return kind and files of a table in parts, sorted by name.
+
+    A ValueError says what is wrong with them.
+    """
     given = Path(pattern)
     if given.is_dir():
         found = [
@@ -142,7 +145,10 @@ def find_files(pattern: str, leave_out: Path) -> tuple[str, tuple[Path, ...]]:
 
 
 def reopen_parts(files: PartFiles, work: Path) -> PartFiles:
-    """Return the same parts once the folder for work is gone: texts are kept as Parquet in another."""
+    """Return the same parts once the folder for work is gone.
+
+    Texts are kept as Parquet in another.
+    """
     if files.kind == "parquet":
         return files
     readable, _ = _kept(files.files, files.kind, work)
@@ -206,7 +212,10 @@ def _without_blank(files: tuple[Path, ...]) -> tuple[Path, ...]:
 def values_in_folders(
     pattern: str, files: tuple[Path, ...], *, typed: bool
 ) -> dict[str, list[Any]]:
-    """Return what folders such as ``region=EU`` say about each file, by column; whole numbers as such if `typed`."""
+    """Return what folders such as ``region=EU`` say about each file, by column.
+
+    Whole numbers are read as such if `typed`.
+    """
     words, given = Path(pattern).parts, Path(pattern).exists()
     n_fixed = len([*itertools.takewhile(lambda word: given or not glob.has_magic(word), words)])
     found: list[dict[str, str | None]] = []
@@ -255,7 +264,10 @@ def _runs(footer: Any) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def _common(files: tuple[Path, ...], schemas: list[Any]) -> Any:
-    """Return columns and types that hold for all files, or raise a ValueError that names two that differ."""
+    """Return columns and types that hold for all files.
+
+    A ValueError names two files that differ.
+    """
     first = schemas[0]
     check_once(first.names, files[0])
     fields = {field.name: field for field in first}
@@ -303,7 +315,8 @@ def _plain_type(kind: Any) -> Any:
 def _kept(files: tuple[Path, ...], kind: str, work: Path) -> tuple[tuple[Path, ...], str]:
     """Return texts kept as Parquet, cell by cell as they were written, and their delimiter."""
     styles = [_style(path, kind) for path in files]
-    # A line of names alone may tell of no delimiter, or of a wrong one: that of the others is taken.
+    # A line of names alone may tell of no delimiter, or of a wrong one: that of the others is
+    # taken.
     first = next((place for place, style in enumerate(styles) if style.has_rows), 0)
     delimiter = styles[first].delimiter
     work.mkdir(parents=True, exist_ok=True)
@@ -417,7 +430,10 @@ def _keep(path: Path, batches: Iterator[pa.Table], target: Path) -> None:
 
 
 class _WithEnd(io.RawIOBase):
-    """The bytes of a text, unpacked, and a last record after them that shows whether a quotation mark is open."""
+    """The bytes of a text, unpacked, and one last record after them.
+
+    The record shows whether a quotation mark is still open.
+    """
 
     def __init__(self, path: Path, end: bytes) -> None:
         self._blocks = _blocks(path)
@@ -443,8 +459,19 @@ class _WithEnd(io.RawIOBase):
         return size
 
 
+def text_batches(path: Path, kind: str) -> tuple[str, Iterator[pa.Table]]:
+    """Return the delimiter of a text, and its rows as they are written, some at a time."""
+    if kind == "json lines":
+        return "", _json_batches(path)
+    style = _style(path, kind)
+    return style.delimiter, _csv_batches(path, style.delimiter, style.encoding)
+
+
 def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table]:
-    """Yield the cells of a delimited text as they were written, at first none, so that the names are known."""
+    """Yield the cells of a delimited text as they were written.
+
+    At first none, so that the names are known.
+    """
     names = split_record(_head(path).decode(encoding, errors="replace").lstrip("\ufeff"), delimiter)
     check_once(names, path)
     schema = pa.schema([(name, pa.string()) for name in names])
@@ -471,7 +498,10 @@ def _csv_batches(path: Path, delimiter: str, encoding: str) -> Iterator[pa.Table
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
-    """Yield the values of JSON lines as text, with each line as it was written; all files have the same keys."""
+    """Yield the values of JSON lines as text, with each line as it was written.
+
+    All files have the same keys.
+    """
     rows = _json_rows(path)
     while some := list(itertools.islice(rows, _GROUP_ROWS)):
         yield pa.Table.from_pylist(
@@ -568,7 +598,10 @@ class PartWriter:
 
 
 def _quoted(texts: Any, delimiter: str) -> Any:
-    """Return texts as fields: in quotes where they hold a delimiter, a quote or a line end, and nowhere else."""
+    """Return texts as fields.
+
+    They are quoted where they hold a delimiter, a quote or a line end, and nowhere else.
+    """
     needed = pc.match_substring_regex(texts, f'[\\x{ord(delimiter):02x}"\r\n]')
     if not pc.any(needed).as_py():
         return texts

@@ -1,4 +1,7 @@
-"""Columns of pictures, files below a folder or bytes: small copies, gradients, colours and pieces as features."""
+"""Columns of pictures, as files or as bytes, and the features made of them.
+
+Features are small copies, gradients, colours and pieces.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +42,15 @@ LOOKED_AT = 50  # cells that show whether a column may hold pictures
 AT_A_TIME = 256  # pictures, between two reports of progress
 FEWEST_PIXELS = 6  # of a small copy that are a piece
 PREVIEW = 800  # pixels of the longer side
-# Features of each group and their weight: with these, support vectors and trees answer digits with 100 labels better
-# than from pixels, and drawn shapes by their colour, count or orientation.
+# Features of each group and their weight: with these, support vectors and trees answer digits with
+# 100 labels better than from pixels, and drawn shapes by their colour, count or orientation.
 GROUPS = {"grey": (64, 1.0), "tint": (32, 0.5), "gradient": (128, 1.0)}
 GROUPS |= {"direction": (16, 0.5), "colour": (27, 0.7), "piece": (11, 0.5)}
 LENGTH = sum(size for size, _ in GROUPS.values())
 # Pictures written as text: what PNG, JPEG, WebP, GIF and TIFF begin with, in base 64.
 _IN_TEXT = re.compile(
-    r"\s*(?:data:image/[^,]{1,50};base64,|(?=(?:iVBORw0KGgo|/9j/|UklGR|R0lGOD|SUkqA|TU0AK)[\w+/]{60}))([\w+/=\s]+)"
+    r"\s*(?:data:image/[^,]{1,50};base64,|"
+    r"(?=(?:iVBORw0KGgo|/9j/|UklGR|R0lGOD|SUkqA|TU0AK)[\w+/]{60}))([\w+/=\s]+)"
 )
 FAULTS = {
     "absent": ("file is not there", "files are not there"),
@@ -60,7 +64,7 @@ FAULTS = {
 
 
 def holds_pictures(series: pd.Series) -> bool:
-    """Return whether nearly all cells of a column are bytes, records with bytes, or names of files of pictures."""
+    """Return whether nearly all cells are pictures: bytes, records with bytes, or files."""
     if series.dtype != object and not pd.api.types.is_string_dtype(series):
         return False
     cells = [content_of(series.iat[row]) for row in np.flatnonzero(series.notna())[:LOOKED_AT]]
@@ -72,7 +76,7 @@ def holds_pictures(series: pd.Series) -> bool:
     return bool(cells) and number >= NEARLY * len(cells)
 
 
-def content_of(cell: Any) -> Any:
+def content_of(cell: object) -> Any:
     """Return the bytes of a picture or else its path, also of a record; None if it has neither."""
     if isinstance(cell, dict):
         content = cell.get("bytes")
@@ -91,7 +95,7 @@ def content_of(cell: Any) -> Any:
     return cell
 
 
-def name_of(cell: Any) -> str:
+def name_of(cell: object) -> str:
     """Return what a picture is called: its path, or else a digest of its bytes."""
     if isinstance(cell, dict) and cell.get("path"):
         return str(cell["path"])
@@ -106,6 +110,42 @@ def names_of(column: pd.Series) -> pd.Series:
     if not holds_pictures(column):
         return column
     return column.map(name_of, na_action="ignore")
+
+
+def pictures_below(folder: Path, most: int) -> list[str]:
+    """Return names of pictures in a folder and its folders, as a table in it has them, in order.
+
+    Links, and what begins with a point, are passed over; there are at most so many.
+    """
+    found: list[str] = []
+    for place, folders, names in os.walk(folder):
+        path = Path(place)
+        here = path.relative_to(folder)
+        folders[:] = sorted(
+            name for name in folders if name[0] != "." and not (path / name).is_symlink()
+        )
+        for name in names:
+            is_picture = name[0] != "." and name.lower().endswith(ENDINGS)
+            if is_picture and not (path / name).is_symlink():
+                found.append((here / name).as_posix())
+        if len(found) >= most:
+            break
+    return sorted(found[:most], key=_with_numbers_in_order)
+
+
+def _with_numbers_in_order(name: str) -> list[tuple[bool, int, str]]:
+    """Return what puts names in order: cell-2.png comes before cell-10.png."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+def table_of_pictures(names: list[str]) -> pd.DataFrame:
+    """Return a table with a row for each picture, and its folder if they are in several."""
+    folders = [name.rpartition("/")[0] for name in names]
+    table = pd.DataFrame({"picture": names})
+    if len(set(folders)) > 1:
+        table["folder"] = folders
+    return table
 
 
 def file_below(folder: str | Path, name: str) -> Path | str:
@@ -123,7 +163,10 @@ def file_below(folder: str | Path, name: str) -> Path | str:
 
 
 def _features(source: Any) -> AnyArray | str:
-    """Return the features of a picture, or what is wrong with it; a file is read again when it has changed."""
+    """Return the features of a picture, or what is wrong with it.
+
+    A file is read again when it has changed.
+    """
     if not isinstance(source, Path):
         return _features_of(source)
     about = source.stat()
@@ -138,7 +181,7 @@ def _features_of(source: Any, *version: int) -> AnyArray | str:
 _kept_features = lru_cache(maxsize=MOST_KEPT)(_features_of)
 
 
-def _source(cell: Any, folder: str | Path) -> Path | io.BytesIO | str:
+def _source(cell: object, folder: str | Path) -> Path | io.BytesIO | str:
     """Return the file, or the bytes, that a picture is read from, or why it is not read."""
     content = content_of(cell)
     if isinstance(content, bytes):
@@ -162,7 +205,10 @@ def small_copy(source: Any) -> AnyArray | str:
 
 
 def _seen(source: Any, needed: tuple[int, int] | None = None) -> Any:
-    """Return a picture as a person sees it, or what is wrong with it; of a JPEG no more is decoded than is needed."""
+    """Return a picture as a person sees it, or what is wrong with it.
+
+    Of a JPEG no more is decoded than is needed.
+    """
     if isinstance(source, str):
         return source
     try:
@@ -179,7 +225,10 @@ def _seen(source: Any, needed: tuple[int, int] | None = None) -> Any:
 
 
 def opaque(image: Image.Image) -> Image.Image:
-    """Return a picture as a person sees it: turned upright, 8 bits a colour, on white where it is transparent."""
+    """Return a picture as a person sees it: upright, in 8 bits a colour.
+
+    What is transparent becomes white.
+    """
     image = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         values = np.nan_to_num(np.asarray(image, dtype=np.float32))
@@ -195,7 +244,10 @@ def opaque(image: Image.Image) -> Image.Image:
 
 
 def picture_features(copies: AnyArray) -> AnyArray:
-    """Return the features of small copies, in groups. Shapes: copies (n, SIDE, SIDE, 3); returns (n, LENGTH)."""
+    """Return the features of small copies, in groups.
+
+    Shapes: copies (n, SIDE, SIDE, 3); returns (n, LENGTH).
+    """
     n, colours = len(copies), copies.astype(np.float32) / np.float32(255.0)
     grey = colours @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
     tint = _pooled(colours[..., [0, 2]] - grey[..., None], 4)
@@ -219,7 +271,10 @@ def picture_features(copies: AnyArray) -> AnyArray:
 
 
 def _pooled(values: AnyArray, side: int) -> AnyArray:
-    """Return the means of blocks, so that pictures have `side` rows and columns. Shapes: values (n, s, s, ...)."""
+    """Return the means of blocks, so that pictures have `side` rows and columns.
+
+    Shapes: values (n, s, s, ...).
+    """
     n, size = values.shape[:2]
     return values.reshape(n, side, size // side, side, size // side, *values.shape[3:]).mean(
         axis=(2, 4)
@@ -227,7 +282,10 @@ def _pooled(values: AnyArray, side: int) -> AnyArray:
 
 
 def _orientations(grey: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return how strong gradients of 16 orientations are, shared between the two nearest, and their mean strength."""
+    """Return how strong gradients of 16 orientations are, and their mean strength.
+
+    A gradient is shared between the two nearest orientations.
+    """
     down, right = np.gradient(np.pad(grey, ((0, 0), (1, 1), (1, 1)), mode="edge"), axis=(1, 2))
     down, right = down[:, 1:-1, 1:-1], right[:, 1:-1, 1:-1]
     strength, place = np.hypot(down, right), np.arctan2(down, right) % np.pi * (16 / np.pi)
@@ -237,7 +295,10 @@ def _orientations(grey: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _histogram(colours: AnyArray) -> AnyArray:
-    """Return how frequent 27 colours are, each pixel shared between the nearest. Returns shape (n, 27)."""
+    """Return how frequent 27 colours are, shape (n, 27).
+
+    Each pixel is shared between the nearest of them.
+    """
     levels = np.array([0.0, 0.5, 1.0], dtype=np.float32)
     shares = np.clip(
         1.0 - 2.0 * np.abs(colours.reshape(len(colours), -1, 3, 1) - levels), 0.0, None
@@ -248,7 +309,10 @@ def _histogram(colours: AnyArray) -> AnyArray:
 
 
 def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
-    """Yield brightness, and in how many pieces, how much and in which colour a picture stands out from its border."""
+    """Yield brightness, and how a picture stands out from its border.
+
+    That is in how many pieces, how much, and in which colour.
+    """
     border = np.median(
         np.concatenate([colours[0], colours[-1], colours[:, 0], colours[:, -1]]), axis=0
     )
@@ -263,7 +327,10 @@ def _pieces(colours: AnyArray, grey: AnyArray) -> Iterator[float]:
 
 
 def read_pictures(series: pd.Series, folder: str) -> tuple[AnyArray, list[str]]:
-    """Return features (n, LENGTH), missing where there is no picture, and what is wrong with each cell, or ""."""
+    """Return features (n, LENGTH), and what is wrong with each cell, or "".
+
+    Features are missing where there is no picture.
+    """
     matrix, faults = np.full((len(series), LENGTH), np.nan, dtype=np.float32), [""] * len(series)
     for row, found in _each(series, folder, _features):
         if isinstance(found, str):
@@ -285,7 +352,10 @@ def small_copies(series: pd.Series, folder: str) -> pd.Series:
 
 
 def _each(series: pd.Series, folder: str, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-    """Yield what a function makes of each picture, on all cores; nothing outside the folder is opened."""
+    """Yield what a function makes of each picture, on all cores.
+
+    Nothing outside the folder is opened.
+    """
     if Image is None:
         raise ValueError(
             f"{series.name!r} holds pictures, which need Pillow: pip install "

@@ -1,4 +1,7 @@
-"""Formats that are read, and written as another: older spreadsheets, and files of statistics programs."""
+"""Formats that are read, and written as another.
+
+These are older spreadsheets, and files of statistics programs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import datetime as dt
 import importlib
 import io
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +31,7 @@ class ReadTable(Original):
     kind: str
     reading_notes: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()  # of the sheets, the one that was read first
+    lines: Sequence[int] | None = None  # the row of the sheet, counted from 1, of each row
 
     @property
     def sheets(self) -> list[str]:
@@ -86,7 +91,8 @@ class SpreadsheetFormat(_ReadOnlyFormat):
         frame = frame_of_rows(sheets[title], found)
         others = [other for other in sheets if other != title]
         notes = tuple(filter(None, [note, *found.notes]))
-        return frame, ReadTable(self.name, notes, (title, *others))
+        lines = [place + 1 for place in found.rows]
+        return frame, ReadTable(self.name, notes, (title, *others), lines)
 
 
 PROTECTED = "is protected by a password: open it in a spreadsheet program and save it without one"

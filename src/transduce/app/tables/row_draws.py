@@ -63,7 +63,10 @@ def draw_roles(
 
 
 def _drawn_rows(parts: Sequence[PartScan]) -> Mask:
-    """Return which rows of all parts were drawn to be labelled: the labelled ones if nobody says."""
+    """Return which rows of all parts were drawn to be labelled.
+
+    They are the labelled ones if nobody says otherwise.
+    """
     if all(part.drawn is None for part in parts):
         return ~np.concatenate([part.missing for part in parts])
     masks: list[Mask] = []

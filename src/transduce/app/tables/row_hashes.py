@@ -14,22 +14,25 @@ from transduce.core.types import AnyArray, Array, Mask
 
 # Why rows are drawn by their contents, and why that keeps guarantees.
 #
-# Folds, bootstraps, samples, calibration labels and ties are drawn from a seeded generator by a row's place. If the
-# place were that in the file, sorting the file would change answers, by up to 16 % of their spread. So `fill` first
-# puts rows into an order that their contents decide, and everything after that goes by place.
+# Folds, bootstraps, samples, calibration labels and ties are drawn from a seeded generator by a
+# row's place. If the place were that in the file, sorting the file would change answers, by up to
+# 16 % of their spread. So `fill` first puts rows into an order that their contents decide, and
+# everything after that goes by place.
 #
-# A guarantee needs that, given all rows and all labels, the held-out labels are a simple random sample of the labels.
-# The generator picks places uniformly, whatever stands there; a permutation that is uniform stays uniform after any
-# other one, even one that looked at features and labels. So any order that was fixed before the generator is asked
-# will do, and the chance of the guarantee is that of the seed, as before. The label may be a part of the hash for
-# the same reason. It must be, for rows whose other cells are equal: if the position in the file broke such ties,
-# a file sorted by the label would hold out other labels than a shuffled one.
+# A guarantee needs that, given all rows and all labels, the held-out labels are a simple random
+# sample of the labels. The generator picks places uniformly, whatever stands there; a permutation
+# that is uniform stays uniform after any other one, even one that looked at features and labels. So
+# any order that was fixed before the generator is asked will do, and the chance of the guarantee is
+# that of the seed, as before. The label may be a part of the hash for the same reason. It must be,
+# for rows whose other cells are equal: if the position in the file broke such ties, a file sorted
+# by the label would hold out other labels than a shuffled one.
 #
-# In large tables the keys themselves are the draw: rows with the smallest keys are taken. There the hash, mixed with
-# the seed, stands for a random function of a row's cells: different rows get independent, uniform keys, whatever
-# their labels are, so that again each subset of the labels is as likely as any other. Copies of a row in all cells,
-# the label among them, get a key each, by their number among the copies. It does not matter which copy comes first,
-# since nothing tells them apart.
+# In large tables the keys themselves are the draw: rows with the smallest keys are taken. There the
+# hash, mixed with the seed, stands for a random function of a row's cells: different rows get
+# independent, uniform keys, whatever their labels are, so that again each subset of the labels is
+# as likely as any other. Copies of a row in all cells, the label among them, get a key each, by
+# their number among the copies. It does not matter which copy comes first, since nothing tells them
+# apart.
 
 _AT_A_TIME = 2**20  # cells whose hashes are computed together
 
@@ -49,7 +52,10 @@ def row_hashes(frame: pd.DataFrame, seed: int = 0) -> AnyArray:
 
 
 def _hashes_of_numbers(frame: pd.DataFrame) -> dict[Any, AnyArray]:
-    """Return the hashes of columns of plain numbers; one by one they would take seconds in wide tables."""
+    """Return the hashes of columns of plain numbers, all at once.
+
+    One by one they would take seconds in wide tables.
+    """
     names = [
         name
         for name, kind in frame.dtypes.items()
@@ -69,7 +75,10 @@ def _hashes_of_floats(numbers: Array) -> AnyArray:
 
 
 def cell_hashes(column: pd.Series) -> AnyArray:
-    """Return a 64-bit number for each cell of a column; equal numbers have equal ones, whatever their type."""
+    """Return a 64-bit number for each cell of a column.
+
+    Equal numbers have equal ones, whatever their type.
+    """
     types = pd.api.types
     if column.dtype.kind in "mM":
         zoned = isinstance(column.dtype, pd.DatetimeTZDtype)
@@ -92,7 +101,10 @@ def cell_hashes(column: pd.Series) -> AnyArray:
 
 
 def labelled_hashes(hashes: AnyArray, labels: pd.Series, missing: Mask) -> AnyArray:
-    """Return hashes of rows (n,) with those of their labels mixed in, where there is one. Shapes: missing (n,)."""
+    """Return hashes of rows (n,) with those of their labels, if any, mixed in.
+
+    Shapes: missing (n,).
+    """
     hashes = hashes.copy()
     known = ~missing
     if known.any():
@@ -101,7 +113,10 @@ def labelled_hashes(hashes: AnyArray, labels: pd.Series, missing: Mask) -> AnyAr
 
 
 def draw_keys(hashes: AnyArray) -> AnyArray:
-    """Return a random-looking number (n,) for the hash (n,) of each row, different for copies of a row."""
+    """Return a random-looking number (n,) for the hash (n,) of each row.
+
+    Copies of a row get different ones.
+    """
     ordered = np.sort(hashes)
     copies = np.zeros(len(hashes), dtype=np.uint64)
     again = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
@@ -110,7 +125,10 @@ def draw_keys(hashes: AnyArray) -> AnyArray:
 
 
 def content_order(hashes: AnyArray, ties: AnyArray | None = None) -> AnyArray:
-    """Return the order (n,) of rows by their hashes (n,), then by `ties` (n,); copies stay as they came."""
+    """Return the order (n,) of rows by their hashes (n,), then by `ties` (n,).
+
+    Copies stay as they came.
+    """
     if ties is None:
         return np.argsort(hashes, kind="stable")
     return np.lexsort((ties, hashes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transduce.app.tables.pictures import read_pictures
+from transduce.app.tables.whole_numbers import with_all_digits
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted
 
@@ -29,9 +31,11 @@ _PACKED = pa.large_list(pa.float32())
 _AT_A_TIME = 2**22  # numbers that are hashed together
 _NOT_NUMBERS = r"[^\d\s.,;+\-eainful]"  # what no list in text holds, in small letters
 _FIGURE = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|nan|inf)"
-_BARE = rf"^((?:{_FIGURE}[\s,;]+){{7,}}{_FIGURE})$"  # so many numbers are neither a date nor a telephone's
+# Eight numbers or more are neither a date nor a telephone's.
+_BARE = rf"^((?:{_FIGURE}[\s,;]+){{7,}}{_FIGURE})$"
 _BEGINNING = re.compile(rf"\s*(\[|\(|\{{|array\(\[|tensor\(\[|{_BARE[1:]})", re.I)
-# As Python, its libraries and Postgres write lists and missing numbers; (1,234) without a blank is minus 1234.
+# As Python, its libraries and Postgres write lists and missing numbers; (1,234) without a blank is
+# minus 1234.
 _SPELLINGS = (
     (r"np\.\w+\(([^(),]*)\)", r"\1"),
     (r"(?s)^(?:array|tensor)\((.*\]).*\)$", r"\1"),
@@ -60,7 +64,7 @@ class Vectors:
         return int(lengths[counts.argmax()])
 
     def matrix(self, length: int) -> AnyArray:
-        """Return the vectors of one length, NaN where a cell holds none. Returns shape (n, length)."""
+        """Return the vectors of one length, shape (n, length), NaN where a cell holds none."""
         good = self.known & (self.lengths == length)
         if good.all():
             return self.numbers.reshape(len(good), length)
@@ -69,7 +73,7 @@ class Vectors:
         return rows
 
     def hashes(self) -> AnyArray:
-        """Return a 64-bit number for each cell that depends on its numbers alone, 0 where there are none."""
+        """Return a 64-bit number for each cell by its numbers alone, 0 where there are none."""
         found, row = np.zeros(len(self.known), dtype=np.uint64), 0
         begins = np.append(0, np.cumsum(self.lengths))
         longest = self.lengths.max(initial=0)
@@ -115,7 +119,7 @@ def _lists_in(series: pd.Series) -> Vectors | None:
     return None
 
 
-def _is_list(cell: Any) -> bool:
+def _is_list(cell: object) -> bool:
     """Return whether a cell is a list, an array, a series, a tensor or a sparse row."""
     if isinstance(cell, str | bytes | bytearray | memoryview | np.generic):
         return False
@@ -167,7 +171,10 @@ def _of_cell(cell: Any) -> AnyArray | None:
 
 
 def _of_texts(series: pd.Series) -> Vectors | None:
-    """Return the vectors in texts such as "[0.1, 0.2]", with commas, semicolons or blanks between the numbers."""
+    """Return the vectors in texts such as "[0.1, 0.2]".
+
+    Commas, semicolons or blanks stand between the numbers.
+    """
     cells = pa.array(
         [cell if isinstance(cell, str) else None for cell in series], pa.large_string()
     )
@@ -199,7 +206,10 @@ def _of_texts(series: pd.Series) -> Vectors | None:
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """Return an Arrow table as a frame, in which lists of numbers stay in Arrow's memory, in single precision."""
+    """Return an Arrow table as a frame.
+
+    Lists of numbers stay in Arrow's memory, in single precision.
+    """
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if isinstance(field.type, pa.BaseExtensionType):  # such as tensors of one shape
@@ -208,11 +218,24 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
             )
         if _holds_numbers(column.type):
             table = table.set_column(place, field.name, column.cast(_PACKED, safe=False))
-    return table.to_pandas(ignore_metadata=True, types_mapper={_PACKED: pd.ArrowDtype(_PACKED)}.get)
+    packed = {_PACKED: pd.ArrowDtype(_PACKED)}
+    frame = table.to_pandas(ignore_metadata=True, types_mapper=packed.get)
+    return with_all_digits(frame, partial(_integers_at, table))
 
 
-def in_short(cell: Any) -> str | None:
-    """Return a vector as a person reads it, its first numbers and how many it has; None if a cell holds none."""
+def _integers_at(table: pa.Table, place: int) -> list[Any] | None:
+    """Return the cells of a column of whole numbers, None of other columns."""
+    column = table.column(place)
+    if pa.types.is_integer(column.type):
+        return column.to_pylist()
+    return None
+
+
+def in_short(cell: object) -> str | None:
+    """Return a vector as a person reads it, or None if a cell holds none.
+
+    It shows the first numbers, and how many there are.
+    """
     found = read_vectors(pd.Series([cell], dtype=object))
     if found is None or len(found.numbers) <= SHOWN + 1:
         return None
@@ -244,15 +267,18 @@ class VectorReading:
     folder: str | None = None  # of pictures, of which vectors are made
     groups: tuple[tuple[int, float], ...] = ()  # with a common scale: how many, and their weight
 
-    def parts(self, name: Any, series: pd.Series) -> tuple[slice, dict[str, Array]]:
-        """Return that each cell is looked at, the numbers, or directions, of its vector, and which are missing."""
+    def parts(self, name: ColumnName, series: pd.Series) -> tuple[slice, dict[str, Array]]:
+        """Return that each cell is looked at, its vector, and which vectors are missing.
+
+        A vector may be told by its directions.
+        """
         if self.folder is not None:
             return EACH, self.named(name, read_pictures(series, self.folder)[0])
         vectors, nowhere = read_vectors(series), np.zeros(len(series), dtype=int)
         vectors = vectors or Vectors(np.empty(0, np.float32), nowhere, nowhere > 0)
         return EACH, self.named(name, vectors.matrix(self.length))
 
-    def named(self, name: Any, matrix: Array) -> dict[str, Array]:
+    def named(self, name: ColumnName, matrix: Array) -> dict[str, Array]:
         """Return the same features of vectors that are read already. Shapes: matrix (n, length)."""
         odd, missing = not_finite(matrix), np.zeros(len(matrix))
         missing[odd] = np.isnan(matrix[odd]).all(axis=1)
@@ -265,13 +291,19 @@ class VectorReading:
 
 
 def not_finite(matrix: Array) -> AnyArray:
-    """Return the rows in which a number is missing or infinite; no array of the matrix' size is made."""
+    """Return the rows in which a number is missing or infinite.
+
+    No array of the size of the matrix is made.
+    """
     with np.errstate(invalid="ignore"):
         return np.flatnonzero(~np.isfinite(matrix.sum(axis=1, dtype=float)))
 
 
 def filled(matrix: Array, middle: Array) -> Array:
-    """Return vectors whose missing and infinite numbers are those of the middle. Shapes: matrix (n, d), middle (d,)."""
+    """Return vectors whose missing and infinite numbers are those of the middle.
+
+    Shapes: matrix (n, d), middle (d,).
+    """
     rows = not_finite(matrix)
     if len(rows):
         matrix = matrix.copy()
@@ -280,7 +312,10 @@ def filled(matrix: Array, middle: Array) -> Array:
 
 
 def middle_of(matrix: AnyArray) -> AnyArray:
-    """Return the median of each number of the vectors that have it, 0 where none has. Returns shape (d,)."""
+    """Return the median of each number of the vectors that have it, shape (d,).
+
+    It is 0 where none has it.
+    """
     known = [column[np.isfinite(column)] for column in matrix.T]
     return np.array(
         [np.median(column) if len(column) else 0.0 for column in known], dtype=np.float32

@@ -7,13 +7,14 @@ import importlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
 
+from transduce.app.tables.filled_cells import mark_filled
 from transduce.app.tables.formats import (
     PACKING_FACTOR,
     Format,
@@ -54,6 +55,7 @@ class Workbook(Original):
     formulas: dict[str, set[str]] = field(default_factory=dict)  # columns that a column points at
     layout: Layout | None = None  # where the table is in the sheet
     chosen: str = ""  # a note, if the table is not in the first sheet
+    lines: Sequence[int] | None = None  # the row of the sheet, counted from 1, of each row
     kind: str = "excel"
 
     @property
@@ -129,6 +131,7 @@ class WorkbookFormat(Format):
             columns_in_formulas(book[title], names, found.rows[-1] + 1 if found.rows else 1),
             found,
             chosen,
+            lines=[place + 1 for place in found.rows],
         )
         return frame, original
 
@@ -141,10 +144,17 @@ class WorkbookFormat(Format):
             layout = original.layout
             assert layout is not None
             sheet = book[original.sheet]
-            put_columns(sheet, new, layout.columns[-1] + 1, layout.names_at, layout.rows)
+            n_before = layout.columns[-1] + 1
+            put_columns(sheet, new, n_before, layout.names_at, layout.rows)
+            formats = _number_formats(sheet, layout)
+            mark_filled(sheet, new, n_before, layout.names_at, layout.rows, formats)
         else:
             book = openpyxl.Workbook()
-            put_columns(book.worksheets[0], table.joined_with(new), 0)
+            sheet = book.worksheets[0]
+            joined = table.joined_with(new)
+            put_columns(sheet, joined, 0)
+            n_before = joined.shape[1] - new.shape[1]
+            mark_filled(sheet, new, n_before, 0, range(1, len(new) + 1), {})
         book.save(file)
 
     def memory_needed(self, path: str | Path, *, packed: bool) -> int:
@@ -254,6 +264,17 @@ def _count_uncomputed(sheet: Any, layout: Layout, rows: list[list[Any]]) -> dict
                 if cell.data_type == "f":
                     counts[name] += 1
     return dict(counts)
+
+
+def _number_formats(sheet: Any, layout: Layout) -> dict[str, Any]:
+    """Return how numbers are written in the columns of a sheet, as their first full cell says."""
+    formats = {}
+    for column, name in zip(layout.columns, layout.names, strict=True):
+        cells = (sheet.cell(row=row + 1, column=column + 1) for row in layout.rows)
+        filled = next((cell for cell in cells if isinstance(cell.value, int | float)), None)
+        if filled is not None and filled.number_format != "General":
+            formats[name] = filled.number_format
+    return formats
 
 
 def _is_too_long(cell: Any) -> bool:

@@ -20,7 +20,7 @@ from transduce.conformal.designs.rows import (
 )
 from transduce.conformal.designs.weights import Grounds, Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core import checks, guarantee
+from transduce.core import assumptions, checks
 from transduce.core.records import changed_fields
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import OptionError
@@ -55,8 +55,8 @@ COMMON_FLAGS = (
         read=_one_or_several,
         write=_as_list,
         help=(
-            "A column of categories: the guarantee holds within each. Give it several times to let "
-            "it hold within each category of each column."
+            "A column of categories: the guarantee then holds within each of them. If the option "
+            "is repeated, it holds within each category of every column named."
         ),
     ),
     Flag(
@@ -70,8 +70,8 @@ COMMON_FLAGS = (
         kind="factor",
         default=1.0,
         help=(
-            "Let the guarantee hold even if the odds of a label depend on the value by up to this "
-            "factor."
+            "Keep the guarantee even if the odds of being labelled depend on the value itself, by "
+            "up to this factor."
         ),
     ),
 )
@@ -93,7 +93,7 @@ class Design:
 
     flags: ClassVar[tuple[Flag, ...]] = ()  # besides those of all designs
     cards: ClassVar[tuple[Card, ...]] = ()
-    rests_on: ClassVar[guarantee.Assumption] = guarantee.CHANCE
+    rests_on: ClassVar[assumptions.Assumption] = assumptions.CHANCE
     testable: ClassVar[bool] = True  # whether rows that differ speak against what is assumed
     can_bound_column: ClassVar[bool] = True  # whether a guarantee for the column is possible
     always_holds_out: ClassVar[bool] = True  # whether it needs calibration labels, as it is
@@ -208,6 +208,11 @@ class Design:
         """The column that marks rows drawn at random to be labelled; None if there is none."""
         return None
 
+    @property
+    def probabilities(self) -> RowValues:
+        """The column of known probabilities of a label; None if there is none."""
+        return None
+
     def take_rows(self, rows: AnyArray) -> Self:
         """Return the design of some rows, in this order; names of columns stay as they are."""
         from transduce.conformal.designs.reading import take_values
@@ -320,9 +325,9 @@ class Design:
         return self.estimates_propensity(None) or self.reweighs_if_shifted
 
     @property
-    def assumption(self) -> guarantee.Assumption:
+    def assumption(self) -> assumptions.Assumption:
         """What has to be true of the labels."""
         partitioned = self.within is not None and not self.overlapping
-        if self.rests_on == guarantee.CHANCE and partitioned:
-            return guarantee.CHANCE_WITHIN
+        if self.rests_on == assumptions.CHANCE and partitioned:
+            return assumptions.CHANCE_WITHIN
         return self.rests_on

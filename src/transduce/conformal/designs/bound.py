@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from transduce.conformal.designs.held_out import calibration_number, labels_needed, read_number
+from transduce.conformal.designs.held_out import (
+    calibration_number,
+    labels_needed,
+    most_calibration,
+    read_number,
+)
 from transduce.conformal.designs.rows import Categories, OverlappingCategories
 from transduce.conformal.designs.weights import Strata, Weights
 from transduce.core.types import AnyArray, Array, Mask, Random
@@ -16,7 +22,7 @@ from transduce.core.words import option, percent
 if TYPE_CHECKING:
     from transduce.conformal.designs.base import Design
     from transduce.conformal.exchangeability import Exchangeability
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
     from transduce.population.sample import Sample
 
 
@@ -67,6 +73,12 @@ class BoundDesign:
         factor = float(self.spec.sensitivity)
         return calibration_number(n_labels, confidence, by_class=in_parts, factor=factor)
 
+    def most_calibration(
+        self, n_labels: int, levels: Sequence[float], *, by_class: bool = False
+    ) -> int:
+        """Return how many labels calibrate: enough for each of several levels that can be had."""
+        return max(self.n_calibration(n_labels, level, by_class=by_class) for level in levels)
+
     def too_few(self, n_labels: int, confidence: float) -> str:
         """Return that labels are too few for a level, in a sentence that says what to do."""
         sensitivity = self.spec.sensitivity
@@ -82,35 +94,41 @@ class BoundDesign:
         )
 
     def hold_out(
-        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+        self,
+        problem: Problem,
+        number: Any,
+        levels: Sequence[float],
+        by_class: bool,
+        random: Random,
     ) -> Mask:
         """Return which labels to hold out, shape (l,), whatever they are.
 
-        `number` is "auto", a number of labels or a share of them.
+        `number` is "auto" (as many as the levels take), a number of labels or a share of them.
         """
         auto = isinstance(number, str) and number == "auto"
         parts = self._parts(problem)
         if parts is not None and auto:
-            return self._hold_out_of_parts(problem, parts, level, random)
+            return self._hold_out_of_parts(problem, parts, levels, random)
         units = problem.places[problem.rows]
         if self.groups is not None:
             units = self.groups[problem.rows]
         n_units = len(np.unique(units))
         if auto:
-            size = self.n_calibration(n_units, level, by_class=by_class)
+            size = self.most_calibration(n_units, levels, by_class=by_class)
         else:
             size = read_number(number, n_units)
         return np.isin(units, random.choice(np.unique(units), size, replace=False))
 
     def _hold_out_of_parts(
-        self, problem: Problem, parts: AnyArray, level: float, random: Random
+        self, problem: Problem, parts: AnyArray, levels: Sequence[float], random: Random
     ) -> Mask:
         """Return which labels to hold out, as many of each part as it takes; shape (l,)."""
         held_out = np.zeros(len(parts), dtype=bool)
         by_content = np.argsort(problem.places[problem.rows])
         for part in np.unique(parts):
             labels = by_content[parts[by_content] == part]
-            size = calibration_number(len(labels), level, factor=float(self.spec.sensitivity))
+            factor = float(self.spec.sensitivity)
+            size = most_calibration(len(labels), levels, factor=factor)
             held_out[random.choice(labels, size, replace=False)] = True
         return held_out
 
@@ -124,7 +142,7 @@ class BoundDesign:
         """Return the estimator with folds that never split a group of these labelled rows."""
         if self.groups is None:
             return estimator
-        from transduce.model_selection.cross_validation import with_group_folds
+        from transduce.model_selection.folds import with_group_folds
 
         return with_group_folds(estimator, self.groups[rows], 0)
 
@@ -153,7 +171,7 @@ class BoundDesign:
     def _compare(self, problem: Problem, random: Random) -> Exchangeability:
         """Return how labelled and unlabelled rows compare."""
         from transduce.conformal.exchangeability import exchangeability_test
-        from transduce.model_selection.fit_and_predict import take
+        from transduce.model_selection.problem import take_rows
 
         seed = random.randint(2**31 - 1)
         rows, labelled = self._comparable_rows(problem, random)
@@ -162,7 +180,7 @@ class BoundDesign:
             categories = self.within.codes[rows]
         X = problem.X
         if len(rows) < problem.n_rows:
-            X = take(X, rows)
+            X = take_rows(X, rows)
         return exchangeability_test(X, labelled, within=categories, random_state=seed)
 
     # ---- how labels weigh

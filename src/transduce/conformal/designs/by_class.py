@@ -16,13 +16,13 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.held_out import calibration_number
 from transduce.conformal.designs.weights import CLASSES, Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core import checks, guarantee
+from transduce.core import assumptions, checks
 from transduce.core.types import AnyArray, Array, Mask
 from transduce.core.words import OptionError, option, quoted
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
     from transduce.population.sample import Sample
 
 
@@ -93,8 +93,8 @@ class ByClass(Design):
             kind="switch",
             default=False,
             says=True,
-            help="Labels were chosen by their class: answer for the shares that the classes seem "
-            "to have among rows without a label.",
+            help="Labels were chosen by their class: adjust to the class shares that are "
+            "estimated among the unlabelled rows.",
         ),
         Flag(
             name="class_shares",
@@ -104,8 +104,8 @@ class ByClass(Design):
             python="ByClass(...)",
             read=read_spelled_shares,
             write=spell_shares,
-            help="The same, with the share of every class among rows without a label, such as "
-            "yes=0.06,no=0.94.",
+            help="The same, but with known shares of the classes among the unlabelled rows, such "
+            "as yes=0.06,no=0.94.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -113,8 +113,10 @@ class ByClass(Design):
             way="class",
             place=30,
             title="By their class",
-            words="Such as equally many sick and healthy people. Within a class, chance decided.",
+            words="For example, equal numbers of cases and controls, each sampled at random.",
             flag="labels_by_class",
+            needs="classes",
+            unfit="The values are numbers, not classes.",
         ),
     )
     testable: ClassVar[bool] = False
@@ -140,9 +142,9 @@ class ByClass(Design):
         return self.shares is not None
 
     @property
-    def assumption(self) -> guarantee.Assumption:
+    def assumption(self) -> assumptions.Assumption:
         """What has to be true of the labels."""
-        return guarantee.BY_CLASS if self.shares is None else guarantee.SHARES
+        return assumptions.BY_CLASS if self.shares is None else assumptions.SHARES
 
     def check(self, classes: Sequence[Any] | AnyArray | None, by_class: bool) -> None:
         """Raise a ValueError if it does not suit the classes of the labels; None for numbers."""
@@ -223,7 +225,7 @@ def read_shares(shares: Any) -> dict[Any, float]:
     return {name: float(share) / total for name, share in shares.items()}
 
 
-def _class_name(value: Any) -> str:
+def _class_name(value: object) -> str:
     """Return a class as a file writes it: whole numbers without ``.0``, and ``true``."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value))
     return text.lower() if text.lower() in ("true", "false") else text

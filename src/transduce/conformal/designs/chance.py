@@ -54,6 +54,7 @@ class Chance(Design):
             place=10,
             title="By chance",
             words="Nobody chose. Which rows have a value is as good as drawn by lot.",
+            also=("within",),
         ),
         Card(
             way="date",
@@ -63,6 +64,9 @@ class Chance(Design):
             flag="order",
             column="The column with the date, or another order",
             kinds=("date", "number"),
+            also=("groups", "within"),
+            needs="order",
+            unfit="No other column holds dates or numbers, by which rows could be in an order.",
         ),
     )
     always_holds_out: ClassVar[bool] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,14 +13,14 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, DrawnRows, RowValues
 from transduce.conformal.designs.weights import Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core import guarantee
+from transduce.core import assumptions
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Drawn(Design):
         Flag(
             name="random_labels",
             field="rows",
-            help="A column that marks rows drawn at random to be labelled: these calibrate. "
-            "See `transduce draw`.",
+            help="A column that marks rows that were drawn at random and then labelled; their "
+            "labels are used for calibration. See `transduce draw`.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -67,9 +68,12 @@ class Drawn(Design):
             flag="random_labels",
             column="The column that marks the rows drawn",
             kinds=("category", "number"),
+            also=("within", "order"),
+            needs="marks",
+            unfit="No column marks such rows: it would hold two values, such as yes and no.",
         ),
     )
-    rests_on: ClassVar[guarantee.Assumption] = guarantee.DRAWN
+    rests_on: ClassVar[assumptions.Assumption] = assumptions.DRAWN
     draws_calibration: ClassVar[bool] = True
     weighs_equally: ClassVar[bool] = True
 
@@ -117,7 +121,12 @@ class BoundDrawn(BoundDesign):
         )
 
     def hold_out(
-        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+        self,
+        problem: Problem,
+        number: Any,
+        levels: Sequence[float],
+        by_class: bool,
+        random: Random,
     ) -> Mask:
         """Return which labels to hold out, shape (l,): all those of rows that were drawn."""
         if not isinstance(number, str) or number != "auto":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from transduce.conformal.designs.base import Design
 from transduce.conformal.designs.chance import Chance
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core import guarantee
+from transduce.core import assumptions
 from transduce.core.words import SHIFTS
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Estimated(Design):
             default="auto",
             choices=SHIFTS,
             says="estimate",
-            help="Whether to weigh labels by estimated odds of a label: where rows "
-            "differ, always, or never.",
+            help="Weight calibration labels by estimated propensities: only if a shift is "
+            "detected (auto), always (estimate), or never (ignore).",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -63,9 +63,10 @@ class Estimated(Design):
             words="Or something else decided. Then what holds can only be estimated.",
             flag="shift",
             value="estimate",
+            also=("within", "order"),
         ),
     )
-    rests_on: ClassVar[guarantee.Assumption] = guarantee.ESTIMATE
+    rests_on: ClassVar[assumptions.Assumption] = assumptions.ESTIMATE
     can_bound_column: ClassVar[bool] = False
     compares_shares: ClassVar[bool] = True
     stands_without_guarantee: ClassVar[bool] = True

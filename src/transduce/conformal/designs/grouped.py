@@ -12,13 +12,13 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
 from transduce.conformal.designs.weights import GROUPS, GroupCounts, Weights
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core.guarantee import ALIKE, Assumption
+from transduce.core.assumptions import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
     from transduce.conformal.exchangeability import Exchangeability
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
 
 
 CHANCE_OF_GROUPS = Assumption(
@@ -57,7 +57,8 @@ class Grouped(Design):
         Flag(
             name="groups",
             field="groups",
-            help="A column of groups of rows: the guarantee is about rows of new groups.",
+            help="A column of groups, such as patients or sites: the guarantee is then about rows "
+            "of groups without a label.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -69,6 +70,9 @@ class Grouped(Design):
             flag="groups",
             column="The column that names the group",
             kinds=("category", "identifier", "number"),
+            also=("order",),
+            needs="groups",
+            unfit="No other column names groups: in none do values repeat.",
         ),
     )
     rests_on: ClassVar[Assumption] = CHANCE_OF_GROUPS

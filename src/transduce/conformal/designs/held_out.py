@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,16 @@ def calibration_number(
     about = n_labels // 2 if by_class else int(min(n_labels / 2, 5 * np.sqrt(n_labels)))
     exceeding = nonconformity_rank(level, about)  # c + 1 - k, rounded down
     return max(int(np.ceil(exceeding / (1.0 - level) - 1e-9)) - 1, least)
+
+
+def most_calibration(
+    n_labels: int, levels: Sequence[float], *, by_class: bool = False, factor: float = 1.0
+) -> int:
+    """Return how many labels to hold out for several levels: enough for each that can be had."""
+    sizes = []
+    for level in levels:
+        sizes.append(calibration_number(n_labels, level, by_class=by_class, factor=factor))
+    return max(sizes)
 
 
 def labels_needed(confidence: float) -> int:

@@ -11,10 +11,11 @@ from scipy.stats import norm, rankdata
 from transduce.conformal.designs.weights import EQUAL, ESTIMATED, Weights, odds_without_label
 from transduce.conformal.exchangeability import table_features
 from transduce.core.row_order import content_order, number_rows, places_in
-from transduce.core.types import AnyArray, Array, Mask, Random
-from transduce.model_selection.fit_and_predict import Problem
+from transduce.core.types import AnyArray, Array, Mask, Random, Rows
+from transduce.model_selection.problem import Problem
 
-N_FOLDS, N_TREES = 5, 50
+N_FOLDS = 5
+N_TREES = 50
 # A model is fitted to so many rows of each kind; a smaller share of one changes all odds alike.
 MOST_ROWS = 5000
 MOST_TRIED = 100  # features at a split: of thousands half would take minutes
@@ -36,7 +37,7 @@ class EstimatedOdds:
     beyond: Mask  # (n,) rows whose odds, before the cap, exceed those of every labelled row
 
 
-def estimate_odds(X: Any, labelled: Mask, seed: int) -> EstimatedOdds:
+def estimate_odds(X: Rows, labelled: Mask, seed: int) -> EstimatedOdds:
     """Return the odds that rows have no label, estimated from their features X (n, d)."""
     n = len(labelled)
     order = content_order(number_rows(X), labelled)

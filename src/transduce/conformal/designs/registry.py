@@ -8,6 +8,7 @@ from typing import Any
 from transduce.conformal.designs.base import COMMON_FLAGS, Design
 from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.by_class import ByClass
+from transduce.conformal.designs.by_value import ByValue
 from transduce.conformal.designs.chance import Chance
 from transduce.conformal.designs.drawn import Drawn
 from transduce.conformal.designs.estimated import Estimated
@@ -104,4 +105,5 @@ register(Sampled)
 register(Seen)
 register(Grouped)
 register(ByClass)
+register(ByValue)
 register(Estimated)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 
 # A field of a design that describes rows: the name of a column, a value for each row, or nothing.
-RowValues = ColumnName | Sequence[Any] | AnyArray | None
+RowValues = Any  # a ColumnName, a list of them, a sequence or an array of values, or None
 
 # What the field of a dataclass is told: it describes rows, by anything or by numbers.
 DESCRIBES_ROWS = {"describes_rows": True, "numbers": False}

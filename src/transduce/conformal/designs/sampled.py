@@ -10,12 +10,12 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.rows import NUMBERS_OF_ROWS, RowValues
 from transduce.conformal.designs.weights import KNOWN, Weights, odds_without_label
 from transduce.conformal.designs.words import Card, Flag
-from transduce.core.guarantee import ALIKE, Assumption
+from transduce.core.assumptions import ALIKE, Assumption
 from transduce.core.types import AnyArray, Array, Mask
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
 
 
 PROBABILITIES = Assumption(
@@ -56,8 +56,7 @@ class Sampled(Design):
         Flag(
             name="sampling_probability",
             field="probability",
-            help="A column with the probability with which each row was chosen to be labelled, "
-            "if known.",
+            help="A column with the known probability that a row was chosen to be labelled.",
         ),
     )
     cards: ClassVar[tuple[Card, ...]] = (
@@ -69,11 +68,19 @@ class Sampled(Design):
             flag="sampling_probability",
             column="The column with the probabilities",
             kinds=("number",),
+            also=("within", "order"),
+            needs="probabilities",
+            unfit="No other column holds probabilities, which are above 0 and at most 1.",
         ),
     )
     rests_on: ClassVar[Assumption] = PROBABILITIES
     testable: ClassVar[bool] = False
     can_bound_column: ClassVar[bool] = False
+
+    @property
+    def probabilities(self) -> RowValues:
+        """The column of known probabilities of a label."""
+        return self.probability
 
     def bind_rows(self, rows: RowReader) -> BoundSampled:
         """Return the bound design, made of what a reader reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,13 +13,13 @@ from transduce.conformal.designs.bound import BoundDesign
 from transduce.conformal.designs.held_out import labels_needed, read_number
 from transduce.conformal.designs.rows import DESCRIBES_ROWS, RowValues
 from transduce.conformal.designs.words import Flag
-from transduce.core.guarantee import Assumption
+from transduce.core.assumptions import Assumption
 from transduce.core.types import AnyArray, Array, Mask, Random
 from transduce.core.words import counted, percent
 
 if TYPE_CHECKING:
     from transduce.conformal.designs.reading import RowReader
-    from transduce.model_selection.fit_and_predict import Problem
+    from transduce.model_selection.problem import Problem
 
 UNSEEN = Assumption(
     "apart from rows whose labels were seen, rows were labelled at random, and the other columns "
@@ -59,8 +60,8 @@ class Seen(Design):
         Flag(
             name="seen",
             field="rows",
-            help="A column that marks rows whose labels were seen by what made the predictions: "
-            "they teach, and do not calibrate.",
+            help="A column that marks rows whose labels the model behind --predictions has seen: "
+            "they are used for the fit, but not for calibration.",
         ),
     )
     rests_on: ClassVar[Assumption] = UNSEEN
@@ -105,14 +106,19 @@ class BoundSeen(BoundDesign):
         )
 
     def hold_out(
-        self, problem: Problem, number: Any, level: float, by_class: bool, random: Random
+        self,
+        problem: Problem,
+        number: Any,
+        levels: Sequence[float],
+        by_class: bool,
+        random: Random,
     ) -> Mask:
         """Return which labels to hold out, shape (l,): some of those that were not seen."""
         unseen = self._unseen[problem.rows]
         places = problem.places[problem.rows]
         n_unseen = int(np.sum(unseen))
         if isinstance(number, str) and number == "auto":
-            size = self.n_calibration(n_unseen, level, by_class=by_class)
+            size = self.most_calibration(n_unseen, levels, by_class=by_class)
         else:
             size = read_number(number, n_unseen)
         chosen = random.choice(np.sort(places[unseen]), size, replace=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.core import guarantee
+from transduce.core import assumptions, findings
 from transduce.core.types import AnyArray, Array, Mask
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class GroupCounts:
 class Grounds:
     """What weights rest on, and what a test said of it."""
 
-    assumption: str = guarantee.CHANCE  # what has to be true
+    assumption: str = assumptions.CHANCE  # what has to be true
     testable: bool = True  # whether rows that differ speak against it
     compared: Exchangeability | None = None  # labelled and unlabelled rows, if that was tested
-    verdict: guarantee.Verdict | None = None  # the same, in short
+    verdict: findings.Verdict | None = None  # the same, in short
     estimated: EstimatedOdds | None = None  # the odds of no label, if they were estimated
 
 

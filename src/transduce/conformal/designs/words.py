@@ -42,3 +42,7 @@ class Card:
     value: Any = True  # of the flag, if the person names no column
     column: str = ""  # what the person is asked for, if it takes a column
     kinds: tuple[str, ...] = ()  # of columns that suit, the best first
+    also: tuple[str, ...] = ()  # flags of columns that may have decided besides, the usual first
+    # What a table must have for it, and what is said of one that has not.
+    needs: Literal["", "classes", "marks", "groups", "order", "probabilities"] = ""
+    unfit: str = ""

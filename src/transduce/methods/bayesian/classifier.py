@@ -23,7 +23,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
 from transduce.core.validation import ClassTransducer
 from transduce.device.kernels import Kernel, KernelLike, check_kernel, median_width, uses_width
 from transduce.methods.bayesian import balls, joint
@@ -645,7 +645,7 @@ class BayesianTransducer(ClassTransducer):
     random_state: int | np.random.RandomState | None = None
     missing_label: object = None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Let the balls vote at the rows of X whose label is missing.
 
         X (n, d) are rows, or X (n, n) their kernel matrix; y (n,) are labels.
@@ -677,7 +677,7 @@ class BayesianTransducer(ClassTransducer):
 
     # ---------------------------------------------------------------------------------- prediction
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of every class (m, n_classes) at rows (m, d), by their flights.
 
         With a precomputed kernel rows hold kernel values with all n rows of `fit` and, if labels
@@ -692,7 +692,7 @@ class BayesianTransducer(ClassTransducer):
         shares, _ = balls.probabilities(flown)
         return shares
 
-    def _read_more(self, X: Any) -> Array:
+    def _read_more(self, X: Rows) -> Array:
         """Return new rows as those of `fit` were arranged."""
         shown = self._fitted.shown
         if shown.kernel.name != "precomputed":
@@ -703,7 +703,7 @@ class BayesianTransducer(ClassTransducer):
         )
         return np.nan_to_num(rows[:, [*shown.labelled, -1]])  # the diagonal may not be needed
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the probability of the second of two classes less that of the first (m,).
 
         Of several classes, the probability of each (m, n_classes).
@@ -713,14 +713,14 @@ class BayesianTransducer(ClassTransducer):
             return shares[:, 1] - shares[:, 0]
         return shares
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the class (m,) at rows by the balls' vote."""
         shares = self.predict_proba(X)  # says so, if there was no fit
         return self.classes_[shares.argmax(axis=1)]
 
     # ------------------------------------------------------------------------------ one separator
 
-    def bayes_point_scores(self, X: Any) -> Array:
+    def bayes_point_scores(self, X: Rows) -> Array:
         """Return the values of one separator, the mean of all, at rows (m, d).
 
         Shape (m,), positive for the second of two classes, or (m, n_classes). One product of kernel
@@ -740,7 +740,7 @@ class BayesianTransducer(ClassTransducer):
             return scores[:, 0]
         return scores
 
-    def predict_bayes_point(self, X: Any) -> AnyArray:
+    def predict_bayes_point(self, X: Rows) -> AnyArray:
         """Return the class (m,) at rows by one separator, the mean of all."""
         scores = self.bayes_point_scores(X)
         if scores.ndim == 1:
@@ -749,7 +749,7 @@ class BayesianTransducer(ClassTransducer):
 
     # --------------------------------------------------------------------------- joint labellings
 
-    def joint_labellings(self, X: Any, *, most: int = 10) -> pd.DataFrame:
+    def joint_labellings(self, X: Rows, *, most: int = 10) -> pd.DataFrame:
         """Return the most probable labellings of several rows together, most probable first.
 
         Which labels rows have together, such as the digits of a postal code: not the most probable
@@ -789,7 +789,7 @@ class BayesianTransducer(ClassTransducer):
             }
         )
 
-    def labelling_probability(self, X: Any, labels: Any) -> LabellingProbability:
+    def labelling_probability(self, X: Rows, labels: Any) -> LabellingProbability:
         """Return the probability of a joint labelling of several rows (r, d), r at most 62.
 
         With its Monte Carlo standard error; both are 0 where no ball met the labelling. The paper's
@@ -823,7 +823,7 @@ class BayesianTransducer(ClassTransducer):
             codes.append(places[label])
         return np.array(codes, dtype=np.int64)
 
-    def _find_cells(self, X: Any) -> FoundCells:
+    def _find_cells(self, X: Rows) -> FoundCells:
         """Return the labellings of rows that the recorded flights met."""
         check_is_fitted(self)
         if len(self.classes_) > 2:

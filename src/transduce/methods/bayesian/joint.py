@@ -37,6 +37,18 @@ class CellShares(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
+def _insert_in_order(moments: Array, rows: AnyArray, number: int, moment: float, row: int) -> None:
+    """Add a moment, and its row, to so many that are in the order of time."""
+    place = number
+    while place > 0 and moments[place - 1] > moment:
+        moments[place] = moments[place - 1]
+        rows[place] = rows[place - 1]
+        place -= 1
+    moments[place] = moment
+    rows[place] = row
+
+
+@numba.njit(cache=True, nogil=True)
 def _follow_cells(
     columns: Array,
     p: Array,
@@ -71,13 +83,7 @@ def _follow_cells(
             if (before > 0.0) != (after > 0.0):
                 side = 1.0 if before > 0.0 else -1.0
                 moment = min(np.arctan2(side * before, -side * speed), time)
-                place = n_crossed
-                while place > 0 and moments[place - 1] > moment:  # in the order of time
-                    moments[place] = moments[place - 1]
-                    crossed[place] = crossed[place - 1]
-                    place -= 1
-                moments[place] = moment
-                crossed[place] = j
+                _insert_in_order(moments, crossed, n_crossed, moment, j)
                 n_crossed += 1
             p[j] = after
             q[j] = speed * cosine - before * sine + kicks[k] * columns[walls[k], j]

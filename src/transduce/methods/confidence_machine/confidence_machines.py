@@ -11,20 +11,24 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from transduce.core import arrays, checks, validation
-from transduce.core.answer import Answer, Regions
+from transduce.core.answer import Answer, LevelAnswer, Regions
+from transduce.core.assumptions import CHANCE, NOT_FOR_LATER
 from transduce.core.checks import check_random_state
-from transduce.core.guarantee import CHANCE, NOT_FOR_LATER, Guarantee, TooFewLabelsWarning
+from transduce.core.guarantee import Guarantee, TooFewLabelsWarning
 from transduce.core.ranks import nonconformity_rank, p_values
+from transduce.core.row_order import number_rows, number_rows_of_kernel
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows, Seed
 from transduce.core.validation import ClassTransducer, NumberTransducer
 from transduce.core.words import quoted
 from transduce.device.kernels import KernelLike, check_kernel
 from transduce.methods.confidence_machine import tuned_machine
+from transduce.methods.confidence_machine.class_probabilities import ClassProbabilities
 from transduce.methods.confidence_machine.far_labels import GuardedMachine
 from transduce.methods.confidence_machine.label_scales import (
     SCALES,
@@ -32,6 +36,7 @@ from transduce.methods.confidence_machine.label_scales import (
 )
 from transduce.methods.confidence_machine.local_spread import Neighborhood
 from transduce.methods.confidence_machine.machine import Machine, find_regions
+from transduce.methods.confidence_machine.own_scores import Nonconformity, ScoredMachine
 from transduce.methods.confidence_machine.residual_lines import POWER
 from transduce.methods.confidence_machine.setting_grid import (
     Setting,
@@ -42,9 +47,10 @@ from transduce.methods.confidence_machine.setting_grid import (
 )
 from transduce.methods.confidence_machine.tuned_machine import RowAnswers, TunedMachine
 
-AnyMachine = Machine | TunedMachine | ScaledMachine | GuardedMachine
+AnyMachine = Machine | TunedMachine | ScaledMachine | GuardedMachine | ScoredMachine
 TUNED = (TunedMachine, ScaledMachine, GuardedMachine)
 SPREADS = ("constant", "local")
+BETWEEN_TIES = 1e-9  # in the logarithm of p-values, which differ by far more where they differ
 CHOSEN_BY_CANDIDATE = (
     "For every candidate label the setting was chosen by the leave-one-out error of the sample "
     "completed with it, which treats all rows alike."
@@ -64,6 +70,8 @@ class MachineOptions(NamedTuple):
     is_local: bool  # whether residuals are divided by their local spread
     scale: str  # of the labels
     draws_in: bool  # whether far labels are drawn in
+    function: Nonconformity | None  # the user's own scores
+    resolution: float | None  # to which numbers are rounded for it
 
 
 def read_options(params: Mapping[str, Any]) -> MachineOptions:
@@ -72,8 +80,11 @@ def read_options(params: Mapping[str, Any]) -> MachineOptions:
     setting = Setting(**{item.name: params[item.name] for item in fields(Setting)})
     setting.check()
     checks.check_positive("max_memory_mb", params["max_memory_mb"])
-    checks.check_choice("residual", params["residual"], ("auto", *POWER))
-    checks.check_share("confidence", params["confidence"])
+    function = _read_function(params["residual"])
+    if function is None:
+        checks.check_choice("residual", params["residual"], ("auto", *POWER))
+    resolution = _read_resolution(params.get("resolution", "auto"))
+    checks.read_levels("confidence", params["confidence"])
     for name in ("standardize", "fit_intercept", "label_conditional", "draw_in_far"):
         checks.check_flag(name, params.get(name, False))
     spread = params.get("spread", "constant")
@@ -82,19 +93,60 @@ def read_options(params: Mapping[str, Any]) -> MachineOptions:
     checks.check_choice("scale", scale, ("auto", *SCALES))
     candidates = _read_candidates(params["settings"], setting)
     draws_in = bool(params.get("draw_in_far", False))
-    if candidates is None and (spread == "local" or scale != "identity" or draws_in):
+    needs_tuned = spread == "local" or scale != "identity" or draws_in
+    if function is not None:
+        _refuse_beside_function(setting, tuned=needs_tuned or candidates is not None)
+    if candidates is None and needs_tuned:
         candidates = _only_candidate(setting)
-    residual = _residual(params["residual"], spread, tuned=candidates is not None)
+    power = 0.0
+    if function is None:
+        power = POWER[_residual(params["residual"], spread, tuned=candidates is not None)]
     return MachineOptions(
         setting=setting,
         candidates=candidates,
         fit_intercept=bool(params["fit_intercept"]),
-        power=POWER[residual],
+        power=power,
         max_bytes=float(params["max_memory_mb"]) * 2**20,
         is_local=spread == "local",
         scale=scale,
         draws_in=draws_in,
+        function=function,
+        resolution=resolution,
     )
+
+
+def _read_function(residual: object) -> Nonconformity | None:
+    """Return the user's own scores, or None."""
+    if callable(residual):
+        return residual
+    return None
+
+
+def _read_resolution(resolution: object) -> float | None:
+    """Return the unit to which labels are rounded, None if the completed sample sets it."""
+    if isinstance(resolution, str) and resolution == "auto":
+        return None
+    return checks.check_positive("resolution (a number, or 'auto')", resolution, least=1e-100)
+
+
+def _refuse_beside_function(setting: Setting, *, tuned: bool) -> None:
+    """Raise a ValueError if something is set that only ridge regression has."""
+    _refuse_own_values(setting, "With a function as residual")
+    if tuned:
+        raise ValueError(
+            "With a function as residual, settings, spread, scale and draw_in_far have no meaning: "
+            "leave them out."
+        )
+
+
+def _refuse_own_values(setting: Setting, beside: str, instead: str = "") -> None:
+    """Raise a ValueError if a setting of the estimator's own is not the default."""
+    for item in fields(Setting):
+        value = getattr(setting, item.name)
+        if value != item.default:
+            raise ValueError(
+                f"{beside}, {item.name}={value!r} has no meaning: leave it out{instead}."
+            )
 
 
 def _residual(residual: str, spread: str, *, tuned: bool) -> str:
@@ -129,13 +181,7 @@ def _read_candidates(candidates: Any, setting: Setting) -> str | tuple[Setting, 
             "settings are chosen among kernels of the features: with kernel='precomputed' leave "
             "settings=None, and set ridge."
         )
-    for item in fields(Setting):
-        value = getattr(setting, item.name)
-        if value != item.default:
-            raise ValueError(
-                f"With settings given, {item.name}={value!r} has no meaning: leave it out, or name "
-                "it in each Setting."
-            )
+    _refuse_own_values(setting, "With settings given", ", or name it in each Setting")
     if isinstance(candidates, str) and candidates == "leave-one-out":
         return candidates
     return check_settings(candidates)
@@ -236,25 +282,44 @@ class MachineEstimator:
     coef0: float = 1.0
     fit_intercept: bool = True
     standardize: bool = True
-    residual: str = "auto"
-    confidence: float = 0.9
+    residual: str | Nonconformity = "auto"
+    confidence: float | Sequence[float] = 0.9
     max_memory_mb: float = 512
     settings: str | Sequence[Setting] | None = None
     missing_label: object = None
+    settings_: tuple[Setting, ...] | None = field(init=False)
+    width_: float | None = field(init=False)
     _machine: AnyMachine = field(init=False)
     _form: Scaling | GivenKernel | None = field(init=False)
 
-    def _fit_machine(self, sample: PartlyLabelled, y_l: Array) -> tuple[Array, list[str]]:
-        """Fit the machine; return the unlabelled rows in its form, and what the features set."""
+    def _fit_machine(
+        self, sample: PartlyLabelled, y_l: Array, labels: AnyArray
+    ) -> tuple[Array, list[str]]:
+        """Fit the machine; return the unlabelled rows in its form, and what the features set.
+
+        Given are the targets of ridge regression, and the labels (l,) for a function of the user's.
+        """
         options = read_options(vars(self))
         rows, form, estimated = self._take_rows(sample, options.setting)
         rows_l = arrays.pick(rows, sample.labelled)
-        if options.candidates is None:
+        if options.function is not None:
+            self._fit_function(options.function, rows_l, labels, options.resolution)
+        elif options.candidates is None:
             estimated += self._fit_fixed(options, rows, rows_l, y_l)
         else:
             estimated += self._fit_tuned(options, rows, rows_l, y_l)
         self._form = form
         return arrays.pick(rows, ~sample.labelled), estimated
+
+    def _fit_function(
+        self, function: Nonconformity, rows_l: Array, labels: AnyArray, resolution: float | None
+    ) -> None:
+        """Take the labelled rows for a function of the user's, which scores numpy arrays."""
+        if arrays.is_foreign(rows_l):
+            raise ValueError("A function as residual scores numpy arrays: pass X as one.")
+        self._machine = ScoredMachine.build(function, rows_l, labels, resolution)
+        self.settings_ = None
+        self.width_ = None
 
     def _take_rows(self, sample: PartlyLabelled, setting: Setting) -> FittedRows:
         """Return all rows as the machine takes them: kernel values, scaled, or as they are."""
@@ -288,8 +353,8 @@ class MachineEstimator:
             power=options.power,
             max_bytes=options.max_bytes,
         )
-        self.settings_: tuple[Setting, ...] | None = None
-        self.width_: float | None = kernel.width if setting.has_width else None
+        self.settings_ = None
+        self.width_ = kernel.width if setting.has_width else None
         if setting.estimated:
             return ["the kernel's width"]
         return []
@@ -347,7 +412,7 @@ class MachineEstimator:
             set_by_features.append("who is whose neighbour")
         return set_by_features
 
-    def _new_rows(self, X: Any, *, own_value: bool = True) -> Array:
+    def _new_rows(self, X: Rows, *, own_value: bool = True) -> Array:
         """Return rows given after `fit` as the machine takes them."""
         if not hasattr(self, "answer_"):
             check_is_fitted(self)  # which takes its time, and says what to do
@@ -359,7 +424,7 @@ class MachineEstimator:
             return rows
         return form.apply(rows)
 
-    def _new_kernel_rows(self, X: Any, kernel: GivenKernel, *, own_value: bool) -> Array:
+    def _new_kernel_rows(self, X: Rows, kernel: GivenKernel, *, own_value: bool) -> Array:
         """Return given kernel values of new rows; warn if those with themselves are assumed."""
         if own_value and kernel.own_value is not None and np.shape(X)[1:] == (kernel.n,):
             warnings.warn(
@@ -374,16 +439,18 @@ class MachineEstimator:
         """Return the levels of a call that may name several, or raise a ValueError."""
         if not are_several(confidence):
             return [self._level(confidence)]
-        levels = [checks.check_share("confidence", level) for level in confidence]
-        if not levels:
-            raise ValueError("confidence is an empty list: give at least one level, such as 0.9.")
-        return levels
+        return list(checks.read_levels("confidence", confidence))
 
     def _level(self, confidence: float | None) -> float:
-        """Return the confidence of a call, by default the estimator's."""
+        """Return the confidence of a call, by default the estimator's main one."""
         if confidence is None:
-            confidence = self.confidence
+            return self._own_levels[0]
         return checks.check_share("confidence", confidence)
+
+    @property
+    def _own_levels(self) -> tuple[float, ...]:
+        """The estimator's levels, the main one first."""
+        return checks.read_levels("confidence", self.confidence)
 
 
 Levels = float | Sequence[float] | None
@@ -394,7 +461,7 @@ def are_several(confidence: Levels) -> bool:
     return isinstance(confidence, Sequence | np.ndarray) and not isinstance(confidence, str)
 
 
-def tie_weights(n: int, smooth: bool, random_state: Any) -> Array:
+def tie_weights(n: int, smooth: bool, random_state: Seed) -> Array:
     """Return the weight of ties at each of `n` rows: 1, or smoothed, random between 0 and 1."""
     if smooth:
         return check_random_state(random_state).uniform(size=n)
@@ -413,6 +480,10 @@ def answer_numbers(
     rank = nonconformity_rank(confidence, machine.n_labelled)
     if rank == 0 and rows.shape[0]:
         warn_of_few_labels(confidence, machine.n_labelled, "every region is the whole line")
+    if isinstance(machine, ScoredMachine):
+        if side != "two":
+            raise ValueError("A function as residual has no sign: only side='two' has a meaning.")
+        return machine.answer_rows(rows, rank=rank)
     if isinstance(machine, ScaledMachine | GuardedMachine):
         return machine.answer_rows(rows, rank=rank, side=side)
     if isinstance(machine, TunedMachine):
@@ -426,8 +497,8 @@ def answer_numbers(
 def warn_of_few_labels(confidence: float, n: int, consequence: str, which: str = "") -> None:
     """Warn that `n` labelled rows are too few for a level, and name the largest they support."""
     rows = f"labelled rows{which} support"
-    if n == 1 and not which:
-        rows = "labelled row supports"
+    if n == 1:
+        rows = f"labelled row{which} supports"
     warnings.warn(
         f"{n} {rows} a confidence of at most {n}/{n + 1} = {n / (n + 1):.4g}; "
         f"at {confidence:g} {consequence}.",
@@ -472,10 +543,13 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     standardize : bool, default=True
         Whether to bring features to mean 0 and standard deviation 1, over all rows given to `fit`,
         but for a few that are far from all others.
-    residual : {"auto", "plain", "deleted", "studentized"}, default="auto"
+    residual : {"auto", "plain", "deleted", "studentized"} or callable, default="auto"
         What is compared: residuals, leave-one-out residuals, or what lies halfway between them.
         ``"auto"`` is ``"plain"`` with one setting, ``"studentized"`` where settings are chosen, and
-        ``"deleted"`` with a local spread.
+        ``"deleted"`` with a local spread. Or a nonconformity measure of your own, in place of ridge
+        regression: a function of the rows (l + 1, d) and labels (l + 1,) of a completed sample that
+        returns a number for each row, larger where it is stranger. It is called for every candidate
+        label, so it is for few labels.
     settings : None, "leave-one-out" or list of Setting, default=None
         What to choose kernel, width and ridge from, in place of the estimator's own: a grid of
         twenty that suits most tables, or a list. At every candidate label of a row, that setting is
@@ -493,8 +567,13 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         Whether labels that are far from all others, such as slips of the pen, are moved closer, so
         that they do not widen all regions; their rows count as infinitely nonconforming. A
         candidate label is treated alike, which keeps the guarantee.
-    confidence : float, default=0.9
-        Probability with which a region covers, unless a call says otherwise.
+    resolution : float or "auto", default="auto"
+        With a function as residual, to what labels are rounded before it scores them: regions are
+        of whole units. ``"auto"`` is a 64th to a 128th of the range of the completed sample.
+    confidence : float or list of float, default=0.9
+        Probability with which a region covers, unless a call says otherwise. Of several levels the
+        first is the main one; the regions at the others, each guaranteed by itself, are in
+        ``answer_.further``.
     max_memory_mb : float, default=512
         Unlabelled rows are answered in chunks whose working arrays fit into this; the ``l x l``
         matrices do not count.
@@ -542,16 +621,23 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
     spread: str = "constant"
     scale: str = "identity"
     draw_in_far: bool = False
+    resolution: float | str = "auto"
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Predict at the rows of X (n, d) whose label in y (n,) is missing.
 
         X is their kernel matrix if the kernel is precomputed.
         """
         sample = validation.read_sample(self, X, y, device=True)
-        unlabelled, estimated = self._fit_machine(sample, validation.numeric_labels(sample))
-        answers = answer_numbers(self._machine, unlabelled, self.confidence)
-        promise = promise_intervals(float(self.confidence))
+        labels = validation.numeric_labels(sample)
+        unlabelled, estimated = self._fit_machine(sample, labels, labels)
+        level, *others = self._own_levels
+        answers = answer_numbers(self._machine, unlabelled, level)
+        further = []
+        for other in sorted(others):
+            regions = answer_numbers(self._machine, unlabelled, other, values=False).regions
+            further.append(LevelAnswer(other, regions=regions))
+        promise = promise_intervals(level)
         self.guarantee_ = explain(self._machine, sample, promise, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
@@ -559,13 +645,20 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
             status=np.full(unlabelled.shape[0], "answered"),
             guarantee=self.guarantee_,
             regions=answers.regions,
+            further=tuple(further),
             index=_unlabelled_index(sample),
             diagnostics=diagnose(self._machine, answers),
         )
         self.transduction_ = sample.complete(self.answer_.values)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def guarantee_at(self, confidence: float) -> Guarantee:
+        """Return what is guaranteed of the regions at another level."""
+        check_is_fitted(self)
+        level = checks.check_share("confidence", confidence)
+        return replace(self.guarantee_, confidence=level)
+
+    def predict(self, X: Rows) -> Array:
         """Return the ridge prediction (m,) at rows X (m, d), seen in `fit` or not.
 
         No transduction is done again. With a precomputed kernel X holds kernel values with all n
@@ -577,14 +670,14 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
 
     @overload
     def predict_region(
-        self, X: Any, *, confidence: float | None = None, side: str = "two"
+        self, X: Rows, *, confidence: float | None = None, side: str = "two"
     ) -> Regions: ...
     @overload
     def predict_region(
-        self, X: Any, *, confidence: Sequence[float], side: str = "two"
+        self, X: Rows, *, confidence: Sequence[float], side: str = "two"
     ) -> list[Regions]: ...
     def predict_region(
-        self, X: Any, *, confidence: Levels = None, side: str = "two"
+        self, X: Rows, *, confidence: Levels = None, side: str = "two"
     ) -> Regions | list[Regions]:
         """Return the `Regions` of rows X, as in `predict`; by default at the estimator's level.
 
@@ -602,7 +695,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
             return regions
         return regions[0]
 
-    def predict_interval(self, X: Any, *, confidence: Levels = None) -> Array:
+    def predict_interval(self, X: Rows, *, confidence: Levels = None) -> Array:
         """Return the convex hulls of the regions: ends (m, 2), infinite where there is a ray.
 
         Of several levels, (m, n_levels, 2).
@@ -613,7 +706,9 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         hulls = [arrays.to_numpy(of_level.hull()) for of_level in regions]
         return np.stack(hulls, axis=1)
 
-    def p_values(self, X: Any, y: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
+    def p_values(
+        self, X: Rows, y: Labels, *, smooth: bool = False, random_state: Seed = None
+    ) -> Array:
         """Return the p-values (m,) of labels y (m,) at rows.
 
         A p-value is the share of residuals at least as large as the row's own. With `smooth` ties,
@@ -625,7 +720,7 @@ class RidgeConfidenceMachine(MachineEstimator, NumberTransducer):
         labels = validation.read_candidates(y, len(tau))
         return self._machine.label_p_values(rows, labels, tau)
 
-    def envelope(self, X: Any, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
+    def envelope(self, X: Rows, *, confidence: float | None = None) -> tuned_machine.RowEnvelope:
         """Return the leave-one-out error of every setting as one row's (1, d) label varies.
 
         `EnvelopeDisplay` draws it.
@@ -686,6 +781,7 @@ class ClassAnswers(NamedTuple):
     """What a machine says of the classes at rows."""
 
     p_values: Array  # (m, n_classes), within each class if the estimator is label-conditional
+    log_p_values: Array  # (m, n_classes) among all labels; of equal ones larger where predicted
     best: AnyArray  # (m,) the code of the most credible class
     status: AnyArray  # (m,) "answered" or "tied"
     choice: dict[str, object]  # how often each setting was chosen, if settings are
@@ -752,7 +848,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
 
     label_conditional: bool = False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Predict at the rows of X (n, d) whose class in y (n,) is missing.
 
         X is their kernel matrix if the kernel is precomputed.
@@ -760,9 +856,16 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         sample = validation.read_sample(self, X, y, device=True)
         classes, codes = validation.class_labels(sample)
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        unlabelled, estimated = self._fit_machine(sample, targets)
+        unlabelled, estimated = self._fit_machine(sample, targets, classes[codes])
         self.classes_ = classes
         self._codes = codes
+        rows = arrays.to_numpy(arrays.pick(sample.X, sample.labelled))
+        numbers = number_rows(rows)
+        if self.kernel == "precomputed":
+            rows = rows[:, sample.labelled]
+            numbers = number_rows_of_kernel(rows)
+        machine = clone(self).set_params(missing_label=None)
+        self._probabilities = ClassProbabilities(machine, rows, numbers, codes, classes)
         self._conditional = bool(self.label_conditional)
         n_labelled = len(codes)
         n_single = _count_single_labels(codes)
@@ -772,31 +875,48 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         xp = arrays.namespace(p)
         zeros = arrays.zeros((p.shape[0],), p)
         second_largest = xp.sort(p, axis=1)[:, -2]
-        rank = nonconformity_rank(self.confidence, n_labelled)
-        promise = promise_sets(float(self.confidence), codes, by_class=self._conditional)
+        level, *others = self._own_levels
+        further = []
+        for other in sorted(others):
+            sets = self._sets(p, other)
+            further.append(LevelAnswer(other, None, sets, self._unseen_at(other, zeros)))
+        promise = promise_sets(level, codes, by_class=self._conditional)
         self.guarantee_ = explain(self._machine, sample, promise, estimated)
         self.answer_ = Answer(
             rows=sample.unlabelled,
             values=classes[answers.best],
             status=answers.status,
             guarantee=self.guarantee_,
-            label_sets=self._sets(p, self.confidence),
+            label_sets=self._sets(p, level),
             p_values=p,
-            unseen=zeros + (1.0 + n_single - rank) > 0.5,
+            unseen=self._unseen_at(level, zeros),
             p_unseen=zeros + self.p_unseen_,
             confidence=1.0 - xp.clip(second_largest, self.p_unseen_, None),
             credibility=xp.max(p, axis=1),
             classes=classes,
             index=_unlabelled_index(sample),
+            further=tuple(further),
             diagnostics={"form": self._machine.form, **answers.choice},
         )
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
+    def _unseen_at(self, confidence: float, zeros: Array) -> Mask:
+        """Return whether a class that no label shows is possible at rows (m,): at all or none."""
+        rank = nonconformity_rank(confidence, len(self._codes))
+        return zeros + (1.0 + _count_single_labels(self._codes) - rank) > 0.5
+
+    def guarantee_at(self, confidence: float) -> Guarantee:
+        """Return what is guaranteed of the sets at another level."""
+        check_is_fitted(self)
+        level = checks.check_share("confidence", confidence)
+        promise = promise_sets(level, self._codes, by_class=self._conditional)
+        return replace(self.guarantee_, confidence=level, any_class=promise.any_class)
+
     def _judge(self, rows: Array, tau: Array) -> ClassAnswers:
         """Return p-values, best class and status of rows; ties of residuals weigh `tau` (m,)."""
         machine = self._machine
-        assert isinstance(machine, Machine | TunedMachine)  # what else there is is for numbers
+        assert isinstance(machine, Machine | TunedMachine | ScoredMachine)
         judged = machine.class_p_values(rows, self._codes, tau)
         # The class of largest p-value, the larger prediction breaking ties; the names of the
         # classes are on the host.
@@ -815,7 +935,8 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             n_candidates = machine.grid.count(judged.chosen)
             choice = machine.grid.summarize(chosen_for_best, n_chosen_candidates=n_candidates)
         p = judged.within if self._conditional else judged.overall
-        return ClassAnswers(p, best, status, choice)
+        log_p_values = np.log(overall) + BETWEEN_TIES * np.tanh(scores)
+        return ClassAnswers(p, log_p_values, best, status, choice)
 
     def _sets(self, p: Array, confidence: float) -> Mask:
         """Return which classes are possible; warn if the labels are too few for the level."""
@@ -840,7 +961,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
             consequence = "every set is all classes"
         warn_of_few_labels(confidence, int(sizes[rarest]), consequence, which)
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the most credible class (m,) at rows, as in `RidgeConfidenceMachine`.
 
         With a precomputed kernel and no values of rows with themselves it is the class of the
@@ -854,7 +975,18 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         answers = self._judge(rows, np.ones(rows.shape[0]))
         return self.classes_[answers.best]
 
-    def p_values(self, X: Any, *, smooth: bool = False, random_state: Any = None) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
+        """Return the probability of every class (m, n_classes) at rows, seen in `fit` or not.
+
+        The softmax of the logarithms of the p-values among all labels, times a factor by which
+        labels have the largest likelihood, each while it is hidden: at the first call the machine
+        is fitted up to ten times more. Sets have a guarantee, these probabilities have none.
+        """
+        rows = self._new_rows(X)
+        answers = self._judge(rows, np.ones(rows.shape[0]))
+        return arrays.beside(self._probabilities.of(answers.log_p_values), answers.p_values)
+
+    def p_values(self, X: Rows, *, smooth: bool = False, random_state: Seed = None) -> Array:
         """Return the p-value of every class at rows, shape (m, n_classes).
 
         Smoothed, with one weight for all of a row.
@@ -863,7 +995,7 @@ class RidgeConfidenceClassifier(MachineEstimator, ClassTransducer):
         tau = tie_weights(rows.shape[0], smooth, random_state)
         return self._judge(rows, tau).p_values
 
-    def predict_set(self, X: Any, *, confidence: Levels = None) -> Mask:
+    def predict_set(self, X: Rows, *, confidence: Levels = None) -> Mask:
         """Return which classes (m, n_classes), as in ``classes_``, are possible at rows.
 
         Of several levels, (m, n_levels, n_classes). All are where labels are too few. A class that

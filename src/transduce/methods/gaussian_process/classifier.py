@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
 from transduce.core.validation import ClassTransducer
 from transduce.methods.gaussian_process.covariances import KernelFeatures
 from transduce.methods.gaussian_process.descents import Descent, Search
@@ -37,10 +36,12 @@ from transduce.methods.gaussian_process.matching import (
     MatchingSettings,
     choose_without_labels,
     cross_validate_matching,
+    descend_over_grid,
 )
 from transduce.methods.gaussian_process.parameters import (
     FoundParameters,
     find_parameters,
+    set_choice,
     warn_of_parameters,
 )
 from transduce.methods.gaussian_process.settings import (
@@ -49,8 +50,6 @@ from transduce.methods.gaussian_process.settings import (
     read_prior,
     read_settings,
 )
-
-log = logging.getLogger(__name__)
 
 REASONS = (
     "Probabilities are the model's own: right if the classes follow a Gaussian process with this "
@@ -103,30 +102,16 @@ def choose_matching(
 def fold_errors(
     whole: ClassObjective, hidden: Mask, search: Search, start: Array, grid: Array
 ) -> Array:
-    """Return the log-loss at hidden labels for every (matching, slack) of `grid` (g,).
-
-    Each descent begins where the one with the next smaller weight of the same slack ended, the
-    first of a slack where that without matching did.
-    """
+    """Return the log-loss at hidden labels for every (matching, slack) of `grid` (g,)."""
     n_labelled = len(whole.y_l)
     X_hidden = whole.X[:n_labelled][hidden]
     rows = np.concatenate([whole.X[:n_labelled][~hidden], X_hidden, whole.X[n_labelled:]])
     fold = replace(whole, X=rows, y_l=whole.y_l[~hidden])
     truth = class_codes(whole.y_l[hidden])
-    starts: dict[float, Array] = {}  # of each slack
     errors = np.full(len(grid), np.inf)
-    for i, (matching, slack) in enumerate(grid):
-        objective = replace(fold, matching=float(matching), slack=float(slack))
-        descent = search.attempt(objective, starts.get(slack, start))
-        if isinstance(descent, str):
-            log.info("matching=%g, slack=%g failed: %s", matching, slack, descent)
-            continue
-        if matching == 0.0:
-            start = descent.log_parameters
-        else:
-            starts[slack] = descent.log_parameters
-        logs = log_probabilities(objective.posterior(descent.log_parameters).scores(X_hidden))
-        errors[i] = -float(logs[np.arange(len(truth)), truth].mean())
+    for place, parameters in descend_over_grid(fold, search, start, grid):
+        logs = log_probabilities(fold.posterior(parameters).scores(X_hidden))
+        errors[place] = -float(logs[np.arange(len(truth)), truth].mean())
     return errors
 
 
@@ -289,7 +274,7 @@ class TransductiveGPClassifier(ProcessEstimator, ClassTransducer):
     noise_prior: tuple[float, float] = (1.0, 2.0)
     max_searched: int = 500
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Choose the parameters, and predict rows of X (n, d) whose class in y (n,) is missing."""
         sample = validation.read_sample(self, X, y)
         settings = read_settings(self)
@@ -323,8 +308,6 @@ class TransductiveGPClassifier(ProcessEstimator, ClassTransducer):
 
     def _set_parameters(self, fitted: FittedClasses) -> None:
         """Set what was chosen, and how it was found."""
-        best = fitted.chosen.best
-        choice = fitted.chosen.choice
         relevance = fitted.posterior.relevance
         if isinstance(fitted.scaling, KernelFeatures):
             self.kernel_scale_ = float(relevance[0]) ** 2 / fitted.scaling.mean_variance
@@ -332,13 +315,7 @@ class TransductiveGPClassifier(ProcessEstimator, ClassTransducer):
             self.relevance_ = np.zeros(len(fitted.scaling.keep))
             self.relevance_[fitted.scaling.keep] = relevance / fitted.scaling.scale
         self.noise_ = fitted.posterior.noise
-        self.matching_ = choice.matching
-        self.slack_ = choice.slack
-        if choice.path is not None:
-            self.matching_path_ = choice.path
-        self.objective_path_ = best.path
-        self.n_iter_ = best.n_iter
-        self.converged_ = best.converged
+        set_choice(self, fitted.chosen)
         self.log_evidence_ = fitted.posterior.log_evidence
 
     @property
@@ -357,12 +334,12 @@ class TransductiveGPClassifier(ProcessEstimator, ClassTransducer):
             shares["matched"] = fitted.matched_shares()
         return pd.DataFrame(shares, index=self.classes_).T
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the most probable class (m,) at rows X (m, d), without transducing again."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of every class (m, n_classes) at rows, as in `predict`.
 
         With a kernel of one's own a new row is as uncertain as what the rows of `fit` tell of it.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,9 +17,9 @@ from scipy.spatial.distance import cdist
 
 from transduce.core import arrays, checks
 from transduce.core.types import Array
-from transduce.device import likelihood
 from transduce.device.kernels import Kernel, near_distances
 from transduce.methods.gaussian_process import triangles
+from transduce.methods.gaussian_process.solver import choose_solver
 
 FunctionOfSquares = Callable[[Array], Array]
 FunctionOfRows = Callable[..., float]
@@ -28,13 +27,6 @@ KernelChoice = str | FunctionOfRows
 SMALLEST_SHARE = 1e-12  # of the largest eigenvalue of a kernel; below it is rounding
 LEAST_NEGATIVE = 1e-8  # likewise; an eigenvalue further below 0 is none of a covariance
 N_KEYS = 8  # kernel values of a row by which rows are put in order
-
-
-def engine(X: Array) -> ModuleType:
-    """Return the module whose matrices suit these rows: `triangles`, or that of a device."""
-    if arrays.is_foreign(X):
-        return likelihood
-    return triangles
 
 
 class Radial(NamedTuple):
@@ -129,13 +121,13 @@ class Covariance:
     def own(self, X: Array, relevance: Array) -> Array:
         """Return the lower triangle of the kernel matrix (n, n) of rows (n, d)."""
         if self.name == "rbf":
-            return engine(X).own_kernel(X, relevance)
+            return choose_solver(X).own_kernel(X, relevance)
         return np.asfortranarray(self.cross(X, X, relevance))
 
     def cross(self, X: Array, Z: Array, relevance: Array) -> Array:
         """Return the kernel values of rows X (n, d) and Z (k, d), shape (n, k)."""
         if self.name == "rbf":
-            return engine(X).cross_kernel(X, Z, relevance)
+            return choose_solver(X).cross_kernel(X, Z, relevance)
         X = X * relevance
         Z = Z * relevance
         if self.name == "linear":
@@ -145,7 +137,7 @@ class Covariance:
     def times(self, X: Array, points: Array, relevance: Array, coefficients: Array) -> Array:
         """Return the kernel values of rows (m, d) and points (p, d), times coefficients (p,)."""
         if self.name == "rbf":
-            return engine(X).kernel_times(X, points, relevance, coefficients)
+            return choose_solver(X).kernel_times(X, points, relevance, coefficients)
         sums = np.empty(X.shape[0])
         for part in arrays.blocks(X.shape[0], triangles.FEW_ROWS):
             sums[part] = self.cross(X[part], points, relevance) @ coefficients
@@ -160,7 +152,7 @@ class Covariance:
     def conditional(self, X: Array, relevance: Array, half: Array) -> Array:
         """Return ``K - half' half``, the whole matrix (m, m), for rows (m, d) and half (l, m)."""
         if self.name == "rbf":
-            return engine(X).conditional(X, relevance, half)
+            return choose_solver(X).conditional(X, relevance, half)
         return self.cross(X, X, relevance) - half.T @ half
 
     def pairs(self, X: Array, *, common: bool) -> Pairs:
@@ -171,7 +163,7 @@ class Covariance:
             squares, _ = near_distances(X, X)
             return CommonPairs(RADIAL["rbf"], squares)
         if self.name == "rbf":
-            return GaussianPairs(engine(X).with_ones(X))
+            return GaussianPairs(choose_solver(X).with_ones(X))
         if common:
             return CommonPairs(RADIAL[self.name], cdist(X, X, "sqeuclidean"))
         return RadialPairs(RADIAL[self.name], triangles.with_ones(X))
@@ -190,11 +182,11 @@ class GaussianPairs:
 
     def matrix(self, relevance: Array) -> Array:
         """Return the kernel matrix."""
-        return engine(self.columns).own_kernel(self.columns[:, :-1], relevance)
+        return choose_solver(self.columns).own_kernel(self.columns[:, :-1], relevance)
 
     def slopes(self, M: Array, K: Array, relevance: Array) -> Array:
         """Return the derivatives; K is overwritten."""
-        return -2.0 * relevance**2 * engine(M).slopes(M, K, self.columns)
+        return -2.0 * relevance**2 * choose_solver(M).slopes(M, K, self.columns)
 
 
 @dataclass(frozen=True)
@@ -217,7 +209,7 @@ class CommonPairs:
         if self.radial.slope is not self.radial.value:
             slope = self.radial.slope(self.squares * float(relevance[0] ** 2))
         slope *= self.squares
-        return -2.0 * relevance**2 * engine(M).over_pairs(M, slope)
+        return -2.0 * relevance**2 * choose_solver(M).over_pairs(M, slope)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from transduce.methods.gaussian_process.covariances import (
     check_kernel,
     is_fixed,
 )
-from transduce.methods.gaussian_process.process import even_steps
+from transduce.methods.gaussian_process.objective import even_steps
 from transduce.methods.gaussian_process.settings import ProcessEstimator
 
 # Beyond, squares of features are infinite, and so are the distances of rows.

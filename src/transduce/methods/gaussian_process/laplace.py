@@ -25,7 +25,7 @@ with respect to relevances follow as for numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -36,10 +36,10 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from transduce.core import arrays
 from transduce.core.types import Array
-from transduce.methods.gaussian_process.covariances import Covariance, Pairs
+from transduce.methods.gaussian_process.covariances import Covariance
+from transduce.methods.gaussian_process.objective import ProcessObjective
 from transduce.methods.gaussian_process.process import (
     RBF,
-    even_steps,
     slack_of_radius,
     split_parameters,
 )
@@ -221,7 +221,7 @@ def smoothed_shares(signs: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ClassObjective:
+class ClassObjective(ProcessObjective):
     """What moment matching for classes minimises over the parameters, with its gradient.
 
     The sum over problems, one class against the others, of
@@ -229,7 +229,7 @@ class ClassObjective:
     logarithm of the prior. Parameters are common to all problems.
     """
 
-    X: Array  # (l + m, d) labelled rows first, unlabelled rows last
+    X: Array
     y_l: Array  # (l, c) signs: +1 for the class of the problem
     prior: tuple[float, float]  # of the relevances
     noise_prior: tuple[float, float]
@@ -237,36 +237,12 @@ class ClassObjective:
     slack: float = 0.0
     covariance: Covariance = RBF
     epsilon: float | None = None
-
-    @property
-    def noise_bounds(self) -> tuple[float, float]:
-        """Least and largest variance of the noise."""
-        return NOISE_BOUNDS
-
-    @property
-    def looks_at_unlabelled(self) -> bool:
-        """Whether there is something to match."""
-        return self.matching > 0.0 and self.X.shape[0] > len(self.y_l)
+    noise_bounds = NOISE_BOUNDS
 
     @property
     def label_spread(self) -> float:
         """Standard deviation of the labels 0 and 1 of all problems."""
         return float(np.std(self.y_l > 0.0)) or 1.0
-
-    @cached_property
-    def _rows(self) -> Array:
-        """The rows that are looked at."""
-        if self.looks_at_unlabelled:
-            return self.X
-        return self.X[: len(self.y_l)]
-
-    @cached_property
-    def _pairs(self) -> Pairs:
-        return self.covariance.pairs(self._rows, common=False)
-
-    @cached_property
-    def _common_pairs(self) -> Pairs:
-        return self.covariance.pairs(self._rows, common=True)
 
     @cached_property
     def targets(self) -> Array:
@@ -283,9 +259,7 @@ class ClassObjective:
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         relevance, noise = split_parameters(log_parameters)
-        pairs = self._pairs
-        if len(relevance) == 1 != self.X.shape[1]:
-            pairs = self._common_pairs
+        pairs = self.pairs(relevance)
         K = pairs.matrix(relevance)
         A = (np.tril(K) + np.tril(K, -1).T) / noise
         parameters = np.exp(log_parameters)
@@ -352,17 +326,6 @@ class ClassObjective:
         return ClassPosterior.fit(
             self.X[: len(self.y_l)], self.y_l, log_parameters, self.covariance
         )
-
-    def thinned(self, most_labelled: int, most_unlabelled: int) -> ClassObjective:
-        """Return the same on at most so many rows of each kind, at even steps of ordered ones."""
-        n_labelled = len(self.y_l)
-        labelled = even_steps(n_labelled, most_labelled)
-        n_unlabelled = self.X.shape[0] - n_labelled
-        unlabelled = n_labelled + even_steps(n_unlabelled, most_unlabelled)
-        if len(labelled) + len(unlabelled) == self.X.shape[0]:
-            return self
-        rows = np.concatenate([labelled, unlabelled])
-        return replace(self, X=self.X[rows], y_l=self.y_l[labelled])
 
     def left_out_errors(self, log_parameters: Array) -> Array:
         """Return labels 0 and 1 less their probabilities at the mode, of all problems (l c,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -152,11 +152,7 @@ def _matching_grid(matching: float | None, slack: float | None) -> Array:
 
 
 def fold_errors(whole: Objective, hidden: Mask, search: Search, start: Array, grid: Array) -> Array:
-    """Return the mean squared error at hidden labels for every (matching, slack) of `grid` (g,).
-
-    Each descent begins where the one with the next smaller weight of the same slack ended, the
-    first of a slack where that without matching did.
-    """
+    """Return the mean squared error at hidden labels for every (matching, slack) of `grid` (g,)."""
     n_labelled = whole.y_l.shape[0]
     xp = arrays.namespace(whole.y_l)
     X_l = whole.X[:n_labelled, :]
@@ -171,9 +167,24 @@ def fold_errors(whole: Objective, hidden: Mask, search: Search, start: Array, gr
         return np.full(len(grid), float(xp.mean((mean - truth) ** 2)))
     rows = xp.concat([X_visible, X_hidden, whole.X[n_labelled:, :]])
     fold = replace(whole, X=rows, y_l=y_l)
-    starts: dict[float, Array] = {}  # of each slack
     errors = np.full(len(grid), np.inf)
-    for i, (matching, slack) in enumerate(grid):
+    for place, parameters in descend_over_grid(fold, search, start, grid):
+        posterior = Posterior.fit(X_visible, y_l, parameters, whole.covariance)
+        predicted = posterior.mean(X_hidden) * scale + mean
+        errors[place] = float(xp.mean((predicted - truth) ** 2))
+    return errors
+
+
+def descend_over_grid(
+    fold: Any, search: Search, start: Array, grid: Array
+) -> Iterator[tuple[int, Array]]:
+    """Yield the place of each (matching, slack) of `grid` (g, 2), and the parameters found with it.
+
+    Each descent begins where the one with the next smaller weight of the same slack ended, the
+    first of a slack where that without matching did. Those that fail are passed over.
+    """
+    starts: dict[float, Array] = {}  # of each slack
+    for place, (matching, slack) in enumerate(grid):
         objective = replace(fold, matching=float(matching), slack=float(slack))
         descent = search.attempt(objective, starts.get(slack, start))
         if isinstance(descent, str):
@@ -183,10 +194,7 @@ def fold_errors(whole: Objective, hidden: Mask, search: Search, start: Array, gr
             start = descent.log_parameters
         else:
             starts[slack] = descent.log_parameters
-        posterior = Posterior.fit(X_visible, y_l, descent.log_parameters, whole.covariance)
-        predicted = posterior.mean(X_hidden) * scale + mean
-        errors[i] = float(xp.mean((predicted - truth) ** 2))
-    return errors
+        yield place, descent.log_parameters
 
 
 def _all_equal(y_l: Array) -> bool:

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -92,6 +92,19 @@ def find_parameters(
         best, ends = search.best(objective, starts, n_jobs)
     objective = replace(whole, matching=choice.matching, slack=choice.slack)
     return FoundParameters(best, plain, ends, objective, search, choice)
+
+
+def set_choice(estimator: Any, chosen: FoundParameters[AnyObjective]) -> None:
+    """Set attributes of an estimator: how hard moments are matched, and how the descent went."""
+    best = chosen.best
+    choice = chosen.choice
+    estimator.matching_ = choice.matching
+    estimator.slack_ = choice.slack
+    if choice.path is not None:
+        estimator.matching_path_ = choice.path
+    estimator.objective_path_ = best.path
+    estimator.n_iter_ = best.n_iter
+    estimator.converged_ = best.converged
 
 
 def warn_of_parameters(chosen: FoundParameters[AnyObjective]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +19,13 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 
 from transduce.core import arrays
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import Array
 from transduce.device import linalg, memory
 from transduce.device.linalg import inverse_diagonal
 from transduce.methods.gaussian_process import triangles
-from transduce.methods.gaussian_process.covariances import Covariance, Pairs, engine
+from transduce.methods.gaussian_process.covariances import Covariance
+from transduce.methods.gaussian_process.objective import ProcessObjective, even_steps
+from transduce.methods.gaussian_process.solver import choose_solver
 
 RBF = Covariance("rbf")
 N_INDUCING = 500
@@ -215,7 +216,7 @@ def split_parameters(log_parameters: Array) -> tuple[Array, float]:
 
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(ProcessObjective):
     """What moment matching minimises over the parameters, with its gradient.
 
     ``-log p(y, parameters) + matching * (KL(q, p) + |E_q phi - target|^2 / (2 slack))``: see
@@ -227,41 +228,15 @@ class Objective:
     # is found anew, and for all relevances one ``n x n x d`` product. The distances are computed
     # once.
 
-    X: Array  # (l + m, d) labelled rows first, unlabelled rows last
-    y_l: Array  # (l,) labels
+    X: Array
+    y_l: Array
     prior: tuple[float, float]
-    matching: float = 0.0  # weight of the match; with 0 the unlabelled rows play no part
+    matching: float = 0.0
     slack: float = 0.0  # how loose the match may be
     q: Match | None = None  # what is matched with; found anew in every evaluation if None
     covariance: Covariance = RBF
     epsilon: float | None = None  # in place of the slack, how far moments may be from the labels'
-
-    @cached_property
-    def _rows(self) -> Array:
-        """The rows that are looked at."""
-        if self.looks_at_unlabelled:
-            return self.X
-        return self.X[: self.y_l.shape[0], :]
-
-    @cached_property
-    def _pairs(self) -> Pairs:
-        """Their kernel, with a relevance for every feature."""
-        return self.covariance.pairs(self._rows, common=False)
-
-    @cached_property
-    def _common_pairs(self) -> Pairs:
-        """The same with one relevance that is common to all features."""
-        return self.covariance.pairs(self._rows, common=True)
-
-    @property
-    def looks_at_unlabelled(self) -> bool:
-        """Whether there is something to match."""
-        return self.matching > 0.0 and self.X.shape[0] > self.y_l.shape[0]
-
-    @property
-    def noise_bounds(self) -> tuple[float, float]:
-        """Least and largest variance of the noise."""
-        return NOISE_BOUNDS
+    noise_bounds = NOISE_BOUNDS
 
     @property
     def label_spread(self) -> float:
@@ -271,11 +246,9 @@ class Objective:
     def __call__(self, log_parameters: Array) -> tuple[float, Array]:
         """Return the objective and its gradient, which has the shape of `log_parameters`."""
         self._check_memory()
-        solver = engine(self.X)
+        solver = choose_solver(self.X)
         relevance, noise = split_parameters(log_parameters)
-        pairs = self._pairs
-        if len(relevance) == 1 != self.X.shape[1]:
-            pairs = self._common_pairs
+        pairs = self.pairs(relevance)
         K = pairs.matrix(relevance)
         factor, _ = solver.factor_of(K, noise)
         if self.looks_at_unlabelled:
@@ -292,24 +265,13 @@ class Objective:
 
     def _check_memory(self) -> None:
         """Raise a MemoryError if a device has no room for the matrices."""
-        n = self._rows.shape[0]
+        n = self.rows.shape[0]
         memory.check_fits(
             N_MATRICES * 8.0 * n**2,
-            self._rows,
+            self.rows,
             f"A Gaussian process with {n:,} rows",
             "TransductiveRidge(centres=500) needs far less.",
         )
-
-    def thinned(self, most_labelled: int, most_unlabelled: int) -> Objective:
-        """Return the same on at most so many rows of each kind, at even steps of ordered ones."""
-        n = self.X.shape[0]
-        n_labelled = self.y_l.shape[0]
-        labelled = even_steps(n_labelled, most_labelled)
-        unlabelled = n_labelled + even_steps(n - n_labelled, most_unlabelled)
-        if len(labelled) + len(unlabelled) == n:
-            return self
-        rows = arrays.pick(self.X, np.concatenate([labelled, unlabelled]))
-        return replace(self, X=rows, y_l=arrays.pick(self.y_l, labelled))
 
     def left_out_errors(self, log_parameters: Array) -> Array:
         """Return the leave-one-out errors ``(C^-1 y)_i / (C^-1)_ii`` (l,)."""
@@ -323,14 +285,14 @@ class Objective:
 
     def match(self, log_parameters: Array) -> Match:
         """Return the best q for some parameters: the q-step."""
-        solver = engine(self.X)
+        solver = choose_solver(self.X)
         relevance, noise = split_parameters(log_parameters)
         factor, _ = solver.factor_of(self.covariance.own(self.X, relevance), noise)
         return self._match(factor)
 
     def _match(self, factor: Array) -> Match:
         """Read the predictive distribution off the joint factor, and tilt it."""
-        mean, covariance = engine(self.X).predictive(factor, self.y_l)
+        mean, covariance = choose_solver(self.X).predictive(factor, self.y_l)
         p = Spread.of(mean, covariance)
         xp = arrays.namespace(self.y_l)
         mean_label = float(xp.mean(self.y_l))
@@ -344,7 +306,7 @@ class Objective:
         ``(1 - matching) (-log p(y)) + matching (-log p(y) + KL(q, p) + penalty)``, both divergence
         and likelihood being terms of the joint covariance.
         """
-        solver = engine(self.X)
+        solver = choose_solver(self.X)
         n = self.y_l.shape[0]
         share = self.matching
         q = self.q
@@ -384,7 +346,7 @@ class Posterior(NamedTuple):
 
         ``log p(y) = -y' C^-1 y / 2 - log|C| / 2 - l log(2 pi) / 2``.
         """
-        solver = engine(X_l)
+        solver = choose_solver(X_l)
         relevance, noise = split_parameters(log_parameters)
         factor, jitter = solver.factor_of(covariance.own(X_l, relevance), noise)
         weights = solver.solve(factor, y_l)
@@ -410,7 +372,7 @@ class Posterior(NamedTuple):
 
         The kernel values are used up.
         """
-        told = arrays.column_squares(engine(K).half_solve(self.factor, K))
+        told = arrays.column_squares(choose_solver(K).half_solve(self.factor, K))
         rest = self.covariance_function.variances(X, self.relevance) - told
         xp = arrays.namespace(K)
         return xp.maximum(rest, xp.zeros_like(rest)) + self.noise
@@ -437,7 +399,7 @@ class Posterior(NamedTuple):
         """Return the covariance of the labels, noise included, shape (m, m)."""
         if X.shape[0] == 0:
             return arrays.zeros((0, 0), X)
-        half = engine(X).half_solve(self.factor, self._cross(X))
+        half = choose_solver(X).half_solve(self.factor, self._cross(X))
         C = self.covariance_function.conditional(X, self.relevance, half)
         variances = arrays.diagonal(C)
         xp = arrays.namespace(C)
@@ -446,15 +408,9 @@ class Posterior(NamedTuple):
 
     def _cross(self, X: Array) -> Array:
         """Return the kernel values of the labelled rows and of rows (m, d), shape (l, m)."""
-        K = self.covariance_function.cross(self.X_l, X, self.relevance)
-        if arrays.is_foreign(K):
-            return K
-        return np.asfortranarray(K)
-
-
-def even_steps(count: int, most: int) -> AnyArray:
-    """Return at most so many of the numbers from 0 to `count`, at even steps."""
-    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+        return choose_solver(X).by_columns(
+            self.covariance_function.cross(self.X_l, X, self.relevance)
+        )
 
 
 def fit_posterior(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from transduce.core.computing import few_threads
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, label_moments
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.validation import NumberTransducer
 from transduce.device.kernels import narrowed
 from transduce.methods.gaussian_process.covariances import RADIAL, KernelFeatures
@@ -30,6 +30,7 @@ from transduce.methods.gaussian_process.matching import choose_matching
 from transduce.methods.gaussian_process.parameters import (
     FoundParameters,
     find_parameters,
+    set_choice,
     warn_of_parameters,
 )
 from transduce.methods.gaussian_process.process import (
@@ -403,7 +404,7 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
     solver: str = "nested"
     max_exact: int = 3000
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Choose the parameters, and predict rows of X (n, d) whose label in y (n,) is missing."""
         sample = validation.read_sample(self, X, y, device=True)
         y_l = validation.numeric_labels(sample)
@@ -424,18 +425,11 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
             covariance=features.covariance,
             epsilon=settings.epsilon,
         )
-        start = self.__dict__.pop("_start", None)
-        random = check_random_state(self.random_state)
-        is_parallel = settings.n_jobs not in (None, 1)
-        with few_threads(0 if is_parallel else objective.X.shape[0]):
-            chosen = find_parameters(
-                objective,
-                settings,
-                random,
-                choose=choose_matching,
-                start=start,
-                solver=settings.solver,
-            )
+        n_rows = objective.X.shape[0]
+        if settings.n_jobs not in (None, 1):
+            n_rows = 0
+        with few_threads(n_rows):
+            chosen = self._find_parameters(objective, settings)
             warn_of_parameters(chosen)
             if units.error == 0.0:
                 warnings.warn(EQUAL_LABELS, stacklevel=2)
@@ -456,23 +450,29 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
         self.transduction_ = sample.complete(self.mean_)
         return self
 
+    def _find_parameters(
+        self, objective: Objective, settings: TransductiveGPRegressor
+    ) -> FoundParameters[Objective]:
+        """Choose the parameters, from a start that `continue_from` has set or from the rules."""
+        start = self.__dict__.pop("_start", None)
+        return find_parameters(
+            objective,
+            settings,
+            check_random_state(self.random_state),
+            choose=choose_matching,
+            start=start,
+            solver=settings.solver,
+        )
+
     def _set_parameters(self, fitted: FittedProcess) -> None:
         """Set what was chosen, and how it was found."""
-        best = fitted.chosen.best
-        choice = fitted.chosen.choice
-        noise = np.exp(best.log_parameters)[-1]
+        noise = np.exp(fitted.chosen.best.log_parameters)[-1]
         if fitted.relevance is None:
             self.kernel_scale_ = fitted.kernel_scale
         else:
             self.relevance_ = fitted.relevance
         self.noise_ = float(fitted.units.squared(noise))
-        self.matching_ = choice.matching
-        self.slack_ = choice.slack
-        if choice.path is not None:
-            self.matching_path_ = choice.path
-        self.objective_path_ = best.path
-        self.n_iter_ = best.n_iter
-        self.converged_ = best.converged
+        set_choice(self, fitted.chosen)
         self.log_marginal_likelihood_ = fitted.posterior.log_likelihood
 
     def continue_from(self, earlier: TransductiveGPRegressor, places: AnyArray) -> None:
@@ -523,7 +523,7 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
     # ---------------------------------------------------------------------------------- prediction
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False
+        self, X: Rows, return_std: bool = False, return_cov: bool = False
     ) -> Array | tuple[Array, Array]:
         """Return the process at rows X (m, d), without transducing again.
 
@@ -571,7 +571,7 @@ class TransductiveGPRegressor(ProcessEstimator, NumberTransducer):
             answers = answers_in_folds(fitted.chosen, fitted.order, folds, fitted.max_exact)
         return [fitted.units.restore(part) for part in answers]
 
-    def _read_more(self, X: Any) -> Array:
+    def _read_more(self, X: Rows) -> Array:
         """Return new rows scaled as those of `fit` were."""
         check_is_fitted(self)
         rows = validation.read_rows(self, X, reset=False, device=True)

@@ -2,7 +2,7 @@
 
 What lies above the diagonal is rubbish: at some thousand rows memory is what limits. All products
 go to scipy's BLAS, because the threads of numpy's and scipy's wait for each other.
-`transduce.device.likelihood` has the same functions for arrays on a device.
+It is one `CovarianceSolver`; `transduce.device.likelihood` is the other, for arrays on a device.
 """
 
 from __future__ import annotations
@@ -135,6 +135,11 @@ def log_diagonal(factor: Array) -> float:
 def solve(factor: Array, y: Array) -> Array:
     """Return ``(L L')^-1 y``."""
     return lapack.dpotrs(factor, y, lower=1)[0]
+
+
+def by_columns(K: Array) -> Array:
+    """Return kernel values (n, m) in Fortran order, as `half_solve` overwrites them."""
+    return np.asfortranarray(K)
 
 
 def half_solve(factor: Array, K: Array) -> Array:

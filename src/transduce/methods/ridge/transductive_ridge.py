@@ -19,7 +19,7 @@ from transduce.core.guarantee import Guarantee
 from transduce.core.ranks import rank_folds
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import Scaling, fit_temperature, label_moments
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
 from transduce.core.validation import ClassTransducer, NumberTransducer, Transducer
 from transduce.device import memory
 from transduce.device.kernels import (
@@ -156,7 +156,7 @@ class RidgeEstimator(Transducer):
             self.objective_ = float(np.sum(objective * spread**2))
             self.distance_moved_ = _of_columns(np.linalg.norm(moved, axis=0) * spread)
 
-    def _predict_rows(self, X: Any) -> Array:
+    def _predict_rows(self, X: Rows) -> Array:
         """Return ridge regression on the completed sample at new rows, in the labels' units."""
         check_is_fitted(self)
         fitted = self._fitted
@@ -549,7 +549,7 @@ def _fold_errors(
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
+class LabelColumns:
     """Labels of the labelled rows, (l,) or (l, c), and how their columns are scaled."""
 
     values: Array
@@ -584,7 +584,7 @@ class FittedRidge:
     """What was fitted, in units of the scaled labels."""
 
     basis: Basis
-    labels: Labels
+    labels: LabelColumns
     choice: RidgeChoice
     tether: float | Array  # (c,) for each of several columns of labels within a radius
     tether_path: dict[str, Array]
@@ -650,7 +650,9 @@ class FittedRidge:
         return self.labels.restore(predicted[hidden])
 
 
-def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
+def fit_ridge(
+    sample: PartlyLabelled, labels: LabelColumns, settings: RidgeEstimator
+) -> FittedRidge:
     """Choose the settings that are left open, and complete the labels."""
     if settings.kernel == "precomputed":
         checks.check_square(sample.X)
@@ -659,7 +661,9 @@ def fit_ridge(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) 
         return _fit_rows(sample, labels, settings)
 
 
-def _fit_rows(sample: PartlyLabelled, labels: Labels, settings: RidgeEstimator) -> FittedRidge:
+def _fit_rows(
+    sample: PartlyLabelled, labels: LabelColumns, settings: RidgeEstimator
+) -> FittedRidge:
     labelled = sample.labelled
     y_l = labels.scaled()
     basis, rows = Basis.fit_apply(sample.X, labelled, settings)
@@ -787,7 +791,7 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
     np.True_
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Predict the rows of X (n, d) whose label in y (n,) or (n, c) is missing.
 
         X may be their kernel matrix (n, n). Of several columns a row has all labels or none.
@@ -795,13 +799,13 @@ class TransductiveRidge(RidgeEstimator, NumberTransducer):
         sample = validation.read_sample(self, X, y, columns=True, device=True)
         y_l = validation.numeric_labels(sample)
         mean, spread = label_moments(y_l.reshape(len(y_l), -1))
-        self._fitted = fit_ridge(sample, Labels(y_l, mean, spread), self._checked_copy())
+        self._fitted = fit_ridge(sample, LabelColumns(y_l, mean, spread), self._checked_copy())
         self._set_attributes(self._fitted)
         self.answer_ = self._fitted.answer(sample, _NUMBERS)
         self.transduction_ = sample.complete(self.answer_.values)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Rows) -> Array:
         """Return ridge regression on the completed sample at rows (m, d).
 
         With a precomputed kernel rows hold kernel values with all n rows of `fit`.
@@ -871,7 +875,7 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
     array(['low', 'low', 'low', 'high', 'high', 'high'], dtype=object)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Rows, y: Labels) -> Self:
         """Predict the rows of X (n, d) whose class in y (n,) is missing.
 
         X may be their kernel matrix (n, n).
@@ -880,7 +884,7 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         settings = self._checked_copy()
         classes, codes = validation.class_labels(sample)
         targets = class_targets(codes, len(classes))
-        fitted = fit_ridge(sample, Labels(targets, targets.mean(axis=0)), settings)
+        fitted = fit_ridge(sample, LabelColumns(targets, targets.mean(axis=0)), settings)
         self._fitted = fitted
         self._set_attributes(fitted)
         self.classes_ = classes
@@ -902,18 +906,18 @@ class TransductiveRidgeClassifier(RidgeEstimator, ClassTransducer):
         self.transduction_ = sample.complete(self.answer_.values.astype(object))
         return self
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the classes (m,) of ridge regression on the completed sample at rows.
 
         Rows are as in `TransductiveRidge`.
         """
         return self._winners(self._predict_rows(X))
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return values whose sign (m,), of two classes, or maximum (m, n_classes) is the class."""
         return self._predict_rows(X)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of every class (m, n_classes) at rows, as in `predict`."""
         return self._probabilities(self._predict_rows(X))
 

@@ -1,4 +1,8 @@
-"""Spectral graph transducer (Joachims 2003)."""
+"""Spectral graph transducer (Joachims 2003).
+
+The paper's optimisation problem is solved in `cut`, on the eigenvectors from `spectrum` of the
+graph that `graph` builds from the neighbours found in `neighbors`.
+"""
 
 from transduce.methods.spectral_graph.classifier import SpectralGraphTransducer
 from transduce.methods.spectral_graph.graph import NeighborGraph, neighbor_graph

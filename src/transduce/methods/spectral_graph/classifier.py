@@ -19,7 +19,7 @@ from transduce.core.checks import check_random_state
 from transduce.core.guarantee import Guarantee
 from transduce.core.sample import PartlyLabelled
 from transduce.core.scaling import fit_temperature
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Labels, Rows
 from transduce.core.validation import ClassTransducer
 from transduce.methods.spectral_graph.cut import (
     Cut,
@@ -52,8 +52,8 @@ N_GROUPS = 10  # of labels that are hidden for probabilities
 OF_THE_ROWS = ("graph_", "spectrum_", "n_features_in_", "feature_names_in_")
 
 
-class Labels(NamedTuple):
-    """One labelling."""
+class LabelsRead(NamedTuple):
+    """Labels as they were read, for the cut and for the answer."""
 
     sample: PartlyLabelled  # as read
     classes: AnyArray
@@ -155,7 +155,7 @@ class SpectralGraphTransducer(ClassTransducer):
         tags.input_tags.pairwise = isinstance(self.metric, str) and self.metric == "precomputed"
         return tags
 
-    def fit(self, X: Any, y: Any, *, costs: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, *, costs: Any = None) -> Self:
         """Build graph and spectrum of X (n, d), and predict where the label in y (n,) is missing.
 
         X is the graph, or its `Spectrum`, if ``metric="precomputed"``. `costs` (n,) say how bad it
@@ -183,7 +183,7 @@ class SpectralGraphTransducer(ClassTransducer):
         base = fit_graph(X, rows, settings, wanted, random, labels.codes)
         return self._label(base, labels)
 
-    def _read_views(self, rows: Any, settings: GraphSettings) -> Any:
+    def _read_views(self, rows: Rows, settings: GraphSettings) -> Any:
         """Return the columns of each view, by their positions."""
         if self.views is None:
             return None
@@ -197,7 +197,7 @@ class SpectralGraphTransducer(ClassTransducer):
         names = getattr(self, "feature_names_in_", None)
         return read_views(self.views, rows.shape[1], names)
 
-    def relabel(self, y: Any, *, costs: Any = None) -> Self:
+    def relabel(self, y: Labels, *, costs: Any = None) -> Self:
         """Predict from another labelling y (n,) on the same spectrum, with `costs` as in `fit`.
 
         Other rows, other classes as you like; label weight, class prior and class costs may have
@@ -215,7 +215,7 @@ class SpectralGraphTransducer(ClassTransducer):
         n = base.spectrum.components.shape[0]
         return self._label(base, self._read_labels(n, base.index, y, costs))
 
-    def _read_labels(self, n: int, index: Any, y: Any, costs: Any) -> Labels:
+    def _read_labels(self, n: int, index: Any, y: Labels, costs: Any) -> LabelsRead:
         """Return labels and settings of a labelling, checked."""
         no_features = np.empty((n, 0))
         sample = validation.read_labels(no_features, index, y, missing_label=self.missing_label)
@@ -231,9 +231,9 @@ class SpectralGraphTransducer(ClassTransducer):
         )
         codes_of_rows = np.full(n, len(classes))
         codes_of_rows[sample.labelled] = codes
-        return Labels(sample, classes, known, codes_of_rows)
+        return LabelsRead(sample, classes, known, codes_of_rows)
 
-    def _label(self, base: FittedGraph, labels: Labels) -> Self:
+    def _label(self, base: FittedGraph, labels: LabelsRead) -> Self:
         cut = cut_graph(base.spectrum, labels.known, base.n_components, self.spectrum)
         if base.row_numbers is not None:
             cut = share_between_copies(base, cut, labels.sample.unlabelled)
@@ -257,7 +257,7 @@ class SpectralGraphTransducer(ClassTransducer):
 
     # ------------------------------------------------------------------------------------ new rows
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Rows) -> Array:
         """Return the mean of ``scores_`` less the threshold at the neighbours of new rows (m, d).
 
         The mean is weighted by similarity. Shape (m,), positive for the second of two classes, or
@@ -272,7 +272,7 @@ class SpectralGraphTransducer(ClassTransducer):
         margins = scores - arrays.beside(self._fitted.cut.thresholds, scores)
         return _without_single_column(margins)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """Return the probability of every class (m, n_classes) at new rows (m, d).
 
         The softmax of the margins that `decision_function` returns, times a factor by which the
@@ -285,7 +285,7 @@ class SpectralGraphTransducer(ClassTransducer):
         shares = softmax(self._fitted.temperature * columns, axis=1)
         return arrays.beside(shares, margins)
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Rows) -> AnyArray:
         """Return the class (m,) at new rows by the scores of their neighbours."""
         margins = arrays.to_numpy(self.decision_function(X))
         best, _ = _winners(margins.reshape(len(margins), -1))
@@ -323,7 +323,7 @@ class LabelledGraph:
             return 1.0
         return fit_temperature(margins, codes)
 
-    def extend(self, rows: Any) -> Any:
+    def extend(self, rows: Rows) -> Any:
         """Return the mean scores of new rows' neighbours, by similarity, shape (m, c).
 
         Of several views the mean, where a row is like any other in them.
@@ -342,7 +342,7 @@ class LabelledGraph:
         means = totals / xp.where(n_views > 0.0, n_views, xp.ones_like(n_views))
         return xp.where(n_views > 0.0, means, xp.mean(scores, axis=0)[None, :])
 
-    def _weights_of_views(self, rows: Any, reached: AnyArray, scores: Array) -> Iterator[Any]:
+    def _weights_of_views(self, rows: Rows, reached: AnyArray, scores: Array) -> Iterator[Any]:
         """Yield the similarities of new rows with the reached ones, (m, r), as sparse matrices."""
         base = self.base
         library = arrays.library_of(scores)

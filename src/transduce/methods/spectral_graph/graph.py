@@ -17,7 +17,7 @@ from transduce.core import arrays, checks, validation
 from transduce.core.checks import check_random_state
 from transduce.core.computing import once, stage
 from transduce.core.row_order import number_rows
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Rows
 from transduce.device import graph as device_graph
 from transduce.device import memory
 from transduce.device import neighbors as device_neighbors
@@ -86,7 +86,7 @@ class GraphSettings:
         """Whether there is nothing to search, because the user gives the graph."""
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
-    def check(self, rows: Any) -> None:
+    def check(self, rows: Rows) -> None:
         """Raise a ValueError that says which setting is wrong, or does not suit these rows.
 
         The rows are None if there is nothing to search.
@@ -99,7 +99,7 @@ class GraphSettings:
         if rows is not None:
             self._check_metric(rows)
 
-    def _check_metric(self, rows: Any) -> None:
+    def _check_metric(self, rows: Rows) -> None:
         """Raise a ValueError unless the metric is there for these rows."""
         metric = self.metric
         if not callable(metric) and (not isinstance(metric, str) or metric not in METRICS):
@@ -127,7 +127,7 @@ class GraphSettings:
 
 
 def neighbor_graph(
-    X: Any,
+    X: Rows,
     *,
     n_neighbors: int = 10,
     metric: Metric = "cosine",
@@ -179,7 +179,7 @@ def neighbor_graph(
     return build_graph(rows, settings, check_random_state(random_state))
 
 
-def build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
+def build_graph(rows: Rows, settings: GraphSettings, random: np.random.RandomState) -> Any:
     """Return the graph of rows that have been checked; of several views, the sum of theirs."""
     if settings.views is None:
         return _build_graph(rows, settings, random)
@@ -204,7 +204,7 @@ class OneWay(NamedTuple):
     diagnostics: dict[str, Any]
 
 
-def _build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> Any:
+def _build_graph(rows: Rows, settings: GraphSettings, random: np.random.RandomState) -> Any:
     """Return the graph of one view."""
     found = find_neighbors(rows, settings, random)
     assemble_graph = _choose_tools(rows).assemble
@@ -213,7 +213,7 @@ def _build_graph(rows: Any, settings: GraphSettings, random: np.random.RandomSta
     return graph
 
 
-def find_neighbors(rows: Any, settings: GraphSettings, random: np.random.RandomState) -> OneWay:
+def find_neighbors(rows: Rows, settings: GraphSettings, random: np.random.RandomState) -> OneWay:
     """Return the neighbours of rows that have been checked."""
     metric = settings.metric
     n = rows.shape[0]
@@ -254,22 +254,34 @@ class GraphTools(NamedTuple):
 
     take: Callable[..., Any]
     search: Callable[..., tuple[Neighbors, str, float]]
+    nearest: Callable[..., Neighbors]  # among other rows
     assemble: Callable[..., tuple[Any, int]]
 
 
-def _choose_tools(rows: Any) -> GraphTools:
+def _choose_tools(rows: Rows) -> GraphTools:
     """Return what the library of the rows needs."""
     if arrays.is_foreign(rows):
-        return GraphTools(_take_on_device, device_neighbors.search, device_graph.assemble)
-    return GraphTools(_take_on_host, search, assemble)
+        return GraphTools(
+            _take_on_device, device_neighbors.search, _nearest_on_device, device_graph.assemble
+        )
+    return GraphTools(_take_on_host, search, _nearest_on_host, assemble)
 
 
-def _take_on_device(rows: Any, order: AnyArray) -> Any:
+def _take_on_device(rows: Rows, order: AnyArray) -> Any:
     return arrays.namespace(rows).take(rows, order, axis=0)
 
 
-def _take_on_host(rows: Any, order: AnyArray) -> Any:
+def _take_on_host(rows: Rows, order: AnyArray) -> Any:
     return rows[order]
+
+
+def _nearest_on_device(rows: Rows, known: Any, k: int, metric: Metric, work: Work) -> Neighbors:
+    return device_neighbors.nearest_on_device(rows, known, k, metric)
+
+
+def _nearest_on_host(rows: Rows, known: Any, k: int, metric: Metric, work: Work) -> Neighbors:
+    not_among_known = np.full(rows.shape[0], -1)
+    return nearest_rows(rows, not_among_known, known, k, metric, work)
 
 
 def _metric_name(metric: Metric) -> str:
@@ -287,7 +299,7 @@ def reordered(graph: NeighborGraph, rows: AnyArray) -> NeighborGraph:
     return taken
 
 
-def unit_rows(X: Any) -> Any:
+def unit_rows(X: Rows) -> Any:
     """Return rows of norm 1, dense or sparse; rows of zeros stay so."""
     if not sp.issparse(X):
         return device_neighbors.unit_rows(X)
@@ -301,7 +313,7 @@ def unit_rows(X: Any) -> Any:
     return X
 
 
-def row_order(X: Any) -> AnyArray:
+def row_order(X: Rows) -> AnyArray:
     """Return an order of the rows that, but for equal rows, does not depend on how they came."""
     if sp.issparse(X):
         # The entries of a row are added in the same order wherever it stands.
@@ -337,7 +349,9 @@ def one_way_graph(
     return sp.csr_array((weights[kept], ids[kept], indptr), shape=(n, n)), n_alone
 
 
-def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | None) -> SparseRows:
+def similar_rows(
+    rows: Rows, known: Any, settings: GraphSettings, scale: float | None
+) -> SparseRows:
     """Return the similarities of new rows with known ones, those of the nearest only."""
     if settings.metric == "cosine":
         rows = unit_rows(rows)
@@ -346,12 +360,8 @@ def similar_rows(rows: Any, known: Any, settings: GraphSettings, scale: float | 
             known = sp.csr_array(known)
     k = min(settings.n_neighbors, known.shape[0])
     with stage("neighbours of new rows") as report:
-        if arrays.is_foreign(rows):
-            neighbors = device_neighbors.nearest_on_device(rows, known, k, settings.metric)
-        else:
-            not_among_known = np.full(rows.shape[0], -1)
-            work = Work(settings.n_jobs, report)
-            neighbors = nearest_rows(rows, not_among_known, known, k, settings.metric, work)
+        work = Work(settings.n_jobs, report)
+        neighbors = _choose_tools(rows).nearest(rows, known, k, settings.metric, work)
     ids = neighbors.ids
     similarities = device_graph.similarities(neighbors, scale)
     xp = arrays.namespace(ids)
@@ -381,7 +391,7 @@ class SpectrumSettings:
     n_components: int
     laplacian: str = "normalized"
 
-    def check(self, X: Any) -> None:
+    def check(self, X: Rows) -> None:
         """Raise a ValueError that says which setting is wrong, or does not suit a spectrum."""
         checks.check_whole("n_components", self.n_components, least=1)
         checks.check_choice("laplacian", self.laplacian, LAPLACIANS)
@@ -405,7 +415,7 @@ class FittedView(NamedTuple):
     """What new rows are held against in one view."""
 
     columns: list[int] | None  # None for all
-    rows: Any  # of norm 1 for cosines
+    rows: Rows  # of norm 1 for cosines
     scale: float | None  # by which distances are divided
 
 
@@ -424,8 +434,8 @@ class FittedGraph:
 
 
 def fit_graph(
-    X: Any,
-    rows: Any,
+    X: Rows,
+    rows: Rows,
     settings: GraphSettings,
     wanted: SpectrumSettings,
     random: np.random.RandomState,
@@ -460,7 +470,7 @@ def fit_graph(
     return FittedGraph(settings, n_components, index, spectrum, graph, views, row_numbers, labels)
 
 
-def fit_views(rows: Any, settings: GraphSettings, scale: Any) -> tuple[FittedView, ...]:
+def fit_views(rows: Rows, settings: GraphSettings, scale: Any) -> tuple[FittedView, ...]:
     """Return what new rows are held against; with several views there is a scale for each."""
     views = []
     if settings.views is None:
@@ -515,7 +525,7 @@ def _read_view(view: Any, n_features: int, names: AnyArray | None) -> tuple[int,
 
 
 def graph_with_spectrum(
-    rows: Any,
+    rows: Rows,
     settings: GraphSettings,
     wanted: SpectrumSettings,
     random: np.random.RandomState,

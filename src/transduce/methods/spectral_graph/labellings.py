@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from transduce.core import arrays, validation
 from transduce.core.checks import check_random_state
 from transduce.core.sample import PartlyLabelled
-from transduce.core.types import AnyArray, Array, Mask
+from transduce.core.types import AnyArray, Array, Labels, Mask, Rows
 from transduce.methods.spectral_graph.graph import (
     GraphSettings,
     Metric,
@@ -131,7 +131,7 @@ class MinimumCut:
     undecided: Mask
 
 
-def minimum_cut(graph: Any, y: Any, *, missing_label: object = None) -> MinimumCut:
+def minimum_cut(graph: Any, y: Labels, *, missing_label: object = None) -> MinimumCut:
     """Return the labelling that keeps all labels and cuts the smallest sum of weights.
 
     Blum and Chawla (2001), Learning from labeled and unlabeled data using graph mincuts: a baseline
@@ -256,7 +256,7 @@ class NeighborMargins:
 
 
 def neighbor_margins(
-    X: Any,
+    X: Rows,
     labels: Any,
     *,
     n_neighbors: int = 10,

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from transduce.core import arrays
 from transduce.core.computing import few_threads, n_threads
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Rows
 from transduce.device.neighbors import PRODUCTS, Neighbors, distances_to
 
 EXACT_ROWS = 30_000  # up to here method="auto" compares every row with every other
@@ -181,7 +181,7 @@ def search_dense(
     return sort_heaps(scores, ids)
 
 
-def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> Neighbors:
+def search_sparse(Q: Any, own: AnyArray, X: Rows, k: int, work: Work = QUIET) -> Neighbors:
     """Return the `k` rows of a sparse X with the largest positive product with each row of Q."""
     scores, ids = empty_heaps(Q.shape[0], k, np.float64)
     turned = X.T.tocsr()
@@ -203,7 +203,7 @@ def search_sparse(Q: Any, own: AnyArray, X: Any, k: int, work: Work = QUIET) -> 
 def search_metric(
     Q: Any,
     own: AnyArray,
-    X: Any,
+    X: Rows,
     k: int,
     metric: Any,
     n_jobs: int | None = None,
@@ -233,7 +233,7 @@ def search_metric(
     return sort_heaps(scores, np.where(is_itself, -1, ids), k)
 
 
-def _unit(Q: Any, X: Any, metric: Any) -> float:
+def _unit(Q: Any, X: Rows, metric: Any) -> float:
     """Return what rows are divided by, where their squares would leave floating point's range."""
     if metric not in HOMOGENEOUS:
         return 1.0
@@ -388,7 +388,7 @@ class Cells(NamedTuple):
         bounds = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=c))])
         return cls(order, X[order], offsets[order], bounds, centres)
 
-    def gaps(self, rows: Any) -> AnyArray:
+    def gaps(self, rows: Rows) -> AnyArray:
         """Return by how much each centre is farther than the nearest, in half squares, (q, c)."""
         scores = self.X[rows] @ self.centres.T
         scores -= 0.5 * arrays.row_products(self.centres, self.centres)
@@ -472,7 +472,7 @@ def _reach(
 def nearest_rows(
     Q: Any,
     own: AnyArray,
-    X: Any,
+    X: Rows,
     k: int,
     metric: Any,
     work: Work = QUIET,
@@ -491,7 +491,7 @@ def nearest_rows(
 
 
 def search(
-    X: Any,
+    X: Rows,
     k: int,
     settings: Any,
     random: np.random.RandomState,
@@ -520,7 +520,7 @@ def search(
     return Neighbors(neighbors.ids, -distances_to(X, X, neighbors.ids)), method, recall
 
 
-def _choose_method(X: Any, metric: Any) -> str:
+def _choose_method(X: Rows, metric: Any) -> str:
     """Return "approximate" for many rows where that is possible, else "exact"."""
     if X.shape[0] <= EXACT_ROWS or sp.issparse(X) or metric not in PRODUCTS:
         return "exact"

@@ -31,7 +31,7 @@ from transduce.core import arrays, checks
 from transduce.core.checks import check_random_state
 from transduce.core.computing import few_threads, n_threads, stage
 from transduce.core.files import whole_file
-from transduce.core.types import AnyArray, Array
+from transduce.core.types import AnyArray, Array, Seed
 from transduce.device import graph as device_graph
 from transduce.device.graph import EXTRA, FINEST, GOOD, MOST_CYCLES, FilterPlan, NotConvergedError
 from transduce.methods.spectral_graph.neighbors import QUIET, Work
@@ -203,7 +203,7 @@ def graph_spectrum(
     n_components: int = 80,
     laplacian: str = "normalized",
     tolerance: float | None = None,
-    random_state: Any = None,
+    random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> Spectrum:
     """Return the smallest eigenvectors of a graph's Laplacian.
@@ -254,40 +254,61 @@ def graph_spectrum(
         if laplacian == "plain":
             raise ValueError("laplacian='plain' needs a graph of numpy arrays.")
         return Spectrum(*device_graph.device_spectrum(A, int(n_components), random))
-    A = check_graph(A)
-    unit = 1.0
-    if A.nnz:
-        unit = float(A.data.max())
-    scaled = A / unit
-    scaled.eliminate_zeros()  # weights so small beside the largest that they are none
-    degrees = np.asarray(scaled.sum(axis=1)).ravel()
-    count, components = connected_components(scaled, directed=False)
-    order = np.argsort(components, kind="stable")
-    if count > 1:
-        scaled = scaled[order][:, order]
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(components))])
-    n = A.shape[0]
+    components = Components.of(check_graph(A))
     pairs = []
+    n = len(components.order)
     with stage("spectrum") as report:
-        for component, (start, stop) in enumerate(pairwise(bounds)):
+        for number, (start, stop) in enumerate(pairwise(components.bounds)):
             if stop - start > 1:
-                rows = order[start:stop]
-                part = scaled
-                if count > 1:
-                    part = scaled[start:stop, start:stop]
-                problem = eigenproblem(part, degrees[rows], laplacian)
+                problem = eigenproblem(*components.part(start, stop), laplacian)
                 work = Work(n_jobs, report, tolerance).part(start / n, stop / n)
-                d = min(int(n_components), len(rows) - 1)
+                d = min(int(n_components), int(stop - start) - 1)
                 values, vectors, residuals = smallest_pairs(
                     problem.S, problem.null_squares, d, random, work
                 )
                 if laplacian == "plain":
-                    values = values * (problem.factor * unit)
-                    residuals = residuals * (problem.factor * unit)
-                pairs.append(ComponentPairs(component, rows, values, vectors, residuals))
+                    values = values * (problem.factor * components.unit)
+                    residuals = residuals * (problem.factor * components.unit)
+                rows = components.order[start:stop]
+                pairs.append(ComponentPairs(number, rows, values, vectors, residuals))
             report(stop / n)
-    spectrum = merge_parts(pairs, components, degrees * unit)
+    degrees = components.degrees * components.unit
+    spectrum = merge_parts(pairs, components.numbers, degrees)
     return replace(spectrum, laplacian=laplacian)
+
+
+class Components(NamedTuple):
+    """The connected components of a graph whose largest weight is scaled to 1."""
+
+    unit: float  # by which the weights were divided
+    matrix: Any  # (n, n) scaled weights, the rows of each component one after another
+    degrees: Array  # (n,) sums of scaled weights, in the graph's order
+    numbers: AnyArray  # (n,) the component of each row
+    order: AnyArray  # (n,) the rows in the order of the matrix
+    bounds: AnyArray  # of the components in that order
+
+    @classmethod
+    def of(cls, A: Any) -> Components:
+        """Find the components of a graph."""
+        unit = 1.0
+        if A.nnz:
+            unit = float(A.data.max())
+        scaled = A / unit
+        scaled.eliminate_zeros()  # weights so small beside the largest that they are none
+        degrees = np.asarray(scaled.sum(axis=1)).ravel()
+        count, numbers = connected_components(scaled, directed=False)
+        order = np.argsort(numbers, kind="stable")
+        if count > 1:
+            scaled = scaled[order][:, order]
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+        return cls(unit, scaled, degrees, numbers, order, bounds)
+
+    def part(self, start: int, stop: int) -> tuple[Any, Array]:
+        """Return the weights among the rows of a component, and their degrees."""
+        degrees = self.degrees[self.order[start:stop]]
+        if stop - start == len(self.order):
+            return self.matrix, degrees
+        return self.matrix[start:stop, start:stop], degrees
 
 
 class ComponentPairs(NamedTuple):

@@ -3,20 +3,23 @@
 import { read } from "/page/api.js";
 import { $, colour, drawing, fill, make, toast } from "/page/dom.js";
 import { count, number, percent, rough, seconds, text, typed, words } from "/page/locale.js";
+import { oneTable } from "/page/coverage.js";
 import { redraw, showCell } from "/page/table.js";
+import { drawSuspects } from "/page/suspects.js";
+import { listBox } from "/page/take.js";
 import { label } from "/page/ways.js";
 import { drawWhole } from "/page/whole.js";
 
 const STAGES = {
-  reading: "reading the table", columns: "looking at the columns", exchangeability: "comparing rows with and without a value",
-  answers: "learning", values: "answering", "cross-validation": "checking the answers", "how well it does": "checking the answers",
+  reading: "reading the table", columns: "reading the columns", exchangeability: "comparing rows with and without a value",
+  answers: "learning", values: "predicting", "cross-validation": "checking the predictions", "how well it does": "checking the predictions",
   map: "drawing the map", estimates: "looking at the column as a whole", "what to label next": "what to label next", report: "writing the report", writing: "writing the table",
 };
 const STATUSES = { answered: "answered", below: "below a limit", above: "above a limit", unusual: "unusual", tied: "undecided", rejected: "too unsure", unreached: "no answer" };
 const SHARES = [0.05, 0.1, 0.2];
 const COLUMNS = {
-  regression: { filled: "the known value, or the answer", lower: "where the range begins", upper: "where it ends", width_reduction: "how much the other columns helped: 0 if the range is as wide as without them, 0.8 if it is 80 % narrower", status: "“given” where the value was known" },
-  classification: { filled: "the known class, or the answer", set: "all classes that are possible", probability: "how likely the answer is right", confidence: "up to which level no other class is possible", status: "“given” where the class was known" },
+  regression: { filled: "the known value, or the prediction", lower: "where the interval begins", upper: "where it ends", width_reduction: "how much the other columns helped: 0 if the interval is as wide as without them, 0.8 if it is 80 % narrower", status: "“given” where the value was known" },
+  classification: { filled: "the known class, or the prediction", set: "all classes that are possible", probability: "how likely the prediction is right", confidence: "up to which level no other class is possible", status: "“given” where the class was known" },
 };
 const A_PAGE = 25;
 const asked = { start: 0, sort: "", down: "0", search: "", status: "", trust: "", tolerance: "", relative: "" };
@@ -40,16 +43,16 @@ function drawRun(page) {
     const named = Object.entries(run.stages ?? {}).filter(([name]) => STAGES[name]);
     const now = named.findLast(([, share]) => share < 1) ?? named.at(-1);
     const share = run.forecast ? Math.min(run.seconds / run.forecast, 0.97) : null;
-    const bar = make("progress", { max: 1, value: share, "aria-label": "How far the fill is" });
+    const bar = make("progress", { max: 1, value: share, "aria-label": "Progress of the fill" });
     redraw($("run-body"), make("h2", { text: "Filling …" }), bar, make("p", { text: `${now ? STAGES[now[0]] : "starting"} · ${seconds(run.seconds)} so far, ${about}` }),
-      make("p", { class: "fine", text: "You may close this page: the fill goes on as long as the program runs." }),
+      make("p", { class: "fine", text: "You may close this page: the fill continues as long as the program runs." }),
       make("button", { type: "button", class: "plain", text: "Cancel", onclick: () => page.act("cancel") }));
     return;
   }
   const words = {
     failed: ["The table could not be filled", run.error], cancelled: ["Cancelled", "Nothing was changed."],
-    interrupted: ["The program ended while it filled", "Nothing is lost but the time it took."],
-  }[run.state] ?? (other ? ["The table has changed", "These answers are of the table as it was."] : choices.labels > brief.choices.labels ? ["There are new known values", `Fill again to see what they change. ${page.state.since}`] : ["These answers are of other choices", "You have changed something since. Fill again to see what that changes."]);
+    interrupted: ["The program ended during the fill", "Nothing but time is lost."],
+  }[run.state] ?? (other ? ["The table has changed", "These predictions were made before the table changed."] : choices.labels > brief.choices.labels ? ["There are new known values", `Fill again to see what they change. ${page.state.since}`] : ["Your choices have changed", "These predictions were made before. Fill again to see the difference."]);
   redraw($("run-body"), make("h2", { text: words[0] }), make("p", { text: words[1] }), again);
 }
 
@@ -73,31 +76,36 @@ export async function drawAnswers(page) {
       return;
     }
     if (shown !== key) return;
-    const trust = brief.trust.why_not ? "" : asked.trust; // who asked for this before the fill still does
+    const { trust } = asked; // who asked for this before the fill still does
     Object.assign(asked, { start: 0, sort: "", down: "0", search: "", status: "", trust, tolerance: String(brief.trust.usual ?? ""), relative: "" });
     $("search").value = "";
     drawBrief(page);
     page.say(brief.reply[0]);
     drawRows(page);
   }
+  if (brief) drawSuspects(page, brief, openRow);
   drawRun(page);
 }
 
 function drawBrief(page) {
   $("answers").hidden = false;
+  for (const id of ["rows-panel", "label-panel"]) $(id).hidden = Boolean(brief.parts);
+  document.querySelector(".beside").classList.toggle("alone", Boolean(brief.parts));
   $("answers-title").textContent = `Answers for “${brief.target}”`;
   $("reply").textContent = [brief.question, ...brief.reply].map(words).join(" ");
   const cards = brief.cards.map((card, place) => (place === 0 && worse() ? { ...card, tone: "fair", icon: "↓", small: `Worse than before. ${card.small}` } : card));
   fill($("cards"), ...cards.map((card) => make("article", { class: `card-box ${card.tone}` }, make("h3", { text: card.question }),
     make("p", { class: "large" }, make("span", { class: "icon", "aria-hidden": "true", text: card.icon }), make("span", { text: words(card.large) })), make("p", { class: "fine", text: words(card.small) }))));
   drawChanges();
-  $("slips").hidden = !brief.quality?.slips;
-  $("slips").textContent = words(brief.quality?.slips);
   fill($("said-notes"), ...brief.notes.map((text) => make("li", { text: words(text) })));
   drawDownloads();
   drawQuality();
+  const parts = oneTable(brief.one_table).slice(1);
+  $("one-table-panel").hidden = !parts.length;
+  fill($("one-table"), ...parts);
   drawMap();
-  $("next").textContent = `What you label teaches the fill; rows drawn at random make its guarantee exact. ${words(brief.next)}`;
+  $("next").textContent = `Every label improves the predictions; labels of rows drawn at random make the guarantee exact. ${words(brief.next)}`;
+  fill($("list-box"), ...listBox(page, { helpful: brief.advised.length }));
   const statuses = Object.keys(STATUSES).filter((status) => brief.counts[status]);
   fill($("status"), make("option", { value: "", text: "all rows" }), ...statuses.map((status) => make("option", { value: status, text: `${STATUSES[status]} (${count(brief.counts[status])})` })));
   $("status").hidden = statuses.length < 2;
@@ -110,7 +118,7 @@ const worse = () => Boolean(brief.changes?.quality?.worse);
 // How good the answers were and are, at the same known values; those of other rows are not compared.
 function qualityWords(quality) {
   if (!quality) return "";
-  if (!quality.means) return `How good the answers are was measured at ${count(quality.measured[0])} known values before, and at ${count(quality.measured[1])} now that are mostly others: the two cannot be compared.`;
+  if (!quality.means) return `The quality was measured at ${count(quality.measured[0])} known values before and at ${count(quality.measured[1])} now, most of them others, so the two cannot be compared.`;
   const good = (error) => (brief.task === "regression" ? `off by ${rough(error)} on average` : `${percent(1 - error)} right`);
   const [before, now] = quality.means.map(good);
   const verdict = quality.worse ? " That is worse. The new known values may be of harder rows, or some of them wrong." : quality.clear ? "" : " That is no clear difference.";
@@ -125,7 +133,7 @@ function drawChanges() {
   if (!changes) return;
   const [before, after] = changes.size, [old, now] = changes.guarantee.map(words);
   const narrower = before && after ? 1 - after / before : 0;
-  const size = Math.abs(narrower) < 0.005 ? "Ranges are as wide as before." : `Ranges are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
+  const size = Math.abs(narrower) < 0.005 ? "Intervals are as wide as before." : `Intervals are ${percent(Math.abs(narrower))} ${narrower > 0 ? "narrower" : "wider"}.`;
   const lines = [[moreKnown(changes.labels)], [`${count(changes.changed)} of the ${count(changes.rows)} answers of both fills changed.`], [before && after ? size : "", narrower < -0.005 ? "worse" : ""],
     [old === now ? `The guarantee is as before: ${now}.` : `The guarantee was “${old}” and is now “${now}”.`],
     [qualityWords(changes.quality), worse() ? "worse" : ""]];
@@ -135,10 +143,12 @@ function drawChanges() {
 
 function drawDownloads() {
   const copy = make("button", { type: "button", class: "plain", text: "Copy", onclick: async () => { await navigator.clipboard.writeText(brief.again); toast("Copied.", "note", 2); } });
-  fill($("downloads"), ...[["filled", "The filled table"], ["report", "The report, to pass on"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
-    make("li", {}, make("details", {}, make("summary", { text: "What the new columns of the table say" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
+  const { parts } = brief;
+  const where = parts ? [make("li", { text: `The filled table is in the folder “${parts.folder}” beside it, in ${parts.n_parts === 1 ? "one file" : `${count(parts.n_parts)} files`}.` })] : [];
+  fill($("downloads"), ...where, ...[...(parts ? [] : [["filled", "The filled table"]]), ["report", "The report, to share"], ["numbers", "All numbers, as JSON"]].map(([name, words]) => make("li", {}, make("a", { href: `/open/file/${name}`, download: "", text: words }))),
+    make("li", {}, make("details", {}, make("summary", { text: "What the new columns mean" }), make("dl", { class: "fine" }, ...Object.entries(COLUMNS[brief.task]).flatMap(([name, words]) => [make("dt", { text: `${brief.target}_${name}` }), make("dd", { text: words })])))),
     make("li", {}, make("a", { href: "/open/file/show", target: "_blank", rel: "noopener", text: "Read the report now" })),
-    make("li", { class: "again" }, make("span", { class: "fine", text: "The command that does it again" }), make("code", { text: brief.again }), copy));
+    make("li", { class: "again" }, make("span", { class: "fine", text: "The command that repeats it" }), make("code", { text: brief.again }), copy));
 }
 
 // ------------------------------------------------------------------------------------------------ rows
@@ -162,9 +172,10 @@ function drawTrust(page) {
   $("trust").hidden = !on;
   if (!on) return;
   if (brief.trust.why_not) {
-    const again = brief.trust.can_hold_out ? [make("p", { class: "fine", text: "If some known values are kept aside to check the answers, it can be said. Ranges may get a little wider." }),
+    const again = brief.trust.can_hold_out && brief.guarantee.kind !== "none" ? [make("p", { class: "fine", text: "To find out, some known values must be held out to check the predictions. Intervals may get a little wider." }),
       make("button", { type: "button", class: "primary", text: "Fill again with this", onclick: async () => { if (await page.change({ guarantee: "column" })) page.act("fill"); } })] : [];
-    fill($("trust"), make("p", { text: words(brief.trust.why_not) }), ...again);
+    const draw = [make("p", { class: "fine", text: "Values of rows that are drawn at random would tell, however all others came about." }), make("button", { type: "button", class: again.length ? "plain" : "primary", text: "Label rows drawn at random", onclick: () => label(page, true) })];
+    fill($("trust"), make("p", { text: `${words(brief.trust.why_not)} The rows are ranked all the same, those first that look surest.` }), ...again, ...draw);
     return;
   }
   const share = amount("most-wrong", percent(Number(asked.trust)).replace(/[\s%]/g, ""), SHARES.map((one) => 100 * one), (value) => { asked.trust = String(value / 100); }, (value) => value > 0 && value < 100);
@@ -187,12 +198,6 @@ function drawTrust(page) {
 
 async function drawRows(page) {
   const mine = (latest += 1);
-  if (asked.trust && brief.trust.why_not) {
-    fill($("rows"));
-    for (const id of ["found", "page"]) $(id).textContent = "";
-    $("earlier").disabled = $("later").disabled = true;
-    return;
-  }
   try {
     const found = await read(`/open/rows?${new URLSearchParams({ ...asked, count: A_PAGE })}`);
     if (mine === latest) showRows(page, found);
@@ -202,9 +207,9 @@ async function drawRows(page) {
 }
 
 function showRows(page, found) {
-  const numbers = brief.task === "regression", trusted = asked.trust !== "";
+  const numbers = brief.task === "regression", trusted = asked.trust !== "" && !brief.trust.why_not;
   const several = trusted || !$("status").hidden || !brief.counts.answered; // what all rows have tells nothing
-  const heads = [["row", "row"], ["value", brief.target], ...(numbers ? [["width", `range at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ...(several ? [["status", "status"]] : []), ...brief.context.map((name) => [name, name])];
+  const heads = [["row", brief.rows_are], ["value", brief.target], ...(numbers ? [["width", `interval at ${percent(brief.confidence)}`]] : [["chance", "probability"], ["size", "possible"]]), ...(several ? [["status", "status"]] : []), ...brief.context.map((name) => [name, name])];
   const sortable = new Set(["row", "value", "width", "chance", "size", "status", ...brief.context]);
   const head = make("tr", {}, ...heads.map(([key, name]) => {
     const of = (key === "value" && numbers) || key === "chance" || found.rows[0]?.cells[brief.context.indexOf(key)]?.[0] === "number" ? "number" : "";
@@ -215,7 +220,7 @@ function showRows(page, found) {
   const other = (line) => trusted && (numbers ? Math.abs(line.first - line.value) > Number(asked.tolerance) * (asked.relative ? Math.abs(line.first) : 1) : line.first !== line.value);
   const body = found.rows.map((line) => {
     const open = () => openRow(page, line.row);
-    const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: count(line.row + 1), "aria-label": `Row ${line.row + 1}: ${answerOf(line, trusted)}`, onclick: open })),
+    const row = make("tr", {}, make("th", { scope: "row" }, make("button", { type: "button", class: "link", text: numberOf(line), "aria-label": `${capital(line.name)}: ${answerOf(line, trusted)}`, onclick: open })),
       make("td", { class: numbers ? "number strong" : "strong", text: answerOf(line, trusted) }), ...(numbers ? [make("td", { class: "range" }, interval(line), make("span", { class: "fine", text: rangeOf(line) }))] : [make("td", { class: "number", text: line.chance === null || other(line) ? "" : percent(line.chance) }), make("td", { text: (line.set ?? []).join(", ") })]),
       ...(several ? [make("td", other(line) ? { class: "differs", text: `filled: ${answerOf(line)}` } : { class: `status ${line.status}`, text: STATUSES[line.status] ?? line.status })] : []), ...line.cells.map((cell) => make("td", { class: cell[0] }, showCell(cell, line.row))));
     row.addEventListener("click", (event) => { if (!event.target.closest("button")) open(); });
@@ -234,11 +239,15 @@ function showRows(page, found) {
   document.body.dataset.rows = latest;
 }
 
+// Rows are named by their line in the file, or else by their number.
+const numberOf = ({ name }) => words(name.replace(/^\D+/, ""));
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 // The answers that were checked are those of a fit that had not seen the known values kept aside.
 function trustSaid(picked, other) {
   const amount = asked.relative ? percent(Number(asked.tolerance)) : `${number(Number(asked.tolerance))} ${brief.answers.unit ?? ""}`.trim();
   const wrong = brief.task === "regression" ? `off by more than ${amount}` : "wrong";
-  if (!picked) return "No row can be picked so surely. Let more of them be wrong, or let an answer be off by more; more known values help too.";
+  if (!picked) return "No row is that reliable. Allow more of the selected rows to be wrong, or allow predictions to be off by more; more known values help too.";
   return `${count(picked)} of ${count(brief.n_answers)} rows were picked. On average over many such tables, at most ${percent(Number(asked.trust))} of the rows picked are ${wrong} (${words(brief.trust.headline)}).${other ? ` ${count(other)} of them were filled with another answer, from all known values: look at these twice.` : ""}`;
 }
 
@@ -276,14 +285,15 @@ function sort(page, key) {
 async function openRow(page, row) {
   try {
     const found = await read(`/open/row?row=${row}`);
-    $("row-title").textContent = `Row ${count(row + 1)}: ${answerOf(found)}`;
-    const near = found.neighbours.map(({ label: known }) => (typeof known === "number" ? number(known, brief.answers.decimals) : text(known)));
-    const sure = brief.task === "regression" ? `The true value is likely to be in this range: ${rangeOf(found)}.` : `Its probability of being right is ${percent(found.chance ?? 0)}. Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
+    const own = found.known === undefined ? answerOf(found) : shownLabel(found.known);
+    $("row-title").textContent = `${capital(words(found.name))}: ${own}`;
+    const near = found.neighbours.map(({ label: known }) => shownLabel(known));
+    const sure = found.known !== undefined ? "This value is known." : brief.task === "regression" ? `The true value is probably in this interval: ${rangeOf(found)}.` : `It is right with probability ${percent(found.chance ?? 0)}. Possible at ${percent(brief.confidence)}: ${(found.set ?? []).join(", ") || "nothing that was seen"}.`;
     const why = near.length ? `The known rows that are most like it have ${near.join(", ")}.` : "";
     const strongest = found.columns.filter((_, place) => (found.relevance[place] ?? 0) >= 0.3).slice(0, 3);
     const count_most = strongest.length ? ` What counts most: ${strongest.map((name) => `“${name}”`).join(", ")}.` : "";
-    const head = make("tr", {}, make("th", { scope: "col", text: "" }), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col", text: `row ${count(one.row + 1)}` })));
-    const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: answerOf(found) }), ...near.map((known) => make("td", { text: known })));
+    const head = make("tr", {}, make("th", { scope: "col", text: "" }), make("th", { scope: "col", text: "this row" }), ...found.neighbours.map((one) => make("th", { scope: "col" }, make("span", { text: words(one.name) }), make("span", { class: "fine", text: ` ${percent(Math.round(100 * one.weight) / 100)}` }))));
+    const first = make("tr", { class: "aim" }, make("th", { scope: "row", text: brief.target }), make("td", { class: "strong", text: own }), ...near.map((known) => make("td", { text: known })));
     const lines = found.columns.slice(0, 40).map((name, place) => make("tr", {}, make("th", { scope: "row" }, weight(found.relevance[place]), make("span", { text: name })), make("td", {}, showCell(found.own[place], row)),
       ...found.neighbours.map((one) => make("td", {}, showCell(one.cells[place], one.row)))));
     fill($("row-body"), make("p", { text: `${sure} ${why}${count_most}` }), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "This row and those most like it" }, make("table", { class: "rows beside-it" }, make("thead", {}, head), make("tbody", {}, first, ...lines))));
@@ -293,10 +303,12 @@ async function openRow(page, row) {
   }
 }
 
+const shownLabel = (known) => (typeof known === "number" ? number(known, Number.isInteger(known) ? 0 : 9) : text(known));
+
 // How much a column counts, as a small bar.
 function weight(relevance) {
   const bar = make("i", {});
-  if (relevance === null) return null;
+  if (relevance === null || relevance === undefined) return null;
   bar.style.width = `${100 * relevance}%`;
   return make("span", { class: "weight", "aria-hidden": "true" }, bar);
 }
@@ -311,7 +323,7 @@ function drawQuality() {
   if (!quality.true) {
     const most = Math.max(...quality.confusion.flat(), 1);
     const cell = (times, right) => { const box = make("td", { class: right ? "right" : "wrong", text: count(times) }); box.style.setProperty("--share", times / most); return box; };
-    fill($("quality"), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Known and answered classes" }, make("table", { class: "confusion" }, make("thead", {}, make("tr", {}, make("td", { class: "fine", text: "known \\ answered" }), ...quality.classes.map((name) => make("th", { scope: "col", text: name })))),
+    fill($("quality"), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Known and predicted classes" }, make("table", { class: "confusion" }, make("thead", {}, make("tr", {}, make("td", { class: "fine", text: "known \\ answered" }), ...quality.classes.map((name) => make("th", { scope: "col", text: name })))),
       make("tbody", {}, ...quality.confusion.map((line, row) => make("tr", {}, make("th", { scope: "row", text: quality.classes[row] }), ...line.map((times, column) => cell(times, row === column))))))), said);
     return;
   }

@@ -37,7 +37,7 @@ function announce(card, about) {
 
 export function showCard(card, about, model) {
   announce(card, about);
-  $("row-number").textContent = card ? `row ${count(card.row + 1)} of ${count(about.n_rows)}` : "";
+  $("row-number").textContent = card ? `row ${count(card.row + 1)} of ${count(about.n_rows)}${card.line === null ? "" : `, line ${count(card.line)} of the file`}` : "";
   $("why").textContent = card ? words(card.why) : "";
   $("row").classList.toggle("drawn", Boolean(card?.random));
   if (!card) {

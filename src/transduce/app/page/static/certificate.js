@@ -33,7 +33,7 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
 function recall(found, { estimate, hint, share }, act, mode, left) {
   const plot = curve(found.curve, {
     top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
-    describe: `Share of the wanted rows that is certain to be found, draw by draw; dashed, what draws without another one would do. ${plain(found.headline)}`,
+    describe: `Share of the wanted rows that is certainly found, draw by draw; dashed: if further draws find no other. ${plain(found.headline)}`,
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
   });
   const audit = !found.reached && mode !== "audit" && ((found.ahead && found.ahead <= left / 2) || hint)
@@ -59,7 +59,7 @@ function check(found) {
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
     top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
-    describe: `Predictions that may be wrong at most, draw by draw. ${plain(found.headline)}`,
+    describe: `Upper bound on wrong predictions, draw by draw. ${plain(found.headline)}`,
     ticks: [[0, "0"], [most, count(most)]],
   });
   const seen = found.changed ? ` ${count(found.changed)} of your labels ${found.changed === 1 ? "was" : "were"} changed after the prediction was seen.` : "";
@@ -84,19 +84,19 @@ function part(name, title, words, open, ...children) {
 }
 
 function answers(found, missing, about, act) {
-  const tolerance = about.task === "numbers" ? make("input", { type: "number", min: "0", step: "any", "aria-label": "How far a number may be off", placeholder: "± off" }) : null;
+  const tolerance = about.task === "numbers" ? make("input", { type: "number", min: "0", step: "any", "aria-label": "By how much a number may be off", placeholder: "± off" }) : null;
   const freeze = () => act("freeze", tolerance ? { tolerance: tolerance.value === "" ? null : Number(tolerance.value) } : {});
   const button = make("button", { type: "button", class: "plain", id: "freeze", text: found ? "Freeze again" : "Freeze answers", onclick: freeze });
   button.disabled = Boolean(missing);
   const row = make("div", { class: "row" }, tolerance, button);
   if (found === null) {
     return part("answers", "Wrong answers", "how many there are", false,
-      make("p", { text: `Freeze the current answers, then audit: the draws tell how many of them are wrong at most. ${missing}` }), row);
+      make("p", { text: `Freeze the current predictions, then audit: the draws tell how many of them are wrong at most. ${missing}` }), row);
   }
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
     top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
-    describe: `Answers that may be wrong at most, draw by draw. ${plain(found.headline)}`,
+    describe: `Upper bound on wrong predictions, draw by draw. ${plain(found.headline)}`,
     ticks: [[0, "0"], [most, count(most)]],
   });
   const shown = part("answers", "Wrong answers", "", true, make("p", { class: "strong", id: "wrong-headline", text: plain(found.headline) }), make("p", { text: plain(found.text) }), plot, row);
@@ -110,7 +110,7 @@ function intervals(found, about, act) {
   const field = make("input", { type: "number", min: "1", value: `${value || ""}`, "aria-label": "Number of random draws", id: "plan-count", oninput: () => (field.dataset.typed = "yes") });
   const plan = make("button", { type: "button", class: "plain", id: "plan", text: found.planned ? "Begin a new block" : "Fix the number", onclick: () => act("plan", { count: Math.round(Number(field.value)) }) });
   const words = begun ? `${count(found.answered)} of ${count(found.planned)}` : found.ready ? "ready" : "from random draws";
-  const shown = part("intervals", about.task === "numbers" ? "Exact ranges" : "Exact sets", words, found.planned > 0,
+  const shown = part("intervals", about.task === "numbers" ? "Exact intervals" : "Exact sets", words, found.planned > 0,
     make("p", { id: "interval-words", text: plain(found.text) }), found.open ? null : make("div", { class: "row" }, field, plan));
   shown.classList.toggle("reached", found.ready);
   return shown;

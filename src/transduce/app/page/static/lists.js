@@ -25,14 +25,14 @@ function entry(model, { row, title, mark, tag, label }, choose) {
 
 export function showAnswers(model, rows, missing, choose) {
   const items = rows.map(({ row, title, answer }) => entry(model, { row, title, mark: short(answer), label: answer }, choose));
-  fill($("list"), ...(items.length ? items : [make("li", { class: "empty", text: missing || "No row without a label has an answer." })]));
+  fill($("list"), ...(items.length ? items : [make("li", { class: "empty", text: missing || "No unlabelled row has a prediction yet." })]));
 }
 
 export function showHistory(model, decisions, choose) {
   const items = decisions.map(({ row, title, label, random, changed, mode }) =>
     entry(model, { row, title, label, mark: label === null ? "skipped" : `${typeof label === "number" ? written(label) : label}${changed ? " (changed)" : ""}`, tag: random ? "random" : mode === "chosen" ? "chosen" : null }, choose));
   $("history-list").append(...items);
-  if (!$("history-list").children.length) $("history-list").append(make("li", { class: "empty", text: "Nothing is decided yet." }));
+  if (!$("history-list").children.length) $("history-list").append(make("li", { class: "empty", text: "No row is labelled yet." }));
 }
 
 export function showFound(model, rows, choose) {

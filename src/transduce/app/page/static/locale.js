@@ -65,7 +65,6 @@ export function typed(text) {
 const WORDS = [
   [/\bLabelled and unlabelled rows\b/g, "Rows with and without a value"], [/\blabelled and unlabelled rows\b/g, "rows with and without a value"], [/\bunlabelled rows\b/g, "rows without a value"], [/\blabelled rows\b/g, "rows with a value"],
   [/\bcalibration label(s?)\b/g, "known value$1 kept aside"], [/\b(a|A|the|The|no|No|one|One|each|Each|of|1) label\b/g, "$1 known value"], [/\blabels\b/g, "known values"], [/\bLabels\b/g, "Known values"],
-  [/\ban interval\b/g, "a range"], [/\bAn interval\b/g, "A range"], [/\binterval(s?)\b/g, "range$1"], [/\bInterval(s?)\b/g, "Range$1"],
 ];
 const NUMBER = /(?<![\w.,-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.,-])\d+\.\d+(?![\w.])/g;
 

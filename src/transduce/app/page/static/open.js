@@ -141,7 +141,7 @@ function watch() {
 function theme(choice) {
   if (choice === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = choice;
-  $("theme").title = $("theme").ariaLabel = `Looks: ${THEMES[choice]}`;
+  $("theme").title = $("theme").ariaLabel = `Light or dark: ${THEMES[choice].toLowerCase()}`;
 }
 
 async function begin() {
@@ -151,7 +151,7 @@ async function begin() {
     const next = names[(names.indexOf(localStorage.getItem("transduce-label:theme") ?? "auto") + 1) % names.length];
     localStorage.setItem("transduce-label:theme", next);
     theme(next);
-    say(`Looks: ${THEMES[next]}`);
+    say(`Light or dark: ${THEMES[next].toLowerCase()}`);
   });
   for (const button of $("steps").children) button.addEventListener("click", () => go(button.dataset.step));
   $("close-table").addEventListener("click", () => act("open", { name: null }));

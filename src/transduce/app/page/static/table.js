@@ -2,6 +2,7 @@
 
 import { read, upload } from "/page/api.js";
 import { $, fill, make, toast } from "/page/dom.js";
+import { askCorrected } from "/page/take.js";
 import { bytes, count, day, number, text, words } from "/page/locale.js";
 
 const KINDS = {
@@ -9,12 +10,14 @@ const KINDS = {
   identifier: "name of the row", constant: "always the same", empty: "empty", lists: "lists",
 };
 const WORDS = {
-  number: "It counts as a number.", category: "It counts as one of a few kinds.", date: "It counts as a date.",
-  text: "It is read word by word.", picture: "The pictures are looked at.", vector: "It counts as a vector of numbers.",
+  number: "It is read as numbers.", category: "It is read as categories.", date: "It is read as dates.",
+  text: "It is read as text.", picture: "It is read as pictures.", vector: "It is read as vectors of numbers.",
   identifier: "Every row has its own value, so nothing can be learned from it.",
   constant: "All values are the same, so nothing can be learned from it.", empty: "All cells are empty.", lists: "The lists have different lengths and are left out.",
 };
 const TASKS = { classification: "Its values are classes, such as names, codes or grades", regression: "Its values are numbers" };
+const MOST_COUNTED = 2000;
+const LARGE = 1_000_000; // bytes of a table whose first rows are shown before it is read
 let seen = null; // what the preview that is shown was made of
 let found = null;
 
@@ -35,7 +38,9 @@ export function redraw(element, ...children) {
 
 export function drawTables(page) {
   seen = null;
-  const { tables, folder } = page.state;
+  const { tables, folder, pictures } = page.state;
+  const listed = tables.some(({ name }) => name.startsWith("pictures"));
+  redraw($("pictures"), ...(pictures && !listed ? [pictureCard(page, pictures)] : []));
   $("tables-in").textContent = tables.length ? `Tables in the folder “${folder}”` : `There is no table in the folder “${folder}” yet.`;
   redraw($("tables"), ...tables.map((table) => make("li", {},
     make("button", { type: "button", onclick: () => page.act("open", { name: table.name }) },
@@ -43,13 +48,24 @@ export function drawTables(page) {
       make("span", { class: "fine", text: `${bytes(table.bytes)} · ${day(table.changed)}` })))));
 }
 
+// A folder of pictures without a table is one all the same: a row for each picture.
+function pictureCard(page, pictures) {
+  const words = pictures >= MOST_COUNTED ? `more than ${count(MOST_COUNTED - 1)} pictures` : pictures === 1 ? "one picture" : `${count(pictures)} pictures`;
+  return make("button", { type: "button", class: "add", onclick: () => page.act("pictures") }, make("strong", { text: `Make a table of ${words}` }),
+    make("span", { class: "fine", text: "One row for each picture in this folder, in a new file pictures.csv. Then add a column, label some of them, and the others are filled." }));
+}
+
 async function drop(page, file) {
   try {
     page.say(`Copying ${file.name}`);
     $("drop").classList.add("busy");
     const { name } = await upload(`/open/drop?name=${encodeURIComponent(file.name)}`, file);
-    if (name !== file.name) toast(`There was a file “${file.name}” already: this one is called “${name}”.`, "note", 8);
-    await page.act("open", { name });
+    const begun = page.state.tables.find((table) => table.name === file.name)?.begun;
+    if (name !== file.name && begun) askCorrected(page, name, file.name);
+    else {
+      if (name !== file.name) toast(`There was a file “${file.name}” already: this one is called “${name}”.`, "note", 8);
+      await page.act("open", { name });
+    }
   } catch (error) {
     page.failed(error);
   } finally {
@@ -62,10 +78,10 @@ async function drop(page, file) {
 
 export async function drawTable(page) {
   const { state } = page, { choices } = state;
-  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.added, choices.labels, choices.target, choices.task]);
+  const key = JSON.stringify([state.table, state.tables.find(({ name }) => name === state.table)?.changed, choices.text, choices.number, choices.missing, choices.keep, choices.same, choices.case_sensitive, choices.ignore, choices.id, choices.sheet, choices.added, choices.labels, choices.target, choices.task]);
   if (key !== seen) {
     seen = key;
-    if (found?.table !== state.table) wait();
+    if (found?.table !== state.table) wait(state);
     try {
       const preview = await read("/open/preview");
       if (seen !== key) return;
@@ -81,15 +97,27 @@ export async function drawTable(page) {
   if (found?.table === state.table) drawPreview(page);
 }
 
-function wait() {
+function wait({ table, tables }) {
   found = null;
+  const { bytes: size } = tables.find(({ name }) => name === table) ?? { bytes: 0 };
+  if (size > LARGE) showHead(table);
   $("table-lead").textContent = "Reading the table …";
   fill($("targets"));
   $("to-ways").hidden = true; // its place is known when the columns are
   fill($("unlabelled"));
+  fill($("asks"));
   $("unlabelled-title").hidden = true;
   fill($("preview"));
   $("table-fine").textContent = "";
+}
+
+// The first rows of a large table at once, as they are written; the rest comes when all of it is read.
+async function showHead(table) {
+  const head = await read("/open/head").catch(() => null);
+  if (found || !head?.names.length || $("table-lead").classList.contains("bad")) return;
+  $("table-fine").textContent = `The first rows of “${table}”. How its columns are read is told when all of it is.`;
+  fill($("preview"), make("thead", {}, make("tr", {}, ...head.names.map((name) => make("th", { scope: "col", class: "plain-head", text: name })))),
+    make("tbody", {}, ...head.rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", { text: text(cell) }))))));
 }
 
 function drawPreview(page) {
@@ -106,11 +134,13 @@ function drawPreview(page) {
   drawUnlabelled(page);
   const asks = named.get(choices.target)?.ask;
   redraw($("question"), ...(asks ? [question(page, asks)] : []));
+  redraw($("asks"), ...questions(page));
   const chosen = choices.target && !found.without_label.includes(choices.target);
   $("to-ways").hidden = !targets.length;
   $("to-labels").disabled = !chosen;
   $("why-not").textContent = chosen ? "" : "Choose the column first.";
-  const part = found.looked_at < rows ? ` How columns were read was told by ${count(found.looked_at)} rows.` : "";
+  const parts = found.in_parts ? " The table needs more memory than there is free, so it is filled part by part, into a folder beside it." : "";
+  const part = found.looked_at < rows ? `${parts} How columns were read was told by ${count(found.looked_at)} rows.` : "";
   const more = found.n_columns > columns.length ? ` Only the first ${count(columns.length)} columns are listed.` : "";
   $("table-fine").textContent = `Choose a column to see more, or to have it read in another way.${part}${more} ${found.notes.map(words).join(" ")}`;
   $("sheet-box").hidden = !found.sheets.length;
@@ -138,9 +168,9 @@ function drawUnlabelled(page) {
       make("span", { class: "link", text: begun ? "Go on labelling" : "Label this column" }));
   });
   const add = make("button", { type: "button", class: "add", onclick: () => openBegin(page, null) }, make("strong", { text: "Add a column to label" }),
-    make("span", { class: "fine", text: "Relevant or not, a grade, a measurement: you judge some rows, and the rest is filled from them." }));
-  $("unlabelled-title").hidden = false;
-  redraw($("unlabelled"), ...cards, add);
+    make("span", { class: "fine", text: "Relevant or not, a grade, a measurement: you label some rows, and the others are filled from them." }));
+  $("unlabelled-title").hidden = found.in_parts;
+  redraw($("unlabelled"), ...(found.in_parts ? [] : [...cards, add]));
 }
 
 function openBegin(page, name) {
@@ -175,17 +205,53 @@ async function beginLabelling(page, body) {
   document.body.classList.remove("waiting");
 }
 
+const MOST_ASKED = 6; // questions about spellings and units that are shown at once
+
+// Spellings that may mean the same, and numbers with a unit among bare ones: a click settles each.
+function questions(page) {
+  const open = found.columns.filter((column) => !column.ignored).flatMap((column) => [...alikeOf(page, column).map((group) => askAlike(page, column, group)), ...askUnit(page, column)]);
+  const more = open.length > MOST_ASKED ? [make("p", { class: "fine", text: `${count(open.length - MOST_ASKED)} more questions come when these are answered.` })] : [];
+  return [...open.slice(0, MOST_ASKED), ...more];
+}
+
+const alikeOf = (page, column) => (column.alike ?? []).filter((group) => !page.state.choices.apart.some(([name, ...texts]) => name === column.name && JSON.stringify(texts) === JSON.stringify(group.map(([text]) => text))));
+
+const asking = (words, ...buttons) => make("div", { class: "question", role: "group", "aria-label": "A question" }, make("p", {}, ...words), make("div", { class: "row" }, ...buttons));
+const answer = (text, onclick, look = "plain") => make("button", { type: "button", class: look, text, onclick });
+
+function askAlike(page, { name }, group, after = () => {}) {
+  const { same, apart } = page.state.choices, texts = group.map(([text]) => text);
+  const listed = group.map(([text, times]) => `“${text}” (${count(times)})`).join(", ");
+  const call = async (chosen) => { await page.change({ same: [...same, [name, chosen, ...texts.filter((text) => text !== chosen)]] }); after(); };
+  return asking([make("strong", { text: `Is this the same in “${name}”?` }), ` ${listed}`],
+    ...texts.slice(0, 3).map((text, place) => answer(`Yes, call it “${text}”`, () => call(text), place ? "plain" : "primary")),
+    answer("No, these differ", async () => { await page.change({ apart: [...apart, [name, ...texts]] }); after(); }));
+}
+
+function askUnit(page, column) {
+  const { number: read, apart, target } = page.state.choices, unit = column.with_unit;
+  const settled = read.includes(column.name) || column.name === target; // the target has a question of its own
+  if (!unit || settled || apart.some(([name, mark]) => name === column.name && mark === "unit")) return [];
+  const shown = unit.words.slice(0, 3).map((word) => `“${word}”`).join(", ");
+  return [asking([make("strong", { text: `Does the number count in these cells of “${column.name}”?` }), ` ${count(unit.cells)} of them ${unit.cells === 1 ? "has" : "have"} more than a number: ${shown}.`],
+    answer(unit.unit ? `Yes, all are in ${unit.unit}` : "Yes, take the number", () => page.change({ number: [...read, column.name] }), "primary"),
+    answer("No, these cells are empty", () => page.change({ apart: [...apart, [column.name, "unit"]] })))];
+}
+
 // Cells of the column to be filled that are not what the others are: one click says what they are.
-export function question(page, { column, words: cells, listed, cells: times, labels, what }) {
+export function question(page, { column, words: cells, listed, cells: times, labels, what, with_unit: unit }) {
   const { choices } = page.state;
   const named = listed.map(([word, often]) => (often > 1 ? `“${word}” (${count(often)})` : `“${word}”`));
   const more = cells.length > listed.length ? ` and ${count(cells.length - listed.length)} others` : "";
   const said = `${count(times)} of the ${count(labels)} values of “${column}” ${times === 1 ? "is" : "are"} not ${what}: ${named.join(", ")}${more}.`;
   const empty = () => page.change({ missing: [...new Set([...choices.missing, ...cells])] });
+  const numbers = () => page.change({ number: [...choices.number, column], missing: [...new Set([...choices.missing, ...unit.others])] });
+  const rest = unit?.others.length ? ", the others are empty" : "";
+  const take = unit && what === "numbers" ? [answer(unit.unit ? `Take the numbers: all are in ${unit.unit}${rest}` : `Take the number in each${rest}`, numbers, "primary")] : [];
   return make("div", { class: "question", role: "group", "aria-label": "A question" },
     make("p", {}, make("strong", { text: times === 1 ? "What is this cell?" : "What are these cells?" }), ` ${said}`),
-    make("div", { class: "row" },
-      make("button", { type: "button", class: "primary", text: times === 1 ? "Treat this cell as empty" : `Treat these ${count(times)} cells as empty`, onclick: empty }),
+    make("div", { class: "row" }, ...take,
+      make("button", { type: "button", class: take.length ? "plain" : "primary", text: times === 1 ? "Treat this cell as empty" : `Treat these ${count(times)} cells as empty`, onclick: empty }),
       make("button", { type: "button", class: "plain", text: `All values are names, not ${what}`, onclick: () => page.change({ task: "classification" }) })),
     make("p", { class: "fine", text: "Or correct them in the file: this page reads it again." }));
 }
@@ -249,11 +315,13 @@ function drawColumn(page, name) {
   const aim = choices.target === name, told = aim && { classification: "It is read as classes.", regression: "It is read as numbers." }[choices.task];
   const read_as = make("p", { text: `${told || (has("text") ? WORDS.text : WORDS[column.kind] ?? column.treatment)}${column.unit ? ` The unit is ${column.unit}.` : ""} ${column.empty ? `${count(column.empty)} of ${count(found.rows)} cells are empty${column.empty > column.n_blank ? ", or read as such" : ""}.` : "No cell is empty."}` });
   const notes = column.notes.length ? [make("h3", { text: "What was noted" }), make("ul", { class: "notes" }, ...column.notes.map((note) => make("li", { text: words(note) })))] : [];
+  const any_words = "Read the number in each cell; cells without a number then count as empty";
   const switches = aim ? [make("p", { class: "fine", text: "This is the column to be filled." }),
+    ...(has("number") ? [option(any_words, true, () => toggle("number", name))] : []),
     ...Object.entries(TASKS).map(([task, said]) => option(said, choices.task === task, async () => { await (await page.change({ task: choices.task === task ? "auto" : task }) ? again(page, name) : drawColumn(page, name)); }))] : [
     option("Ignore this column", column.ignored, () => toggle("ignore", name)),
-    option("Read it word by word, as text", has("text"), () => toggle("text", name)),
-    ...(column.in_text ? [option("Read it as a number, the one in each cell; cells without one are empty then", has("number"), () => toggle("number", name))] : []),
+    option("Read it as text", has("text"), () => toggle("text", name)),
+    ...(column.in_text ? [option(any_words, has("number"), () => toggle("number", name))] : []),
     option("It names the rows", choices.id === name, async () => { await (await page.change({ id: choices.id === name ? null : name }) ? again(page, name) : drawColumn(page, name)); }),
   ];
   const keep = (value) => (column.marks.includes(value) || choices.keep.includes(value)
@@ -261,12 +329,16 @@ function drawColumn(page, name) {
   const values = column.values.map(([value, times]) => make("li", {}, make("span", { class: "value", text: value }), make("span", { class: "fine", text: `${count(times)} ×` }), keep(value),
     make("button", { type: "button", class: "plain", "aria-pressed": String(choices.missing.includes(value)), onclick: () => toggle("missing", value), text: choices.missing.includes(value) ? "is empty ✓" : "means empty" })));
   if (column.kind === "category" || choices.case_sensitive) switches.push(option("Capitals make a difference, in every column", choices.case_sensitive, async () => { if (await page.change({ case_sensitive: !choices.case_sensitive })) await again(page, name); }));
+  const merged = choices.same.filter(([of]) => of === name).map((group) => make("li", {}, make("span", { class: "value", text: `${group.slice(2).map((text) => `“${text}”`).join(", ")} → “${group[1]}”` }),
+    make("button", { type: "button", class: "plain", text: "Take apart", onclick: async () => { if (await page.change({ same: choices.same.filter((one) => JSON.stringify(one) !== JSON.stringify(group)) })) await again(page, name); } })));
+  const alike = alikeOf(page, column).map((group) => askAlike(page, column, group, () => again(page, name)));
+  const spelled = merged.length + alike.length ? [make("h3", { text: "May mean the same" }), ...alike, make("ul", { class: "values" }, ...merged)] : [];
   const other = make("input", { id: "missing-value", autocomplete: "off", maxlength: 80 });
   const takeMissing = async () => { if (other.value.trim() && !(await toggle("missing", other.value.trim()))) toast(`“${other.value.trim()}” is not used. ${page.refusal}`); };
   const form = make("form", { class: "inline-form" }, make("label", { for: "missing-value", text: "Another value that means an empty cell" }), other, make("button", { type: "submit", text: "Add" }));
   form.addEventListener("submit", (event) => { event.preventDefault(); takeMissing(); });
-  redraw($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches,
-    make("h3", { text: "Values in it" }), make("p", { class: "fine", text: "A value that means empty means so in every column." }), make("ul", { class: "values" }, ...values), form);
+  redraw($("column-body"), read_as, ...notes, make("h3", { text: "Change it" }), ...switches, ...spelled,
+    make("h3", { text: "Values in it" }), make("p", { class: "fine", text: "Such a value counts as empty in every column." }), make("ul", { class: "values" }, ...values), form);
 }
 
 function option(words, on, run) {
@@ -287,7 +359,7 @@ export function arrows(group) {
   group.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step || event.target.role !== "radio") return;
-    const buttons = [...group.querySelectorAll("[role=radio]")];
+    const buttons = [...group.querySelectorAll("[role=radio]:not(:disabled)")];
     buttons[(buttons.indexOf(event.target) + step + buttons.length) % buttons.length].focus();
     event.preventDefault();
   });

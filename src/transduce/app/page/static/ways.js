@@ -3,11 +3,26 @@
 import { read } from "/page/api.js";
 import { $, drawing, fill, make, refuse, refused } from "/page/dom.js";
 import { number, typed, words as plain } from "/page/locale.js";
+import { oneTable } from "/page/coverage.js";
 import { arrows, question, redraw } from "/page/table.js";
+import { listBox } from "/page/take.js";
 
 const LIMITS = ["minimum", "maximum"];
 const [ACROSS, DOWN] = [9, 4];
 const LOTS = [1, 5, 8, 12, 15, 20, 22, 27, 30, 34];
+const PICKED = "value"; // the card of rows that somebody picked
+const QUESTIONS = {
+  value: "Did the value itself play a part, or something that hints at it, such as symptoms or a first look?",
+  columns: "Did other columns of this table play a part, such as age, place or time?",
+};
+const LEADS = {
+  chance: "Then the choice is as good as chance. What the other columns say is looked at all the same.",
+  unknown: "Then what the other columns did is estimated from them.",
+  class: "Then the classes were chosen, and within each class it was as good as chance.",
+  value: "Then no column shows how the rows without a value differ. The values are filled all the same, as suggestions; only rows drawn at random can bring a guarantee.",
+};
+const ALSO = { groups: "whole groups had a value at once", order: "values end at a date, or along another order", within: "chance decided within each category" };
+const ALSO_COLUMN = { groups: "The column that names the group", order: "The column with the date, or another order", within: "The column of categories" };
 const WAITS = "This waits for the answer to the question above.";
 let asked = null;
 let kinds = null;
@@ -21,6 +36,7 @@ function picture(way) {
     const [cx, cy, r] = [8 + 12 * x, 8 + 12 * y, way === "known" ? 1.6 + 0.35 * x : 4];
     let look = LOTS.includes(place) ? "has" : "";
     if (way === "drawn") look = x < 3 && y < 3 ? "chosen" : LOTS.includes(place) ? "has ring" : "";
+    if (way === PICKED) look = x > 4 && (y + x) % 3 ? "has" : "";
     if (way === "class") look = `${x < 3 ? "one" : "other"} ${(x < 3 && (x + y) % 2) || (x > 6 && (x + y) % 2) ? "has" : ""}`;
     if (way === "groups") look = x < 3 || x > 5 ? (y < 2) === (x < 3) ? "has" : "" : "";
     if (way === "date") look = x < 5 ? "has" : "";
@@ -42,9 +58,9 @@ export async function drawWays(page) {
   if (kinds?.key !== key) {
     $("to-fill").hidden = true; // its place is known when all above it is drawn
     try {
-      const { columns } = await read("/open/preview");
+      const { columns, unfit } = await read("/open/preview");
       if (page.state.table !== table) return;
-      kinds = { key, columns };
+      kinds = { key, columns, unfit };
     } catch (error) {
       $("labels-lead").textContent = error.message; // in its place, and to stay: nothing else is drawn here
       $("labels-lead").classList.add("bad");
@@ -55,13 +71,15 @@ export async function drawWays(page) {
   $("labels-lead").classList.remove("bad");
   const { state } = page, { choices } = state;
   $("labels-lead").textContent = `Some cells of “${choices.target}” have a value and others not. What decided which? What can be guaranteed depends on this alone.`;
-  const own = choices.labels ? [make("p", { class: "note", text: "Values from the labelling page take part, and decide this: rows that were drawn there at random count as drawn, if they are enough; rows that you or the program picked were not chosen by chance." }), ...(state.since ? [make("p", { class: "note", id: "since", text: plain(state.since) })] : [])] : [];
+  const own = choices.labels ? [make("p", { class: "note", text: "Labels from the labelling page are used too, and decide this: if enough rows were drawn there at random, they are used for calibration; rows that you or the program picked were not chosen at random." }), ...(state.since ? [make("p", { class: "note", id: "since", text: plain(state.since) })] : [])] : [];
   redraw($("ways"), ...own, ...state.ways.map((card, place) => {
     const { way, title, words } = card;
-    const chosen = state.way === way;
-    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: Boolean(choices.labels) && !chosen, tabindex: chosen || (!state.way && place === 0) ? 0 : -1, onclick: () => page.change({ way, column: null }) },
-      picture(way), make("strong", { text: title }), make("span", { class: "fine", text: words }));
-    return make("div", { class: "way-box" }, button, chosen && card.column && !choices.labels ? columnOf(page, card) : null);
+    const chosen = shownWay(state) === way, unfit = chosen ? "" : kinds.unfit[way] ?? "";
+    const choose = () => page.change(way === PICKED ? { picked: {} } : { way, column: null });
+    const button = make("button", { type: "button", role: "radio", "aria-checked": String(chosen), disabled: (Boolean(choices.labels) && !chosen) || Boolean(unfit), tabindex: chosen || (!shownWay(state) && place === 0) ? 0 : -1, onclick: choose },
+      picture(way), make("strong", { text: title }), make("span", { class: "fine", text: unfit || words }));
+    const asks = chosen && !choices.labels ? [card.column ? columnOf(page, card) : null, choices.picked ? pickedOf(page) : null, alsoOf(page, card)] : [];
+    return make("div", { class: "way-box" }, button, ...asks);
   }));
   $("confidence").value = String(choices.confidence);
   $("limits").hidden = choices.task === "classification" || kinds.columns.find(({ name }) => name === choices.target)?.kind !== "number";
@@ -84,17 +102,46 @@ function drawFill(state) {
 // Whether it was said how the values came about, and by which column.
 function ready({ way, ways, choices }) {
   const card = ways.find((one) => one.way === way);
-  return Boolean(card) && (!card.column || Boolean(choices.column) || choices.labels > 0);
+  const besides = !choices.also || Boolean(choices.also_column);
+  return Boolean(card) && besides && (!card.column || Boolean(choices.column) || choices.labels > 0);
 }
 
-function columnOf(page, card) {
+// The card that was chosen: who picked rows stays at that card, wherever the answers lead.
+const shownWay = ({ way, choices }) => (choices.picked ? PICKED : way);
+
+// A choice of a column, those that suit best first.
+function columnOf(page, { column: words, kinds: suited }, field = "column") {
   const { choices } = page.state;
-  const fits = ({ kind }) => (card.kinds.includes(kind) ? card.kinds.indexOf(kind) : card.kinds.length);
+  const fits = ({ kind }) => (suited.includes(kind) ? suited.indexOf(kind) : suited.length);
   const some = kinds.columns.filter(({ name, kind }) => name !== choices.target && kind !== "empty").sort((one, other) => fits(one) - fits(other));
-  const take = async () => { if (!(await page.change({ column: select.value || null }))) select.value = choices.column ?? ""; };
-  const select = make("select", { "aria-label": card.column, onchange: take },
-    make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices.column })));
-  return make("label", { class: "of-column" }, make("span", { class: "fine", text: card.column }), select);
+  const take = async () => { if (!(await page.change({ [field]: select.value || null }))) select.value = choices[field] ?? ""; };
+  const select = make("select", { "aria-label": words, onchange: take },
+    make("option", { value: "", text: "choose a column …" }), ...some.map(({ name }) => make("option", { value: name, text: name, selected: name === choices[field] })));
+  return make("label", { class: "of-column" }, make("span", { class: "fine", text: words }), select);
+}
+
+// Two questions to who picked the rows, and what the answers lead to.
+function pickedOf(page) {
+  const { picked, way } = page.state.choices;
+  const ask = ([name, words]) => make("fieldset", { class: "yes-no" }, make("legend", { class: "fine", text: words }), ...[["Yes", true], ["No", false]].map(([text, answer]) => {
+    const box = make("input", { type: "radio", name: `picked-${name}`, value: text, onchange: () => page.change({ picked: { ...picked, [name]: answer } }) });
+    box.checked = picked[name] === answer;
+    return make("label", {}, box, make("span", { text }));
+  }));
+  const lead = way ? make("p", { class: "fine", id: "picked-lead", role: "status", text: LEADS[way] }) : null;
+  return make("div", { class: "picked" }, ...Object.entries(QUESTIONS).map(ask), lead);
+}
+
+// A second reason besides the first, where the two go together.
+function alsoOf(page, card) {
+  const { choices, ways } = page.state;
+  const offered = choices.picked ? ways.find(({ way }) => way === choices.way)?.also ?? [] : card.also;
+  if (!offered.length) return null;
+  const select = make("select", { "aria-label": "Did something else decide, too?", onchange: () => page.change({ also: select.value || null, also_column: null }) },
+    make("option", { value: "", text: "nothing else" }), ...offered.map((flag) => make("option", { value: flag, text: ALSO[flag], selected: flag === choices.also })));
+  const label = make("label", { class: "of-column" }, make("span", { class: "fine", text: "Did something else decide, too?" }), select);
+  const suited = { groups: ["category", "identifier"], order: ["date", "number"], within: ["category"] }[choices.also];
+  return make("div", {}, label, choices.also ? columnOf(page, { column: ALSO_COLUMN[choices.also], kinds: suited }, "also_column") : null);
 }
 
 // What is said keeps the room of what was said before, so that the page never gets shorter under the mouse.
@@ -110,7 +157,7 @@ function drawOutlook(page) {
   if (key === asked) return;
   asked = key;
   if (!ready(state)) {
-    put($("outlook"), make("p", { class: "fine", text: choices.way ? "Choose the column that says so." : "Choose one of these, and read here what will and what will not be guaranteed." }));
+    put($("outlook"), make("p", { class: "fine", text: choices.picked && !choices.way ? "Answer the two questions." : choices.way ? "Choose the column that says so." : "Choose one of these to see what will be guaranteed and what will not." }));
   } else {
     put($("outlook"), make("p", { class: "fine", text: "…" }));
     read("/open/outlook").then((found) => { if (asked === key) showOutlook(page, found); }, (error) => { put($("outlook"), make("p", { class: "bad", text: asks ? WAITS : error.message })); });
@@ -121,8 +168,8 @@ function drawOutlook(page) {
 
 function showTest({ differ, perhaps, tested, columns, compared }) {
   const where = columns.length ? `, most of all in ${columns.map((name) => `“${name}”`).join(", ")}` : "";
-  const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. That is an alarm, which chance alone raises in 1 of 100 tables. Unless it did, more than chance chose, or a column came about differently with and without a value: choose that one in the table, and ignore it.`
-    : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That fits with chance, and does not prove it.";
+  const said = !tested ? "There are too few rows to see anything." : differ ? `Rows with and without a value differ${where}. If values were missing at random, this test would give such an alarm in 1 of 100 tables. So probably they are not, or some column was filled in differently at rows with a value: if so, choose that column in the table and ignore it.`
+    : perhaps ? `There are signs that rows with and without a value differ${where}, but they are weak.` : "Rows with and without a value look alike. That agrees with values missing at random, but does not prove it.";
   const seen = `${number(compared[0])} rows with a value were compared with ${number(compared[1])} without.${tested && !differ ? " Small differences can be missed." : ""}`;
   put($("test"), make("p", { class: `headline ${differ ? "bad" : ""}`, text: said }), make("p", { class: "fine", text: seen }));
 }
@@ -130,8 +177,8 @@ function showTest({ differ, perhaps, tested, columns, compared }) {
 function showOutlook(page, found) {
   const list = (title, look, lines) => (lines.length ? [make("h3", { text: title }), make("ul", { class: look }, ...lines.map((text) => make("li", { text: plain(text) })))] : []);
   const offer = found.draw ? [make("h3", { text: "To be sure" }), make("p", { class: "fine", text: "Label twenty or more rows that this page draws at random. Then the guarantee holds however all other values came about." }),
-    make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) })] : [];
-  put($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...offer);
+    make("button", { type: "button", class: "plain", text: "Label rows drawn at random", onclick: () => label(page, true) }), make("div", { class: "stack" }, ...listBox(page))] : [];
+  put($("outlook"), make("p", { class: `headline ${found.will.length ? "" : "bad"}`, text: capital(plain(found.headline)) }), ...list(found.roughly ? "Roughly guaranteed" : "Guaranteed", "yes", found.will), ...list("Not guaranteed", "no", found.will_not), ...oneTable(found.one_table), ...offer);
   page.say(`${capital(plain(found.headline))}.`);
 }
 

@@ -1,0 +1,187 @@
+"""Regressions with a column that has missing labels, on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from transduce.core.checks import check_flag, check_share
+from transduce.core.types import AnyArray, Array, Labels, Rows
+from transduce.population.equations import Equation, EquationOfColumn
+from transduce.population.linear import LinearEstimate, hinge_rows
+from transduce.population.lines import Estimate, line_of, linear_line, make_frame
+from transduce.population.sample import (
+    PartlyKnown,
+    Sample,
+    check_length,
+    read_column,
+    read_numbers,
+)
+from transduce.population.uncertain import NOTHING_KNOWN
+
+
+def estimate_regression(
+    y: Labels,
+    X: Rows = None,
+    predictions: npt.ArrayLike | None = None,
+    *,
+    outcome: Any = None,
+    logistic: bool = False,
+    confidence: float = 0.95,
+    sample: Sample | None = None,
+) -> pd.DataFrame:
+    """Estimate the coefficients of a regression with a column that is known in part.
+
+    They are those that all rows of the table would give if the column were complete. Without
+    `outcome` the column is regressed on X; with it, the outcome is regressed on X and the column.
+
+    Parameters
+    ----------
+    y, predictions, confidence, sample
+        As those of `estimate_mean`. For a logistic regression of y, y holds 0 and 1, and
+        predictions are probabilities of a 1.
+    X : DataFrame or array-like of shape (n, d), optional
+        Columns known at every row; a constant is added.
+    outcome : array-like of shape (n,), optional
+        A column known at every row, to be regressed on X and y.
+    logistic : bool, default=False
+        Whether it is a logistic regression, of zeros and ones.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As that of `estimate_mean`, with a line for each coefficient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.population import estimate_regression
+    >>> x = np.linspace(0.0, 1.0, 60)
+    >>> y = np.where(np.arange(60) % 3 == 0, 2.0 * x + 1.0, np.nan)
+    >>> estimate_regression(y, x[:, None], 2.0 * x)["estimate"].round(6).tolist()
+    [1.0, 2.0]
+    """
+    confidence = check_share("confidence", confidence)
+    check_flag("logistic", logistic)
+    column = read_column(y, predictions, sample)
+    design, names = read_design_matrix(X, len(column.values))
+    if outcome is None and not logistic:
+        by_coefficient = linear_coefficients(design, column)
+        return make_frame(
+            {
+                name: linear_line(column, coefficients, confidence)
+                for name, coefficients in zip(names, by_coefficient, strict=True)
+            }
+        )
+    known_outcome = None
+    if outcome is None:
+        check_zeros_and_ones("y", column.values)
+    else:
+        known_outcome = read_outcome(outcome, len(column.values), logistic=logistic)
+        names = [*names, "y"]
+    equation = Equation(design, known_outcome, logistic)
+    return make_frame(equation_lines(column, equation, names, confidence))
+
+
+def hinges_of_regression(y: Labels, X: Rows, sample: Sample | None = None) -> dict[Any, AnyArray]:
+    """Return the unlabelled rows on which each coefficient of a linear regression hinges.
+
+    Parameters
+    ----------
+    y, sample
+        As those of `estimate_mean`.
+    X : DataFrame or array-like of shape (n, d)
+        Columns known at every row; a constant is added.
+
+    Returns
+    -------
+    dict
+        For each coefficient positions of rows, largest influence first; none as a rule.
+    """
+    column = read_column(y, None, sample)
+    design, names = read_design_matrix(X, len(column.values))
+    coefficients = linear_coefficients(design, column)
+    return {name: hinge_rows(column, row) for name, row in zip(names, coefficients, strict=True)}
+
+
+def linear_coefficients(design: Array, column: PartlyKnown) -> Array:
+    """Return what makes each regression coefficient a linear function of the column, shape (d, n).
+
+    Row k of the pseudo-inverse of the design (n, d) of the rows that are asked about, and for rows
+    elsewhere what it would be for a row with their columns.
+    """
+    asked = column.sample.asked
+    inverse: Array = np.linalg.pinv(design[asked]).astype(float)
+    if asked.all():
+        return inverse
+    coefficients = np.empty((design.shape[1], len(design)))
+    coefficients[:, asked] = inverse
+    coefficients[:, ~asked] = inverse @ inverse.T @ design[~asked].T
+    return coefficients
+
+
+def equation_lines(
+    column: PartlyKnown, equation: Equation, names: Sequence[Any], confidence: float
+) -> dict[Any, Estimate]:
+    """Return a line for each coefficient of an estimating equation."""
+    problem = EquationOfColumn.of(equation, column)
+    ours = alone = None
+    if problem is not None:
+        ours = problem.solve()
+        alone = problem.solve_with_factor(0.0)
+    if problem is None or ours is None or alone is None:
+        unknown = LinearEstimate(NOTHING_KNOWN, column.sample.n_labels, np.inf, 0.0)
+        return {name: line_of(unknown, unknown, confidence) for name in names}
+    # A row that was drawn and got no label may have any value, and no sample tells which.
+    doubtful = column.sample.n_lost(column.unknown) > 0
+    return {
+        name: line_of(
+            problem.estimate(ours, place),
+            problem.estimate(alone, place),
+            confidence,
+            doubtful=doubtful,
+        )
+        for place, name in enumerate(names)
+    }
+
+
+def read_outcome(outcome: Any, n_rows: int, *, logistic: bool) -> Array:
+    """Return an outcome that is known at every row, shape (n,)."""
+    numbers = read_numbers("outcome", outcome)
+    check_length("outcome", numbers, n_rows)
+    if not np.isfinite(numbers).all():
+        raise ValueError("outcome must be a finite number at every row.")
+    if logistic:
+        check_zeros_and_ones("outcome", numbers)
+    return numbers
+
+
+def read_design_matrix(X: Rows, n_rows: int) -> tuple[Array, list[Any]]:
+    """Return known columns with a constant before them, and the names of the coefficients."""
+    if X is None:
+        return np.ones((n_rows, 1)), ["constant"]
+    try:
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("X must be a table of numbers, known at every row.") from None
+    check_length("X", frame.to_numpy(), n_rows)
+    numbers = np.column_stack([read_numbers(f"X[{name!r}]", frame[name]) for name in frame])
+    if not np.isfinite(numbers).all():
+        raise ValueError("X must hold a finite number in every cell: it is known at every row.")
+    names = (
+        list(frame.columns)
+        if isinstance(X, pd.DataFrame)
+        else [f"x{k}" for k in range(numbers.shape[1])]
+    )
+    return np.column_stack([np.ones(n_rows), numbers]), ["constant", *names]
+
+
+def check_zeros_and_ones(name: str, values: Array) -> None:
+    """Raise a ValueError unless known values are 0 or 1."""
+    known = values[~np.isnan(values)]
+    if not np.isin(known, (0.0, 1.0)).all():
+        raise ValueError(f"A logistic regression of {name} needs zeros and ones.")

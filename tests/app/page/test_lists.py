@@ -1,0 +1,193 @@
+"""A list of rows to take away, and what comes back in it: matched by row and checked for slips."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
+
+from tests.app.page.serving import Client, Served
+from tests.app.page.test_open import settle
+from transduce.app.page.run import GivenLabels
+from transduce.app.page.workspace import Saved, Workspace
+
+
+def laboratory(kind="numbers", n=200):
+    random = np.random.default_rng(0)
+    x = random.normal(size=n)
+    if kind == "numbers":
+        y = pd.Series((20.0 + 5.0 * x).round(1))
+    else:
+        y = pd.Series(np.where(x > 0, "positive", "negative"), dtype=object)
+    frame = pd.DataFrame({"patient": [f"P{row:03d}" for row in range(n)], "x": x.round(3)})
+    return frame.assign(y=y.where(np.arange(n) < 60)), y
+
+
+@pytest.fixture
+def served(tmp_path, request):
+    kind = getattr(request, "param", "numbers")
+    frame, truth = laboratory(kind)
+    frame.to_csv(tmp_path / "lab.csv", index=False)
+    with Served(Workspace(tmp_path, "lab.csv")) as at:
+        client = Client(at)
+        settle(client, {"target": "y", "way": "chance"})
+        yield client, tmp_path, truth
+
+
+def act(client, path, **body):
+    state = client.get("/open/state").json()
+    about = {"table": state["table"], "revision": state["revision"]}
+    return client.post(f"/open/{path}", about | body)
+
+
+def bring_back(client, rows, name="list.xlsx"):
+    buffer = io.BytesIO()
+    if name.endswith(".xlsx"):
+        rows.to_excel(buffer, index=False)
+    else:
+        rows.to_csv(buffer, index=False)
+    sent = {"origin": client.origin, "content-type": "application/octet-stream"}
+    return client.ask("POST", f"/open/returned?name={name}", buffer.getvalue(), sent)
+
+
+def take_list(client, number=19):
+    assert act(client, "list", kind="random", number=number).status == 200
+    file = client.get("/open/file/list")
+    assert "-to-fill-in.xlsx" in file.headers["content-disposition"]
+    return pd.read_excel(io.BytesIO(file.content), engine="openpyxl"), file.content
+
+
+def test_a_list_of_random_rows_comes_back(served):
+    client, folder, truth = served
+    rows, _ = take_list(client)
+    assert rows.columns.tolist() == ["row_number", "patient", "x", "y"]
+    assert len(rows) == 19
+    assert rows["y"].isna().all()
+    assert (rows["row_number"] > 60).all()  # only rows without a value are drawn
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy()
+    rows = rows.sample(frac=1.0, random_state=0)  # sorted otherwise in the laboratory
+    review = bring_back(client, rows).json()
+    assert [row["problem"] for row in review["rows"]] == [""] * 19
+    state = act(client, "take", ending=".xlsx", odd=[]).json()
+    assert state["choices"]["labels"] > 0
+    given = GivenLabels.read(folder / ".transduce" / "lab.csv")
+    assert given.labels == dict(zip((rows["row_number"] - 1).tolist(), rows["y"], strict=True))
+    assert sorted(given.drawn) == sorted(given.labels)
+    assert state["way"] == "drawn"  # these calibrate, however the other values came about
+    column = client.get("/open/preview").json()["columns"][2]
+    assert column["empty"] == 140 - 19
+
+
+def test_slips_are_found_and_taken_only_if_named(served):
+    client, folder, truth = served
+    rows, _ = take_list(client)
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy().astype(object)
+    numbers = rows["row_number"].tolist()
+    rows.loc[0, "y"] = rows.loc[0, "y"] * 100
+    rows.loc[1, "y"] = f"{rows.loc[1, 'y']} mg/dl"
+    rows.loc[2, "y"] = "haemolysed"
+    rows.loc[3, "row_number"] = 5  # which has a value, and was not drawn
+    rows.loc[4, "row_number"] = 900
+    rows.loc[5, ["patient", "x"]] = ["P000", 9.9]  # another patient
+    rows.loc[6, "row_number"] = numbers[7]
+    rows.loc[8, "y"] = None
+    found = bring_back(client, rows, "list.csv").json()["rows"]
+    problems = {row["text"]: row["problem"] for row in found}
+    assert len(found) == 18
+    by_place = [row["problem"] for row in found]
+    assert "is far from all known values" in by_place[0]
+    assert "has more than a number" in by_place[1]
+    assert by_place[2] == "“haemolysed” is not a number."
+    assert by_place[3] == "This row was not on the list."
+    assert by_place[4] == "The table has no such row."
+    assert by_place[5] == "Its other cells are those of another row."
+    assert by_place[6] == "Its other cells are those of another row."
+    assert by_place[7] == "This row is in the list twice."
+    assert list(problems.values()).count("") == 10
+    act(client, "take", ending=".csv", odd=[numbers[1] - 1, numbers[2] - 1])
+    given = GivenLabels.read(folder / ".transduce" / "lab.csv")
+    assert len(given.labels) == 11  # those that fit, and the one with a unit
+    assert given.labels[numbers[1] - 1] == truth[numbers[1] - 1]
+
+
+@pytest.mark.parametrize("served", ["classes"], indirect=True)
+def test_spellings_of_classes(served):
+    client, _, truth = served
+    rows, content = take_list(client)
+    book = openpyxl.load_workbook(io.BytesIO(content)).active
+    (validation,) = book.data_validations.dataValidation
+    assert validation.formula1 == '"negative,positive"'
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy()
+    rows.loc[0, "y"] = "POSITIVE"
+    rows.loc[1, "y"] = "negativ"
+    rows.loc[2, "y"] = "unclear"
+    found = bring_back(client, rows).json()["rows"]
+    assert (found[0]["value"], found[0]["problem"]) == ("positive", "")
+    assert (found[1]["value"], found[1]["problem"]) == (
+        "negative",
+        "“negativ” may mean “negative”.",
+    )
+    assert found[2]["problem"] == "“unclear” is a new class."
+    act(client, "take", ending=".xlsx", odd=[found[2]["row"]])
+    state = client.get("/open/state").json()
+    assert state["choices"]["labels"] > 0
+
+
+def test_what_is_no_list_is_refused(served):
+    client, _, _ = served
+    rows = pd.DataFrame({"row_number": [61], "y": [3.0]})
+    assert "No list was taken away" in bring_back(client, rows).json()["error"]
+    take_list(client, 5)
+    assert "has no column" in bring_back(client, rows.drop(columns="y")).json()["error"]
+    assert bring_back(client, rows, "list.exe").status == 400
+    assert act(client, "take", ending="/../../x").status == 400
+    assert act(client, "list", kind="random", number=0).status == 400
+    assert act(client, "list", kind="helpful", number=5).status == 400  # nothing was filled yet
+
+
+def test_rows_that_stay_out_are_still_drawn_rows(served):
+    """A block of which some rows came back without a value is no block yet; the rest may come later."""
+    client, folder, truth = served
+    rows, _ = take_list(client)
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy()
+    bring_back(client, rows[:10])
+    act(client, "take", ending=".xlsx", odd=[])
+    first = GivenLabels.read(folder / ".transduce" / "lab.csv")
+    assert len(first.labels) == 10
+    bring_back(client, rows)
+    act(client, "take", ending=".xlsx", odd=[])
+    later = GivenLabels.read(folder / ".transduce" / "lab.csv")
+    assert len(later.labels) == 19
+    assert sorted(later.drawn) == sorted(later.labels)
+    assert Saved.read(folder / "lab.csv.transduce").choices.labels > 0
+
+
+def test_a_corrected_copy_keeps_what_was_said(served):
+    client, _, truth = served
+    rows, _ = take_list(client)
+    rows["y"] = truth[rows["row_number"] - 1].to_numpy()
+    bring_back(client, rows)
+    act(client, "take", ending=".xlsx", odd=[])
+    settle(client, {"ignore": ["patient"]})
+    corrected = laboratory()[0]
+    moved, kept = rows["row_number"].iloc[0] - 1, rows["row_number"].iloc[1] - 1
+    corrected.loc[moved, "x"] += 1.0  # this row is another one now
+    sent = {"origin": client.origin, "content-type": "application/octet-stream"}
+    content = corrected.to_csv(index=False).encode()
+    name = client.ask("POST", "/open/drop?name=lab.csv", content, sent).json()["name"]
+    assert client.post("/open/adopt", {"name": name, "before": "lab.csv"}).status == 200
+    state = client.post("/open/open", {"name": name}).json()
+    assert state["choices"]["target"] == "y"
+    assert state["choices"]["ignore"] == ["patient"]
+    given = {line["row"]: line["now"] for line in state["choices"]["corrected"]}
+    assert len(given) == 18
+    assert moved not in given
+    assert given[kept] == truth[kept]
+    column = client.get("/open/preview").json()["columns"][2]
+    assert column["empty"] == 140 - 18
+    assert client.post("/open/adopt", {"name": "none.csv", "before": "lab.csv"}).status == 400

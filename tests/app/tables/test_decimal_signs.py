@@ -1,0 +1,83 @@
+"""The decimal sign of a table, which its columns show together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.app.filling.options import Options
+from transduce.app.filling.sources import FrameSource
+from transduce.app.tables.decimal_signs import sign_of_column, sign_of_frame, sign_of_table
+from transduce.app.tables.delimited import read_delimited
+
+THOUSANDS = [2162, 2899, 980, 13029]
+SHARES = [0.126, -0.5, 12.25, 0.9]
+
+
+def written(numbers, sign):
+    """Numbers as people write them where this is the decimal sign."""
+    texts = [f"{number:,}" for number in numbers]
+    if sign == "point":
+        return texts
+    return [text.translate(str.maketrans(".,", ",.")) for text in texts]
+
+
+def delimited(columns, delimiter):
+    lines = [
+        delimiter.join(columns),
+        *(delimiter.join(row) for row in zip(*columns.values(), strict=True)),
+    ]
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("sign", ["point", "comma"])
+def test_other_columns_tell_what_separates_groups(delimiter, sign):
+    """A column of thousands alone may have either sign; another column of the file decides."""
+    columns = {"count": written(THOUSANDS, sign), "share": written(SHARES, sign)}
+    frame, original = read_delimited(delimited(columns, delimiter))
+    assert frame["count"].tolist() == THOUSANDS
+    assert frame["share"].tolist() == SHARES
+    assert original.sign == sign
+    assert original.readings["count"].reading.endswith("was read as 2162")
+    alone, original = read_delimited(
+        delimited({"count": columns["count"], "n": list("1234")}, delimiter)
+    )
+    assert original.sign == ("either" if delimiter == ";" else "point")
+    if sign == "point" and delimiter != ";":
+        assert alone["count"].tolist() == THOUSANDS
+
+
+@given(
+    st.lists(st.integers(-9_999_999, 9_999_999), min_size=2, max_size=8),
+    st.lists(st.integers(-9999, 9999).map(lambda n: n + 0.5), min_size=2, max_size=8),
+    st.sampled_from(["point", "comma"]),
+)
+def test_what_is_written_is_read(counts, shares, sign):
+    """Whole numbers with groups of digits, beside numbers with decimals, in text of a frame."""
+    n = min(len(counts), len(shares))
+    texts = {"count": written(counts[:n], sign), "share": written(shares[:n], sign)}
+    frame = pd.DataFrame(texts)
+    assert sign_of_frame(frame) == sign
+    grown = pd.concat(
+        [frame] * 3 + [pd.DataFrame({"count": [None], "share": [None]})], ignore_index=True
+    )
+    if len(set(counts[:n])) > 1:
+        source = FrameSource.read(
+            grown, "count", Options.read({"task": "regression", "keep": counts})
+        )
+        np.testing.assert_array_equal(source.labels.known, counts[:n] * 3)
+
+
+def test_what_shows_no_sign():
+    assert sign_of_column(["2.162", "980", None]) == ""
+    assert sign_of_column(["Smith, J.", "Lee, K.", "1,5"]) == ""
+    assert sign_of_column(["1,5", "2.5"]) == ""
+    assert sign_of_column(["1.234,5", "17"]) == "comma"
+    assert sign_of_column(["1.234.567"]) == "comma"
+    assert sign_of_column(["3,5 kg", "4 kg"]) == "comma"
+    assert sign_of_table([["0,5"], ["0.5"], ["2.162"]]) == ""
+    assert sign_of_frame(pd.DataFrame({"x": [0.5, 1.5]})) == "point"
