@@ -38,9 +38,8 @@ Files are written in one piece: if a run is interrupted, nothing is left half wr
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | something is wrong with the table; one sentence on standard error says what |
+| 1 | something is wrong with the table, or the claim of `audit --at-most` was not shown; a sentence says what |
 | 2 | something is wrong with the options, or a file would be overwritten (`--force` replaces it) |
-| 3 | of `audit --at-most`: that so few are wrong was not shown |
 | 130 | interrupted |
 
 The rest of this page is what `--help` prints.

@@ -27,9 +27,10 @@ class Audit:
     Attributes
     ----------
     wrong : DataFrame
-        ``n_rows``, ``n_checked``, ``n_wrong`` among these, ``n_unchecked``, the ``estimate`` of how
-        many of the unchecked ones are wrong, and ``at_most`` how many with the certainty. The first
-        line is of all rows, others are of groups.
+        ``n_rows``, ``n_checked``, ``n_wrong`` among these, ``n_unchecked``, ``n_doubtful`` of them
+        that were drawn and got no label, the ``estimate`` of how many of the unchecked ones are
+        wrong, and ``at_most`` how many with the certainty. The first line is of all rows, others
+        are of groups.
     by_prediction : DataFrame
         The same for the rows of each predicted class.
     shares : DataFrame
@@ -168,7 +169,7 @@ def audit_classes(
     rows = make_checked_rows(codes, drawn, strata)
     classes = [name.item() if isinstance(name, np.generic) else name for name in names]
     order = sorted(range(len(classes)), key=lambda code: str(classes[code]))
-    groups = [(name, mask) for name, mask in read_groups(by, len(true_cells)) if by is not None]
+    groups = name_groups(by, len(true_cells))
     shares = {name: class_shares(rows.at(mask), order, classes, certainty) for name, mask in groups}
     return Audit(
         wrong=wrong_lines(rows, groups, certainty),
@@ -273,7 +274,7 @@ def audit_numbers(  # noqa: PLR0913 - settings of a public function
     true_codes = np.where(np.isnan(true_numbers), -1, is_wrong.astype(np.int64))
     codes = np.concatenate([np.zeros(len(predicted), dtype=np.int64), true_codes])
     rows = make_checked_rows(codes, drawn, strata)
-    groups = [(name, mask) for name, mask in read_groups(by, len(predicted)) if by is not None]
+    groups = name_groups(by, len(predicted))
     sizes = np.where(np.isnan(off), np.inf, off)[rows.drawn]
     return NumberAudit(
         wrong=wrong_lines(rows, groups, certainty),
@@ -302,6 +303,17 @@ def read_cells(name: str, values: object) -> AnyArray:
         raise ValueError(f"{name} must be a column: one value for each row.")
     cells = pd.Series(values).astype(object)
     return cells.where(cells.notna(), None).to_numpy(dtype=object)
+
+
+def name_groups(by: npt.ArrayLike | None, n_rows: int) -> list[tuple[Hashable, Mask]]:
+    """Return the rows of each group; a group that is called as all rows are is quoted."""
+    if by is None:
+        return []
+    groups: list[tuple[Hashable, Mask]] = []
+    for name, rows in read_groups(by, n_rows):
+        called = repr(ALL_ROWS) if name == ALL_ROWS else name
+        groups.append((called, rows))
+    return groups
 
 
 def make_checked_rows(codes: AnyArray, drawn: object, strata: object) -> CheckedRows:
@@ -350,6 +362,7 @@ def wrong_line(rows: CheckedRows, certainty: float) -> dict[str, float]:
         "n_checked": int(np.sum(rows.checked)),
         "n_wrong": marked.n_seen,
         "n_unchecked": marked.n_unchecked,
+        "n_doubtful": marked.n_doubtful,
         "estimate": marked.estimated_unchecked,
         "at_most": marked.at_most_unchecked(certainty),
     }

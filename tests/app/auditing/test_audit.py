@@ -81,6 +81,29 @@ class TestReading:
         plain = audit_classes(judged["gold"], judged["llm"], strata=strata)
         assert result.shares.equals(plain.shares)
 
+    def test_a_group_may_be_called_all_rows(self, judged):
+        region = np.where(judged["region"] == "north", "all rows", "south")
+        result = audit(judged.assign(region=region), "gold", "llm", by="region")
+        groups = result.as_json()["by"]["region"]
+        sizes = [group["wrong"]["n_rows"] for group in groups.values()]
+        assert sorted(sizes) == sorted(pd.Series(region).value_counts())
+        assert result.audits["region"].wrong.iloc[0].equals(result.wrong)
+
+    def test_one_column_of_probabilities_is_not_a_class(self, judged):
+        doubtful = judged.assign(llm=np.linspace(0.0, 1.0, 400))
+        with pytest.raises(ValueError, match="one column of probabilities for each class"):
+            audit(doubtful, "gold", "llm")
+
+    def test_classes_that_have_other_names_are_noted(self, judged):
+        renamed = judged.assign(gold=judged["gold"].replace("spam", "junk"))
+        notes = audit(renamed, "gold", "llm").notes
+        assert any("'junk'" in note and "'spam'" in note for note in notes)
+        assert audit(judged, "gold", "llm").notes == []
+
+    def test_checks_that_were_all_seen_say_nothing(self, judged):
+        with pytest.raises(ValueError, match="seen by the predictor"):
+            audit(judged.assign(shots=judged["gold"].notna()), "gold", "llm", seen="shots")
+
     def test_numbers_need_a_tolerance(self):
         generator = np.random.default_rng(2)
         price = generator.normal(100.0, 10.0, 200)
@@ -105,8 +128,19 @@ class TestSecondFile:
     def test_identifiers_that_do_not_match_are_told(self, judged):
         checks = pd.DataFrame({"id": ["r1", "r2", "nobody"], "gold": ["ham", "ham", "spam"]})
         result = audit(judged.drop(columns="gold"), "gold", "llm", checks=checks, id="id")
-        assert any("1 check match no row" in note and "nobody" in note for note in result.notes)
+        assert any("1 check" in note and "nobody" in note for note in result.notes)
         assert result.wrong["n_checked"] == 2
+
+    def test_an_empty_check_replaces_nothing_and_another_one_is_told(self, judged):
+        frame = judged.set_axis(np.zeros(400, dtype=int))  # an index that repeats
+        own = frame.loc[frame["gold"].notna().to_numpy(), ["id", "gold"]]
+        checks = own.assign(gold=None).reset_index(drop=True)
+        result = audit(frame, "gold", "llm", checks=checks, id="id")
+        assert result.wrong.equals(audit(judged, "gold", "llm").wrong)
+        checks.loc[:2, "gold"] = "other"
+        result = audit(frame, "gold", "llm", checks=checks, id="id")
+        assert any("3 checks differed" in note for note in result.notes)
+        assert result.whole.confusion.query("true == 'other'")["n_found"].sum() == 3
 
     @pytest.mark.parametrize(
         ("ids", "message"),
@@ -132,6 +166,15 @@ class TestTwoPeople:
         assert both.agreement.n_differ == 5
         assert both.wrong["at_most"] > alone.wrong["at_most"]
         assert "differ at 5" in both.agreement.statement
+        assert both.wrong["n_doubtful"] == 5
+        assert "5 drawn rows without an agreed label are taken to be wrong" in both.statement
+
+    def test_people_who_checked_other_rows_say_nothing_of_agreement(self, judged):
+        second = judged["gold"].where(judged["gold"].isna(), None)
+        second.iloc[int(np.flatnonzero(judged["gold"].isna())[0])] = "ham"
+        both = audit(judged.assign(gold2=second), "gold", "llm", second="gold2")
+        assert both.agreement.n_both == 0
+        assert "No row was checked by both" in both.agreement.statement
 
 
 class TestSuspects:
@@ -178,7 +221,7 @@ class TestCommand:
             assert {"estimate", "at_most", "certainty"} <= set(wrong)
         assert content["wrong"]["at_most"] == audit(judged, "gold", "llm").wrong["at_most"]
 
-    @pytest.mark.parametrize(("share", "code"), [("90%", 0), ("0.9", 0), ("1%", 3)])
+    @pytest.mark.parametrize(("share", "code"), [("90%", 0), ("0.9", 0), ("1%", 1)])
     def test_a_claim_is_shown_or_not(self, judged, tmp_path, share, code):
         table = tmp_path / "judged.csv"
         judged.to_csv(table, index=False)
@@ -186,6 +229,22 @@ class TestCommand:
             table, "--target", "gold", "--predictions", "llm", "--at-most", share, "--suspects", 0
         )
         assert done.exit_code == code, done.output
+
+    def test_where_every_row_was_checked_what_was_found_decides(self, judged, tmp_path):
+        table = tmp_path / "judged.csv"
+        judged.assign(gold=judged["llm"].where(judged.index % 10 > 0, "other")).to_csv(table)
+        words = (table, "--target", "gold", "--predictions", "llm", "--suspects", 0, "--at-most")
+        assert self.run(*words, "5%").exit_code == 1
+        assert self.run(*words, "10%").exit_code == 0
+
+    @pytest.mark.parametrize(
+        "option", [("--at-most", "150%"), ("--at-most", "-3%"), ("--tolerance", "-1")]
+    )
+    def test_a_number_that_is_none_is_bad_usage(self, judged, tmp_path, option):
+        table = tmp_path / "judged.csv"
+        judged.to_csv(table, index=False)
+        done = self.run(table, "--target", "gold", "--predictions", "llm", *option)
+        assert done.exit_code == 2, done.output
 
     def test_a_column_that_is_not_there_is_named(self, judged, tmp_path):
         table = tmp_path / "judged.csv"

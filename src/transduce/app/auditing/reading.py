@@ -79,11 +79,13 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
             "Draw some rows at random with `transduce draw`, and check them first."
         )
     columns = [column for column in (predicted, truth, second) if column is not None]
+    _refuse_one_probability(predicted, truth, question)
     numeric = _holds_numbers(columns, question)
     if numeric:
         read = [_as_numbers(column) for column in columns]
     else:
         read = _as_classes(columns, question, notes)
+        notes += _names_that_differ(read[0], read[1], question)
     seen = np.zeros(len(frame), dtype=bool)
     if question.seen is not None:
         seen = read_marks(frame, question.seen)
@@ -93,6 +95,11 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
         )
     checked = ~np.asarray(pd.isna(read[1]))
     drawn, strata = _read_draw(frame, question, checked, notes)
+    if not (drawn & checked & ~seen).any() and (drawn & checked).any():
+        raise ValueError(
+            f"All checked rows are marked in {question.seen!r} as seen by the predictor, so that "
+            "they say nothing of the others: check some rows that it has not seen."
+        )
     return AuditColumns(
         predictions=read[0],
         truth=read[1],
@@ -155,15 +162,55 @@ def _shared_prefix(names: list[str]) -> str:
     return names[0][:n_shared]
 
 
+def _refuse_one_probability(
+    predicted: pd.Series, truth: pd.Series, question: AuditQuestion
+) -> None:
+    """Raise a ValueError if fractions were predicted, and what was found are words."""
+    if question.tolerance is not None or not _is_numeric(predicted) or _is_numeric(truth):
+        return
+    amounts = predicted.dropna().to_numpy(dtype=float)
+    if np.all(amounts == np.round(amounts)):
+        return
+    found = truth.dropna().iloc[0]
+    raise ValueError(
+        f"Column {question.predictions[0]!r} holds numbers such as {amounts[0]:g}, but the checks "
+        f"in {question.target!r} are classes such as {quoted(found)}: name the column of the "
+        "predicted class, or one column of probabilities for each class."
+    )
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    """Return whether a column holds numbers, which True and False are not."""
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _names_that_differ(predicted: AnyArray, truth: AnyArray, question: AuditQuestion) -> list[str]:
+    """Return a note on classes that were found and never predicted: perhaps other names."""
+    predicted_classes = set(pd.unique(predicted)) - {None}
+    found = pd.Series(truth).dropna().value_counts()
+    strange = [name for name in found.index if name not in predicted_classes]
+    if not strange:
+        return []
+    examples = ", ".join(map(quoted, strange[:MOST_NAMED]))
+    never_found = sorted(predicted_classes - set(found.index), key=str)
+    message = (
+        f"Found in {question.target!r}, and predicted nowhere: {examples} "
+        f"({counted(int(found[strange].sum()), 'check')}, which count as wrong)."
+    )
+    if never_found:
+        names = ", ".join(map(quoted, never_found[:MOST_NAMED]))
+        message += (
+            f" Predicted, and found at no check: {names}. If these are two names of one class, "
+            "write them alike."
+        )
+    return [message]
+
+
 def _holds_numbers(columns: list[pd.Series], question: AuditQuestion) -> bool:
     """Return whether predictions are amounts, of which a tolerance says what is wrong."""
     if question.tolerance is not None:
         return True
-    numeric = [
-        pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-        for column in columns
-    ]
-    if not all(numeric):
+    if not all(map(_is_numeric, columns)):
         return False
     amounts = columns[0].dropna().to_numpy(dtype=float)
     whole = bool(np.all(amounts == np.round(amounts)))
@@ -291,8 +338,9 @@ def join_checks(
     _refuse_repeated("table", id, keys)
     _refuse_repeated("table of checks", id, check_keys)
     places = pd.Series(np.arange(len(checks)), index=check_keys)
-    matched = keys.map(places)
-    found = matched.dropna().astype(int)
+    matched = keys.map(places).to_numpy(dtype=float)
+    rows = np.flatnonzero(~np.isnan(matched))
+    found = matched[rows].astype(np.int64)
     unmatched = check_keys[~check_keys.isin(set(keys))]
     if len(found) == 0:
         raise ValueError(
@@ -300,20 +348,43 @@ def join_checks(
             f"{quoted(keys.iloc[0])} are examples of each."
         )
     joined = frame.copy(deep=False)
+    notes = [f"{counted(len(found), 'check')} matched by {id!r}."]
     for name in wanted:
-        if name in checks.columns:
-            cells = frame.get(name, pd.Series(np.full(len(frame), None), index=frame.index))
-            column = cells.astype(object)
-            column.loc[found.index] = checks[name].astype(object).to_numpy()[found.to_numpy()]
-            joined[name] = column.infer_objects()
-    notes = [f"{counted(len(found), 'check')} were matched by {id!r}."]
+        if name not in checks.columns:
+            continue
+        cells = checks[name].astype(object).to_numpy()[found]
+        joined[name], n_replaced = _replace_cells(frame, name, rows, cells)
+        if n_replaced:
+            notes.append(
+                f"{counted(n_replaced, 'check')} differed from what the table itself had in "
+                f"{name!r}: the second table counts."
+            )
     if len(unmatched):
         examples = ", ".join(map(quoted, unmatched.iloc[:MOST_NAMED].tolist()))
         notes.append(
-            f"{counted(len(unmatched), 'check')} match no row of the table and were left out: "
-            f"{examples}."
+            f"Left out, since no row of the table has this {id!r}: "
+            f"{counted(len(unmatched), 'check')} ({examples})."
         )
     return joined, notes
+
+
+def _replace_cells(
+    frame: pd.DataFrame, name: ColumnName, rows: AnyArray, cells: AnyArray
+) -> tuple[pd.Series, int]:
+    """Return a column with cells of another table at some rows, and how many differ from its own.
+
+    An empty cell of the other table replaces nothing.
+    """
+    column = np.full(len(frame), None, dtype=object)
+    if name in frame.columns:
+        column = frame[name].astype(object).to_numpy().copy()
+    filled = ~pd.isna(cells)
+    n_replaced = 0
+    for row, cell in zip(rows[filled].tolist(), cells[filled], strict=True):
+        if not pd.isna(column[row]) and _class_text(column[row]) != _class_text(cell):
+            n_replaced += 1
+        column[row] = cell
+    return pd.Series(column, index=frame.index).infer_objects(), n_replaced
 
 
 def _refuse_repeated(what: str, id: ColumnName, keys: pd.Series) -> None:

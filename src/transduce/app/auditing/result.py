@@ -41,7 +41,9 @@ class Agreement:
     @property
     def statement(self) -> str:
         """What that means for the labels themselves."""
-        share = self.n_differ / max(self.n_both, 1)
+        if self.n_both == 0:
+            return "No row was checked by both people, so that it is not known how far they agree."
+        share = self.n_differ / self.n_both
         if self.n_differ == 0:
             return (
                 f"Two people checked the same {counted(self.n_both, 'row')} and agree at all of "
@@ -50,7 +52,7 @@ class Agreement:
         return (
             f"Two people checked the same {counted(self.n_both, 'row')} and differ at "
             f"{self.n_differ:,} of them ({100 * share:.1f} %): the checks are not certain "
-            "themselves. A prediction that either of them calls wrong counts as wrong here."
+            "themselves. Every row at which they differ counts as wrong here."
         )
 
 
@@ -114,12 +116,29 @@ class AuditResult:
         """The largest share of unchecked predictions that may be wrong, with the certainty."""
         return float(self.wrong["at_most"]) / max(float(self.wrong["n_unchecked"]), 1.0)
 
+    def shows_at_most(self, share: float) -> bool:
+        """Return whether it is shown that at most this share of the unchecked ones are wrong.
+
+        Where every row was checked, the share that was found wrong must not exceed it.
+        """
+        line = self.wrong
+        if line["n_unchecked"]:
+            return self.share_wrong_at_most <= share
+        return bool(line["n_wrong"] <= share * line["n_rows"])
+
+    def verdict(self, share: float) -> str:
+        """Return in a sentence whether a claim of `shows_at_most` is shown."""
+        verdict = "is shown" if self.shows_at_most(share) else "is not shown"
+        which = "the unchecked predictions" if self.wrong["n_unchecked"] else "the predictions"
+        return f"That at most {percent(share)} of {which} are wrong {verdict}."
+
     @cached_property
     def statement(self) -> str:
         """How many of the unchecked predictions are wrong."""
         line = self.wrong
         certainty = percent(self.question.certainty)
         n_unchecked = int(line["n_unchecked"])
+        n_doubtful = int(line["n_doubtful"])
         checked = (
             f"{int(line['n_wrong']):,} of the "
             f"{counted(int(line['n_checked']), 'checked prediction')} "
@@ -127,6 +146,11 @@ class AuditResult:
         )
         if n_unchecked == 0:
             return f"{checked} Every row was checked."
+        if n_doubtful:
+            checked += (
+                f" {counted(n_doubtful, 'drawn row')} without an agreed label {_verb(n_doubtful)} "
+                "taken to be wrong."
+            )
         at_most = int(line["at_most"])
         return (
             f"{checked} With {certainty} certainty at most {at_most:,} of the {n_unchecked:,} "
@@ -193,10 +217,14 @@ class AuditResult:
         if not self.forecast["n_unchecked"].iloc[0]:
             return "No row is left to be checked."
         parts = [
-            f"{line.more:,} more checks at most {rough_percent(line.share)}"
+            f"after {line.more:,} more checks at most {line.at_most:,} of the {line.n_unchecked:,} "
+            f"rows that are left ({rough_percent(line.share)})"
             for line in self.forecast.itertuples()
+            if line.n_unchecked
         ]
-        return f"At the present rate of errors, {', '.join(parts)} would be shown to be wrong."
+        if not parts:
+            return f"With {MORE_CHECKS[0]} more checks every row is checked."
+        return f"At the present rate of errors these are wrong: {', '.join(parts)}."
 
     def tables(self) -> list[tuple[str, pd.DataFrame]]:
         """Return the tables that a terminal shows, each with its title."""
@@ -316,6 +344,7 @@ def _statements(audit: Audit | NumberAudit, group: object) -> dict[str, object]:
         "n_checked": int(line["n_checked"]),
         "n_wrong": int(line["n_wrong"]),
         "n_unchecked": int(line["n_unchecked"]),
+        "n_doubtful": int(line["n_doubtful"]),
         "estimate": float(line["estimate"]),
         "at_most": int(line["at_most"]),
         "certainty": audit.certainty,

@@ -278,7 +278,10 @@ RANDOM = (
 )
 STRATUM = "A column with the stratum of each row; by default the one that `transduce draw` writes."
 OFF_BY = "Numbers: a prediction is wrong if it is off by more than this, such as 0.5 or 5%."
-AT_MOST = "Exit with code 3 unless it is shown that at most this share is wrong, such as 5%."
+AT_MOST = (
+    "Exit with code 1 unless it is shown that at most this share of the unchecked predictions is "
+    "wrong, such as 5%."
+)
 SEVERAL = "The column to fill. May be repeated."
 KINDS = (
     "CSV, TSV, Parquet, Feather, Excel, JSON or JSON lines, also compressed with gzip or zip; "
@@ -534,8 +537,8 @@ def audit_command(  # noqa: PLR0913
     A language model, a vendor or an old rule has predicted every row, and a person has checked some
     rows that were drawn at random. The bounds are exact, however wrong the predictions are.
 
-    Exit codes: 0 done, 1 bad data, 2 bad usage, 3 the bound of --at-most was not shown,
-    130 interrupted.
+    Exit codes: 0 done, and the claim of --at-most was shown; 1 it was not shown, or bad data;
+    2 bad usage; 130 interrupted.
     """
     question: dict[str, Any] = {
         "by": by or [],
@@ -549,9 +552,13 @@ def audit_command(  # noqa: PLR0913
     }
     if tolerance is not None:
         question["tolerance"], question["relative"] = _share_or_number(tolerance)
+        if question["tolerance"] < 0.0:
+            raise typer.BadParameter(f"--tolerance must not be negative; got {tolerance}.")
     limit = None
     if at_most is not None:
         limit = _share_or_number(at_most)[0]
+        if not 0.0 <= limit <= 1.0:
+            raise typer.BadParameter(f"--at-most is a share, such as 0.05 or 5%; got {at_most}.")
     _run(
         lambda commands: commands.audit_file(table, target, predictions, question, limit, options),
         quiet=options["quiet"],

@@ -24,6 +24,7 @@ from transduce.app.cli.selection import (
     select_rows,
 )
 from transduce.app.cli.terminal import (
+    BAD_DATA,
     called,
     guarantee_lines,
     more_on_guarantee,
@@ -548,9 +549,6 @@ def _write_list(
     write_list(path, rows, classes, force=force, like=source.files)
 
 
-NOT_SHOWN = 3  # exit code where a claim was to be shown, and was not
-
-
 def audit_file(
     table: str,
     target: str,
@@ -591,11 +589,9 @@ def audit_file(
             tell(f"Written: {', '.join(written)}")
         if limit is None:
             return
-        shown = result.share_wrong_at_most <= limit
-        verdict = "is shown" if shown else "is not shown"
-        tell(f"That at most {percent(limit)} of the unchecked predictions are wrong {verdict}.")
-        if not shown:
-            raise typer.Exit(NOT_SHOWN)
+        tell(result.verdict(limit))
+        if not result.shows_at_most(limit):
+            raise typer.Exit(BAD_DATA)
 
     return show
 
