@@ -122,10 +122,10 @@ def test_a_column_that_completes_one_that_is_left_out():
     table, truth = plain_table()
     labelled = table["y"].notna().to_numpy()
     other = truth + 0.1 * np.random.default_rng(2).normal(size=N_ROWS)
-    both = table.assign(m=np.where(labelled, other, np.nan), q=np.where(labelled, other, 0.0))
+    both = table.assign(m=np.where(labelled, other, np.nan), q=np.where(labelled, other, 7.0))
     assert names_left_out(both) == ["m", "q"]
     assert names_left_out(both, ignore=["m"]) == []
-    assert names_left_out(both.assign(q=np.where(labelled, other + 1.0, 0.0))) == ["m"]
+    assert names_left_out(both.assign(q=np.where(labelled, other + 1.0, 7.0))) == ["m"]
 
 
 def test_labels_by_group_and_within_categories():
@@ -363,3 +363,58 @@ def test_a_note_says_which_columns_it_is_about():
     assert ("price_filled", "price_status") in columns or ("price_filled",) in columns
     assert ("odd",) in columns
     assert any(kind is About.METHODS for kind, _ in about.values())
+
+
+# ------------------------------------------------------------------------- one number wherever there is no label
+
+FILLERS = {
+    "0": lambda cells: 0.0,
+    "-1": lambda cells: -1.0,
+    "mean": lambda cells: cells.mean(),
+    "rounded mean": lambda cells: round(cells.mean(), 2),
+    "median": lambda cells: np.median(cells),
+}
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+@pytest.mark.parametrize("n_exceptions", [0, 8])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_empty_cell_may_be_written_as_a_number(filler, n_exceptions, seed):
+    """A conversion of the target, with one number where the target is empty, says nothing there.
+
+    Kept, it made all predictions equal, some with an interval of no width.
+    """
+    table, truth = plain_table(seed=seed)
+    labelled = table["y"].notna().to_numpy()
+    cells = np.round(1.1 * truth + 3.0, 3)
+    number = FILLERS[filler](cells[labelled])
+    made = np.where(labelled, cells, number)
+    made[np.flatnonzero(~labelled)[:n_exceptions]] = 2.5
+    made = table.assign(made=made)
+    assert names_left_out(made) == ["made"]
+    assert names_left_out(made.sample(frac=1.0, random_state=1)) == ["made"]
+    assert names_left_out(made.assign(made=made["made"].astype(str) + " €")) == ["made"]
+    if filler in ("0", "-1"):
+        assert names_left_out(made, keep=[number]) == []
+        result = fill(made, "y", method="ridge")
+        without = fill(table, "y", method="ridge")
+        np.testing.assert_allclose(result.answer.values, without.answer.values)
+        (note,) = [str(note) for note in result.notes if "'made'" in str(note)]
+        assert f"{int(number)} seems to stand for an empty cell" in note
+        assert f"keep=[{int(number)}]" in note
+
+
+def test_a_number_that_may_have_been_measured_stays():
+    """Few different doses; zeros in both kinds of rows; a year that lies beyond all others."""
+    table, truth = plain_table()
+    labelled = table["y"].notna().to_numpy()
+    rng = np.random.default_rng(2)
+    kept = {
+        "dose": np.where(labelled, rng.integers(1, 8, N_ROWS), 0),
+        "rain": np.where(rng.uniform(size=N_ROWS) < 0.9, 0.0, rng.uniform(size=N_ROWS)),
+        "year": np.where(labelled, rng.uniform(1990, 2020, N_ROWS), 2024.0),
+        "done": labelled.astype(int),
+        "few": np.where(labelled & (rng.uniform(size=N_ROWS) < 0.1), truth, 0.0),
+    }
+    for name, column in kept.items():
+        assert names_left_out(table.assign(**{name: column})) == [], name

@@ -342,3 +342,31 @@ def test_classes_are_listed_so_that_two_spellings_of_one_are_seen():
     assert note == (
         "'size' was read as classes ('1' 16 times, 'no' 16 times, 'yes' 8 times, '0' 8 times)."
     )
+
+
+IN_DOUBT = [
+    "[{}]", "[ ${} ]", "{{{}}}", "<{}>", "⁻{}", "¯{}", "―{}", "▲{}", "△ {}", "▼{}", "↓{}", "minus {}",
+    "Minus {}", "neg. {}", "{} CR", "{} DR", "${} cr", "{} BC", "loss {}", "{} below zero",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spelled", IN_DOUBT)
+def test_what_may_be_a_sign_is_never_guessed(spelled):
+    """Half of the cells, or a few: not even where the number in each is asked for."""
+    for n_odd in (3, 15, 30):
+        cells = [spelled.format(k / 10) if k < n_odd else f"{k / 10}" for k in range(1, 61)]
+        for anywhere in (False, True):
+            found = read_numbers(cells, anywhere=anywhere)
+            odd = np.array([not cell[0].isdigit() or cell[-1].isalpha() for cell in cells])
+            assert np.isnan(found.values[odd]).all(), (n_odd, anywhere)
+    frame = numbers_and_gaps(cells)
+    with pytest.raises(ValueError, match="should hold numbers, but 29 of its 60 labels are not"):
+        read_target(frame, "size", anywhere=True)
+    notes = texts(vectorize(frame, number=["size"]).notes)
+    assert any("29 cells were taken as missing" in note for note in notes)
+
+
+def test_words_that_only_look_like_a_sign_are_none():
+    cells = ["5 crates", "5 drams", "abc 5", "5 [est]", "5 negs"]
+    found = read_numbers([*cells, *map(str, range(60))], anywhere=True)
+    np.testing.assert_array_equal(found.values[: len(cells)], 5.0)

@@ -19,7 +19,7 @@ from transduce.app.tables.features import as_floats, as_texts, is_number, withou
 from transduce.app.tables.moments import Moments
 from transduce.app.tables.notes import About, Note
 from transduce.conformal.designs import BoundDesign
-from transduce.core.types import ColumnName, Mask
+from transduce.core.types import Array, ColumnName, Mask
 from transduce.core.words import counted, option
 
 # A column is known only, or nearly only, where the label is, or where it is not: so unevenly that
@@ -31,6 +31,12 @@ UNLIKELY_OF_ANY = 1e-3
 MOST_KNOWN = 0.1  # of the one kind of rows have a value in such a column
 TIMES_MORE = 5.0  # as large a share of the other kind has one
 FEWEST_EQUAL = 5  # different values that a copy of a column shares with it
+# A measured column, most of whose numbers differ, may hold one and the same number wherever there
+# is no label: not because it was measured there, but because an empty cell was written as 0 or -1,
+# or filled with the mean or the median of the others.
+FILLERS = (0.0, -1.0)
+FEWEST_MEASURED = 10  # different numbers of such a column at labelled rows
+MOSTLY_DIFFERENT = 0.5  # of its numbers there
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,8 @@ def columns_left_out(source: FrameSource, options: Options) -> list[LeftOut]:
     reasons |= {name: _computed(name, target) for name in source.computed}
     rest = [name for name in others if name not in reasons]
     with_label = _known_with_label(frame[rest], source, options)
+    rest = [name for name in rest if name not in {one.name for one in with_label}]
+    with_label += _filled_elsewhere(frame[rest], source, options)
     rest = [name for name in rest if name not in {one.name for one in with_label}]
     completed = _completed(frame[rest], [frame[one.name] for one in with_label])
     reasons |= {one.name: one for one in [*with_label, *completed]}
@@ -224,11 +232,7 @@ def _with_holes(frame: pd.DataFrame) -> list[Any]:
 
     Most columns of a wide table have none, which is seen at once.
     """
-    plain = [
-        name
-        for name, kind in frame.dtypes.items()
-        if isinstance(kind, np.dtype) and kind.kind in "iuf"
-    ]
+    plain = _plain_columns(frame)
     cells = frame[plain].to_numpy(dtype=float)
     if not len(cells):
         return []
@@ -238,6 +242,15 @@ def _with_holes(frame: pd.DataFrame) -> list[Any]:
     marked = [any(map(numbers.may_be_sentinel, pair)) for pair in ends.T.tolist()]
     complete = {plain[j] for j in np.flatnonzero(whole) if not marked[j]}
     return [name for name in frame.columns if name not in complete]
+
+
+def _plain_columns(frame: pd.DataFrame) -> list[Any]:
+    """Return the columns of numpy's numbers."""
+    return [
+        name
+        for name, kind in frame.dtypes.items()
+        if isinstance(kind, np.dtype) and kind.kind in "iuf"
+    ]
 
 
 def _known_cells(column: pd.Series) -> Mask | None:
@@ -293,6 +306,118 @@ def _known_elsewhere(name: ColumnName, known: Mask, labelled: Mask, target: Colu
         f"{option('ignore', [name])} leaves it out without this note."
     )
     return LeftOut(name, f"known {nearly}only where {target!r} is not", note)
+
+
+# ---- columns with one number wherever there is no label
+
+
+def _filled_elsewhere(frame: pd.DataFrame, source: FrameSource, options: Options) -> list[LeftOut]:
+    """Return measured columns in which one number stands for an empty cell where no label is."""
+    labelled = ~source.labels.missing
+    design = bind_design(options.design, ~labelled, source.frame)
+    unlikely = min(UNLIKELY, UNLIKELY_OF_ANY / max(frame.shape[1], 1))
+    left_out = []
+    for name in _nearly_constant(frame, ~labelled):
+        values = _numbers_of(frame[name])
+        if values is None:
+            continue
+        filler = filler_elsewhere(values, labelled)
+        if filler is None or filler in _numbers_in(options.keep):
+            continue
+        measured = np.isfinite(values) & (values != filler)
+        if is_known_with_label(measured, labelled, design, unlikely):
+            left_out.append(_filled_with(name, filler, values, labelled, source.labels.name))
+    return left_out
+
+
+def _nearly_constant(frame: pd.DataFrame, rows: Mask) -> list[Any]:
+    """Return the columns of numbers that may hold one number in nearly all of some rows (n,).
+
+    Most columns of a wide table do not, which is seen at once.
+    """
+    if not rows.any():
+        return []
+    plain = _plain_columns(frame)
+    cells = frame[plain].to_numpy(dtype=float)[rows]
+    usual = np.median(cells, axis=0) if plain else np.empty(0)
+    varies = np.isfinite(usual) & (np.mean(cells == usual, axis=0) < 1.0 - MOST_KNOWN)
+    gone = {name for name, differs in zip(plain, varies, strict=True) if differs}
+    return [
+        name
+        for name in frame.columns
+        if name not in gone and (is_number(frame[name]) or _repeats_a_text(frame[name][rows]))
+    ]
+
+
+def _repeats_a_text(column: pd.Series) -> bool:
+    """Return whether nearly all cells of a column are one and the same text."""
+    if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
+        return False
+    known = column.dropna()
+    if not len(known) or not isinstance(known.iloc[0], str):
+        return False
+    codes, _ = pd.factorize(known)
+    return bool(np.bincount(codes).max() >= (1.0 - MOST_KNOWN) * len(codes))
+
+
+def _numbers_of(column: pd.Series) -> Array | None:
+    """Return the numbers of a column (n,), also of texts such as "5 kg"; None if it holds none."""
+    if is_number(column):
+        return as_floats(column)
+    values = numbers.all_numbers(column)
+    return None if values is None or not np.isfinite(values).any() else values
+
+
+def filler_elsewhere(values: Array, labelled: Mask) -> float | None:
+    """Return the number that most unlabelled rows share and that may stand for an empty cell.
+
+    It is None if there is none. Shapes: values (n,), labelled (n,).
+    """
+    elsewhere = values[~labelled]
+    elsewhere = elsewhere[np.isfinite(elsewhere)]
+    if not len(elsewhere):
+        return None
+    usual = float(np.median(elsewhere))  # where more than half are equal, it is what they are
+    if np.mean(elsewhere == usual) < 1.0 - MOST_KNOWN:
+        return None
+    measured = values[labelled]
+    measured = measured[np.isfinite(measured) & (measured != usual)]
+    n_different = len(np.unique(measured))
+    if n_different < max(FEWEST_MEASURED, MOSTLY_DIFFERENT * len(measured)):
+        return None
+    if usual in FILLERS or numbers.may_be_sentinel(usual):
+        return usual
+    centres = (float(measured.mean()), float(np.median(measured)))
+    return usual if any(_is_rounded(usual, centre) for centre in centres) else None
+
+
+def _is_rounded(value: float, exact: float) -> bool:
+    """Return whether a number is another one to the decimals that it is written with."""
+    _, _, decimals = np.format_float_positional(value, trim="-").partition(".")
+    return abs(value - exact) <= 0.5000001 * 10.0 ** -len(decimals) + 1e-12 * abs(exact)
+
+
+def _numbers_in(keep: Sequence[Any]) -> list[float]:
+    """Return the numbers that somebody said are real values."""
+    return [numbers.number_of(str(value), "point") for value in keep]
+
+
+def _filled_with(
+    name: ColumnName, filler: float, values: Array, labelled: Mask, target: ColumnName
+) -> LeftOut:
+    """Return why a column is left out in which one number stands for an empty cell."""
+    is_filler = values == filler
+    number = numbers.plain(filler)
+    n_with = int(is_filler[labelled].sum())
+    note = (
+        f"{name!r} was left out: it holds {number} at {int(is_filler[~labelled].sum()):,} of "
+        f"{counted(int((~labelled).sum()), 'row')} without a label and at "
+        f"{f'{n_with:,}' if n_with else 'none'} of {int(labelled.sum()):,} with one, so {number} "
+        f"seems to stand for an empty cell, and the column is known only where {target!r} is. "
+        f"{option('keep', [number])} takes it as a number like the others; "
+        f"{option('ignore', [name])} leaves the column out without this note."
+    )
+    return LeftOut(name, f"holds {number} where {target!r} is empty", note)
 
 
 # ---- running numbers along which labels stop

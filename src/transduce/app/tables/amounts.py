@@ -46,6 +46,13 @@ _IN_BRACKETS = re.compile(
 )
 PLUS_BEHIND = re.compile(r".*\d\s?\+")
 
+# Words that say that a number is one to be taken away, or may say so: on bank statements CR and DR,
+# of years BC. They are no units.
+SIGN_WORD = re.compile(
+    r"(?i:minus|negativ\w*|neg|moins|menos|meno|cr|dr|credits?|debits?|loss(?:es)?|deficit|verlust"
+    r"|below zero|unter null|bce?)\.?"
+)
+
 # Thousands and millions that are written as one letter or word. Where cells without such a word
 # stand beside them, the unit of the column is not one; a k is a thousand then, and what may mean
 # something else is not read.
@@ -60,6 +67,15 @@ _WORD_AFTER = re.compile(r"\s?([^\W\d_]+)")
 _SIGN_LEFT = re.compile(rf"[-+—±∓(]['~\s%{_SYMBOLS}]*(?:[A-Z]{{3}}\s*)?$")
 _SIGN_RIGHT = re.compile(rf"[\s%*{_SYMBOLS}]*[-—]+(?!\s*\w)")
 _HYPHEN = re.compile(r"[^\W\d_]-$")
+# Other marks of accounts and journals that may be a sign: brackets, raised and long dashes,
+# triangles and arrows; behind degrees south and west, which are.
+_MARKS_LEFT = r"\[\]{}⟨〈⁅⁻₋¯ˉ‾˗֊⸺⸻﹘―➖▲△▴▵▼▽▾▿◣◢↑↓↗↘⬆⬇⬈⬊⏶⏷🔺🔻"
+_MAY_BE_SIGN = re.compile(rf"[{_MARKS_LEFT}][\s{_SYMBOLS}]*(?:[A-Z]{{3}}\s*)?$")
+_BETWEEN = re.compile(r"<\s*[^<>]*>")
+_SIGN_WORD_AMONG_OTHERS = re.compile(
+    rf"(?<![^\W\d_])(?:{SIGN_WORD.pattern}|(?i:v\.\s?chr))(?![^\W\d_])"
+    r"|[°'′″]\s?[SW](?![^\W\d_])"
+)
 _ANY_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,']*")
 
 
@@ -140,7 +156,7 @@ def _is_unit(words: str, pattern: re.Pattern[str]) -> bool:
 
     No part of a unit is a sign or half a pair of brackets.
     """
-    if not pattern.fullmatch(words) or _NO_UNIT.search(words):
+    if not pattern.fullmatch(words) or _NO_UNIT.search(words) or SIGN_WORD.fullmatch(words):
         return False
     return words.count("(") == words.count(")")
 
@@ -221,6 +237,8 @@ def number_among_words(text: str) -> Scaled | None:
         return None
     before, after = text[: inside[0].start()], text[inside[0].end() :]
     if _SIGN_LEFT.search(before) and not _HYPHEN.search(before):
+        return None
+    if _MAY_BE_SIGN.search(before) or _SIGN_WORD_AMONG_OTHERS.search(text) or _BETWEEN.search(text):
         return None
     wordless = not re.search(r"[^\W\d_]", re.sub(CURRENCY, "", text))
     if _SIGN_RIGHT.match(after) or (wordless and re.search(r"[-+—±∓()]", before + after)):

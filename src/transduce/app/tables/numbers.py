@@ -57,7 +57,7 @@ _SENTINEL = re.compile(
     r"-?(9{2,}|8{3,}|7{3,})|-9|-?32767|-32768|-?2147483647|-2147483648|-?1e\+?30"
 )
 NEARLY = 0.8  # with this share of numbers among cells that are not empty, a column holds numbers
-LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>.*\d.*)")
+LIMIT = re.compile(r"(?P<sign><=|>=|=<|=>|[<>≤≥])\s*(?P<rest>[^<>]*\d[^<>]*)")
 _MARK = re.compile(
     r"(?P<number>.*?[\d.,%])\s*([*†‡§¶#°ªº¹²³⁴-⁹]+|\^\w{1,2}|\[\w{1,3}\]|(±|\+/?-)\s*[\d.,]+)"
 )
