@@ -40,6 +40,8 @@ class Served:
 
     def __exit__(self, *error):
         self.server.should_exit = True
+        self._thread.join(30)
+        self.server.force_exit = True  # somebody waits for an answer that does not come
         self._thread.join()
         self._listening.close()
 

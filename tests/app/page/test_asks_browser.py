@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is not installed.")
 pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
 from tests.app.page.test_asks import folder  # noqa: F401
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_open_browser import OpenPage, served
 from transduce.app.page.workspace import Saved
 

@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is 
 pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
 from tests.app.labelling.processes import Running
 from tests.app.page.serving import Served
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_dead_ends_browser import back, label, to_labelling
 from tests.app.page.test_open_browser import OpenPage
 from transduce.app.page.command import run_open

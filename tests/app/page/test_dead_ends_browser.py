@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.app.page.serving import Served
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_dead_ends import N_KNOWN, N_ROWS, patients
 from tests.app.page.test_open_browser import OpenPage
 from transduce.app.page.preview import Preview

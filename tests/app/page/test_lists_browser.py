@@ -12,7 +12,7 @@ import pandas as pd
 from selenium.webdriver.common.by import By
 
 from tests.app.page.serving import Client
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_lists import laboratory, take_list
 from tests.app.page.test_open_browser import OpenPage, served
 from tests.app.page.test_suspects import CHOICES, lay_down

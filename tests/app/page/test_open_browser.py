@@ -19,7 +19,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.app.page.serving import Client, Served
-from tests.app.page.test_browser import Page, _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import Page, pytestmark  # noqa: F401
 from tests.app.page.test_open import HOSTILE, fill, messy, settle
 from transduce.app.page.workspace import CARDS, Saved, Workspace
 

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from tests.app.page.serving import Client
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_dead_ends_browser import back
 from tests.app.page.test_open import fill, settle
 from tests.app.page.test_open_browser import CONTRAST, OpenPage, Program, served

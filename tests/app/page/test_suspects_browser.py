@@ -8,7 +8,7 @@ pytest.importorskip("uvicorn", reason="NOT TESTED: the page, because uvicorn is 
 pytest.importorskip("selenium", reason="NOT TESTED: the page in a browser; install selenium.")
 from dataclasses import replace
 
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_open_browser import OpenPage, served
 from tests.app.page.test_suspects import CHOICES, SLIP, lay_down, slips
 from transduce.app.page.workspace import Saved

@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from tests.app.page.serving import Client, Served
-from tests.app.page.test_browser import _limit, pytestmark  # noqa: F401
+from tests.app.page.test_browser import pytestmark  # noqa: F401
 from tests.app.page.test_open import fill, messy, settle
 from tests.app.page.test_open_browser import OpenPage
 from transduce.app.page.workspace import Workspace
