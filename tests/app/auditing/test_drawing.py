@@ -123,3 +123,19 @@ def test_refused_in_a_sentence_and_nothing_is_written(table, tmp_path, words, me
     assert done.exit_code in (1, 2)
     assert message in " ".join(done.output.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["judged.csv"]
+
+
+def test_columns_of_probabilities_are_drawn_from_by_their_likeliest_class(tmp_path):
+    generator = np.random.default_rng(5)
+    share = generator.random(300) ** 3
+    table = pd.DataFrame({"p_spam": share, "p_ham": 1.0 - share, "gold": None})
+    path = tmp_path / "judged.csv"
+    table.to_csv(path, index=False)
+    words = ["draw", str(path), "--target", "gold", "--by", "p_spam", "--by", "p_ham"]
+    words += ["--each", "9", "--seed", "1", "--list", str(tmp_path / "list.csv")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    drawn = pd.read_csv(tmp_path / "judged-draw.csv").query("gold_random")
+    assert drawn["gold_random_stratum"].value_counts().to_dict() == {"ham": 9, "spam": 9}
+    assert np.all((drawn["p_spam"] > 0.5) == (drawn["gold_random_stratum"] == "spam"))
+    assert not {"p_spam", "p_ham"} & set(pd.read_csv(tmp_path / "list.csv").columns)

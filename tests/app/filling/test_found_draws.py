@@ -23,7 +23,7 @@ def drawn_table(*, earlier=(), number=90, seed=1):
     table = pd.DataFrame({"a": rng.normal(size=N_ROWS), "llm": llm})
     table["y"] = None
     table.loc[list(earlier), "y"] = truth[list(earlier)]
-    request = StrataRequest(number=number, seed=3, by="llm")
+    request = StrataRequest(number=number, seed=3, by=("llm",))
     drawn = draw_by_strata(table, "y", table["y"].isna().to_numpy(), request)
     table = pd.concat([table, drawn.columns], axis=1)
     table.loc[drawn.rows, "y"] = truth[drawn.rows]

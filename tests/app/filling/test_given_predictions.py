@@ -6,15 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from transduce import audit, fill
+from transduce.app.cli.app import app
 from transduce.app.filling import fit_fill
 from transduce.app.filling.corrected_machine import (
     LEAST_SLOPE_OF_CANDIDATES,
     CorrectedMachine,
 )
 from transduce.app.filling.engine import fit_rows
-from transduce.app.filling.given_predictions import MEMBER, PredictedClasses
+from transduce.app.filling.given_predictions import (
+    MEMBER,
+    PredictedClasses,
+    PredictedProbabilities,
+)
 from transduce.app.filling.options import Options
 from transduce.app.filling.sources import FrameSource
 from transduce.conformal import Seen
@@ -245,3 +251,101 @@ def test_regions_move_by_row():
     regions = Regions.from_pieces([[(0, 1), (2, np.inf)], [], [(5, 6)]])
     wanted = Regions.from_pieces([[(10, 11), (12, np.inf)], [], [(8, 9)]])
     assert regions.shifted(np.array([10.0, 20.0, 3.0])) == wanted
+
+
+# ----------------------------------------------------------------------------------- probabilities
+
+
+def probabilities(n_labels=60, n_rows=N_ROWS, power=3.0, seed=0):
+    """Return a table with overconfident probabilities of three classes, the truth, and honest ones.
+
+    The stated ones are in proportion to a power of those by which the truth was drawn.
+    """
+    rng = np.random.default_rng(seed)
+    honest = rng.dirichlet([3.0, 2.0, 2.0], n_rows)
+    classes = np.array(["ham", "other", "spam"], dtype=object)
+    truth = classes[[rng.choice(3, p=shares) for shares in honest]]
+    stated = honest**power
+    stated /= stated.sum(axis=1, keepdims=True)
+    table = pd.DataFrame(stated, columns=[f"p_{name}" for name in classes])
+    labelled = np.isin(np.arange(n_rows), rng.choice(n_rows, n_labels, replace=False))
+    table["noise"] = rng.normal(size=n_rows)
+    return table.assign(y=np.where(labelled, truth, None)), truth, honest
+
+
+COLUMNS = ["p_ham", "p_other", "p_spam"]
+
+
+def member_of(shares, labels):
+    """Return the member fitted to all rows, with features on another scale than the columns."""
+    member = PredictedProbabilities(
+        places=[0, 1, 2],
+        slopes=np.full(3, 0.5),
+        intercepts=np.zeros(3),
+        predicted=["ham", "other", "spam"],
+        classes=["ham", "other", "spam"],
+    )
+    return member.fit(2.0 * shares, labels)
+
+
+def test_overconfident_probabilities_become_honest():
+    table, truth, honest = probabilities(n_rows=3000)
+    stated = table[COLUMNS].to_numpy()
+    member = member_of(stated, truth)
+    assert np.exp(member.settings_[0]) == pytest.approx(1.0 / 3.0, abs=0.04)
+    corrected = member.predict_proba(2.0 * stated)
+    assert np.abs(corrected - honest).mean() < 0.02 < np.abs(stated - honest).mean() / 3.0
+
+
+def test_without_a_label_of_a_class_probabilities_stay_nearly_as_stated():
+    table, _, _ = probabilities(power=1.0)
+    stated = table[COLUMNS].to_numpy()
+    stated = np.clip(stated, 0.001, None)
+    stated /= stated.sum(axis=1, keepdims=True)
+    member = member_of(stated[:2], np.array(["ham", "spam"], dtype=object))
+    assert member.classes_.tolist() == ["ham", "spam"]
+    assert np.isfinite(member.predict_proba(2.0 * stated)).all()
+
+
+def test_one_column_a_class_joins_the_blend_under_every_name_of_the_columns():
+    table, truth, _ = probabilities()
+    hidden = table["y"].isna().to_numpy()
+    result = fill(table, "y", predictions=COLUMNS)
+    weights = result.members.set_index("name")["weight"]
+    assert weights[MEMBER] > 0.0
+    assert "Predictions made elsewhere in columns 'p_ham', 'p_other', 'p_spam'" in str(result.notes)
+    error = np.mean(result.frame["y_filled"][hidden] != truth[hidden])
+    likeliest = np.array(["ham", "other", "spam"])[table[COLUMNS].to_numpy().argmax(axis=1)]
+    assert error <= np.mean(likeliest[hidden] != truth[hidden]) + 0.05
+    renamed = table.rename(columns=dict(zip(COLUMNS, ["ham_p", "other_p", "spam_p"], strict=True)))
+    again = fill(renamed, "y", predictions=["ham_p", "other_p", "spam_p"])
+    assert again.frame["y_filled"].tolist() == result.frame["y_filled"].tolist()
+
+
+def test_shares_from_probabilities_are_those_of_an_audit_of_the_likeliest_class():
+    table, _, _ = probabilities()
+    line = fill(table, "y", predictions=COLUMNS).estimate("share", of="spam").iloc[0]
+    audited = audit(table, "y", COLUMNS).shares.loc["spam"]
+    assert line[["lower", "upper"]].tolist() == audited[["lower", "upper"]].tolist()
+
+
+def test_numbers_have_one_column_and_probabilities_are_none_above_one():
+    table, _ = numbers()
+    with pytest.raises(ValueError, match="name the one that holds the predicted number"):
+        fill(table, "y", predictions=["a", "b"])
+    table, _, _ = probabilities()
+    table.loc[3, "p_spam"] = 1.5
+    with pytest.raises(ValueError, match=r"'p_spam' holds 1\.5"):
+        fill(table, "y", predictions=COLUMNS)
+
+
+def test_columns_of_probabilities_on_the_command_line(tmp_path):
+    table, _, _ = probabilities()
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["fill", str(tmp_path / "t.csv"), "--target", "y", "--json", str(tmp_path / "t.json")]
+    for name in COLUMNS:
+        words += ["--predictions", name]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["options"]["predictions"] == COLUMNS

@@ -138,3 +138,20 @@ def test_numbers_need_a_tolerance_and_odd_columns_are_refused(tmp_path):
         session.answer(float(truth[session.propose().row] + offset))
     assert session.certificate().predictions.found == 1
     assert session.certificate().shares == []
+
+
+def test_columns_of_probabilities_are_checked_as_their_likeliest_class(tmp_path):
+    table = pd.DataFrame({"size": np.random.default_rng(0).normal(size=40)})
+    table["p_yes"] = np.linspace(0.0, 1.0, 40)
+    table["p_no"] = 1.0 - table["p_yes"]
+    columns = ["p_yes", "p_no"]
+    path = tmp_path / "table.csv"
+    table.to_csv(path, index=False)
+    with Session(path, "gold", predictions=columns) as session:
+        assert session.classes == ["no", "yes"]
+        assert not set(columns) & set(session.table.show)
+        assert session.state.prediction_at(39) == "yes"
+        assert session.state.prediction_at(0) == "no"
+    with Session(path, "gold") as again:  # without being told twice
+        assert not set(columns) & set(again.table.show)
+        assert set(columns) <= set(again.settings.ignore)

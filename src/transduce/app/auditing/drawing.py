@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transduce.app.auditing.reading import EMPTY, ROW_NUMBER, class_texts
+from transduce.app.auditing.reading import EMPTY, ROW_NUMBER, class_texts, predicted_class
 from transduce.app.tables.nested import read_field
 from transduce.core.files import whole_file
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
@@ -37,25 +37,29 @@ class StrataRequest:
     ----------
     number : int
         Rows in all, divided as the allocation says.
+    by : tuple of columns
+        The column of predicted classes, or one of probabilities for each class.
     each : int, optional
         Rows from each class or band instead, or all of one that has fewer.
     """
 
     number: int
     seed: int
-    by: ColumnName | None = None
+    by: tuple[ColumnName, ...] = ()
     uncertainty: ColumnName | None = None
     allocation: Allocation = "neyman"
     each: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.by is None) == (self.uncertainty is None):
+        if bool(self.by) == (self.uncertainty is not None):
             raise ValueError("Draw by a column of classes or by an uncertainty: name one of them.")
 
     @property
     def columns(self) -> list[ColumnName]:
-        """The column that says where to draw from."""
-        return [name for name in (self.by, self.uncertainty) if name is not None]
+        """The columns that say where to draw from."""
+        if self.uncertainty is not None:
+            return [self.uncertainty]
+        return list(self.by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +85,18 @@ def draw_by_strata(
     frame: pd.DataFrame, target: ColumnName, missing: Mask, request: StrataRequest
 ) -> RowsToCheck:
     """Draw rows to be labelled from each class that was predicted, or from bands of uncertainty."""
-    if request.by is None:
+    if request.uncertainty is not None:
         codes, strata = _bands(frame, request.uncertainty)
         # The share of wrong predictions is expected to rise with the uncertainty of a band.
         spreads = np.sqrt(np.arange(1.0, len(strata) + 1.0))
     else:
-        names = class_texts(read_field(frame, request.by))
+        names = class_texts(predicted_class(frame, request.by))
         codes, strata = pd.factorize(names, sort=True)
         spreads = _spreads(frame, target, missing, names, codes)
     if len(strata) > MOST_STRATA:
         raise ValueError(
-            f"Column {request.by!r} has {len(strata):,} different values: rows are drawn from each "
-            f"by itself, so it must have few, at most {MOST_STRATA}."
+            f"Column {request.by[0]!r} has {len(strata):,} different values: rows are drawn from "
+            f"each by itself, so it must have few, at most {MOST_STRATA}."
         )
     sizes = np.bincount(codes[missing], minlength=len(strata))
     if request.each is None:
@@ -182,12 +186,14 @@ def list_to_check(
     return rows
 
 
-def classes_to_choose(frame: pd.DataFrame, columns: list[ColumnName]) -> list[str]:
-    """Return the classes that columns hold, for a list to choose from; none if there are many."""
-    classes: set[str] = set()
-    for name in columns:
-        texts = class_texts(read_field(frame, name))
-        classes |= {text for text in texts if text != EMPTY}
+def classes_to_choose(
+    frame: pd.DataFrame, target: ColumnName, by: tuple[ColumnName, ...]
+) -> list[str]:
+    """Return the classes that were found or predicted, to choose from; none if there are many."""
+    classes = set(class_texts(read_field(frame, target)))
+    if by:
+        classes |= set(class_texts(predicted_class(frame, by)))
+    classes.discard(EMPTY)
     if len(classes) > MOST_CHOICES:
         return []
     return sorted(classes)

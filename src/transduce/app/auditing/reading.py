@@ -12,6 +12,7 @@ from transduce.app.auditing.question import AuditQuestion
 from transduce.app.tables import numbers
 from transduce.app.tables.columns import check_columns, check_once
 from transduce.app.tables.nested import read_field
+from transduce.app.tables.probabilities import Probabilities, as_numbers, read_probabilities
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import counted, option, quoted
 from transduce.population.draws import read_marks
@@ -82,7 +83,7 @@ def read_audit(frame: pd.DataFrame, question: AuditQuestion) -> AuditColumns:
     _refuse_one_probability(predicted, truth, question)
     numeric = _holds_numbers(columns, question)
     if numeric:
-        read = [_as_numbers(column) for column in columns]
+        read = [as_numbers(column) for column in columns]
     else:
         read = _as_classes(columns, question, notes)
         notes += _names_that_differ(read[0], read[1], question)
@@ -129,37 +130,22 @@ def _read_predictions(
     frame: pd.DataFrame, question: AuditQuestion
 ) -> tuple[pd.Series, Array | None]:
     """Return the predicted class or number of each row, and how uncertain it says it is."""
-    columns = [read_field(frame, name) for name in question.predictions]
+    if len(question.predictions) == 1:
+        return _emptied(read_field(frame, question.predictions[0]), question), None
+    probabilities = _read_probabilities(frame, question.predictions)
+    return probabilities.likeliest.set_axis(frame.index), probabilities.uncertainty
+
+
+def predicted_class(frame: pd.DataFrame, columns: tuple[ColumnName, ...]) -> pd.Series:
+    """Return the predicted class of each row, or the likeliest of several columns."""
     if len(columns) == 1:
-        return _emptied(columns[0], question), None
-    names = [str(name) for name in question.predictions]
-    prefix = _shared_prefix(names)
-    classes = [name.removeprefix(prefix) for name in names]
-    probabilities = np.column_stack([_as_numbers(column) for column in columns])
-    if np.nanmin(probabilities, initial=0.0) < 0.0 or np.nanmax(probabilities, initial=0.0) > 1.0:
-        raise ValueError(
-            f"The columns {names[0]!r} and others name one class each, so they must hold "
-            "probabilities from 0 to 1."
-        )
-    missing = np.isnan(probabilities).any(axis=1)
-    filled = np.where(np.isnan(probabilities), -1.0, probabilities)
-    best = np.argmax(filled, axis=1)
-    predicted = pd.Series(np.array(classes, dtype=object)[best], index=frame.index)
-    predicted = predicted.mask(missing, None)
-    return predicted, 1.0 - np.clip(filled.max(axis=1), 0.0, 1.0)
+        return read_field(frame, columns[0])
+    return _read_probabilities(frame, columns).likeliest.set_axis(frame.index)
 
 
-def _shared_prefix(names: list[str]) -> str:
-    """Return what names have in common before the class, such as "p_" of "p_spam" and "p_sport"."""
-    shortest = min(len(name) for name in names)
-    n_shared = 0
-    for place in range(shortest - 1):
-        letters = {name[place] for name in names}
-        if len(letters) > 1:
-            break
-        if not letters.pop().isalnum():
-            n_shared = place + 1
-    return names[0][:n_shared]
+def _read_probabilities(frame: pd.DataFrame, columns: tuple[ColumnName, ...]) -> Probabilities:
+    """Return how probable each class is at each row, from one column or field for each."""
+    return read_probabilities([read_field(frame, name).rename(name) for name in columns])
 
 
 def _refuse_one_probability(
@@ -220,21 +206,6 @@ def _holds_numbers(columns: list[pd.Series], question: AuditQuestion) -> bool:
         f"Column {question.predictions[0]!r} holds numbers: say by how much one may be off before "
         f"it counts as wrong, with {option('tolerance', 0.5)}."
     )
-
-
-def _as_numbers(column: pd.Series) -> Array:
-    """Return a column as numbers, NaN where there is none; a ValueError names what is none."""
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=float, na_value=np.nan)
-    texts = column.astype(object).map(str, na_action="ignore")
-    parsed = numbers.read_numbers(texts.where(texts.notna(), None).to_numpy(dtype=object))
-    if parsed.unread:
-        cell = texts.iloc[parsed.unread[0]]
-        raise ValueError(
-            f"Column {column.name!r} should hold numbers, but holds {quoted(cell)}: correct it, or "
-            f"take it as empty with {option('missing', [cell])}."
-        )
-    return parsed.values
 
 
 def _as_classes(

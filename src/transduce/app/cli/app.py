@@ -238,13 +238,17 @@ OPENED = (
 )
 LABELLED = "The column to label."
 BLINDLY = (
-    "A column of predictions that were made elsewhere. A prediction is hidden until its row has a "
-    "label and then compared with it; certificates say how many predictions are wrong."
+    "A column of predictions that were made elsewhere; repeat the option for columns of "
+    "probabilities, one for each class. A prediction is hidden until its row has a label and then "
+    "compared with it; certificates say how many predictions are wrong."
 )
 SHOWN = "Columns to show, separated by commas; all by default."
 NAMES = "Classes, separated by commas; by default those in the table, or yes and no."
 FRESH = "Seed of the draw, to draw the same rows again; by default a new one."
-DRAW_BY = "A column of predicted classes: draw from each class separately."
+DRAW_BY = (
+    "A column of predicted classes: draw from each class separately. Repeat the option for columns "
+    "of probabilities, one for each class."
+)
 DRAW_UNCERTAIN = (
     "A column that says how uncertain each prediction is: draw from bands of it, and more rows "
     "from the uncertain bands."
@@ -382,7 +386,7 @@ def draw(  # noqa: PLR0913
     target: TargetOption,
     number: Annotated[int, typer.Option(min=1, help="How many rows to draw.")] = 20,
     seed: Annotated[int | None, _option("--seed", "SEED", FRESH, min=0)] = None,
-    by: Annotated[str | None, _option("--by", "COLUMN", DRAW_BY)] = None,
+    by: Annotated[list[str] | None, _option("--by", "COLUMN", DRAW_BY)] = None,
     uncertainty: Annotated[str | None, _option("--uncertainty", "COLUMN", DRAW_UNCERTAIN)] = None,
     allocation: Annotated[
         Literal["equal", "proportional", "neyman"], typer.Option(help=ALLOCATION)
@@ -406,8 +410,8 @@ def draw(  # noqa: PLR0913
     was drawn, and `transduce audit` reads them.
     """
     options |= {"out": out, "list": to_check}
-    if any(given is not None for given in (by, uncertainty, each)):
-        strata: dict[str, Any] = {"by": by, "uncertainty": uncertainty}
+    if by or uncertainty is not None or each is not None:
+        strata: dict[str, Any] = {"by": tuple(by or ()), "uncertainty": uncertainty}
         strata |= {"allocation": allocation, "number": number, "seed": seed, "each": each}
         _run(
             lambda commands: commands.draw_strata_of(table, target, strata, options),
@@ -603,7 +607,7 @@ def label(  # noqa: PLR0913
     show: Annotated[str | None, _option("--show", "COLUMNS", SHOWN)] = None,
     classes: Annotated[str | None, _option("--classes", "NAMES", NAMES)] = None,
     wanted: Annotated[str | None, _option("--wanted", "CLASS", "The class to look for.")] = None,
-    predictions: Annotated[str | None, _option("--predictions", "COLUMN", BLINDLY)] = None,
+    predictions: Annotated[list[str] | None, _option("--predictions", "COLUMN", BLINDLY)] = None,
     tolerance: Annotated[
         float | None,
         _option("--tolerance", "NUMBER", "Numbers: a prediction is wrong if it is off by more."),
@@ -652,7 +656,7 @@ def label(  # noqa: PLR0913
             "show": _parted(show),
             "classes": _parted(classes),
             "wanted": wanted,
-            "predictions": predictions,
+            "predictions": predictions or (),
         }
         page: dict[str, Any] = {"port": port, "browser": not no_browser, "say": say}
         run_label(table, target, settings=settings, demo=demo, **what, **page)

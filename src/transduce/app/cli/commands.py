@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from transduce.app.auditing.drawing import RowsToCheck
+from transduce.app.auditing.drawing import RowsToCheck, StrataRequest
 from transduce.app.cli.app import DEMO_FOLDER, TABLES
 from transduce.app.cli.selection import (
     about_selection,
@@ -74,7 +74,7 @@ from transduce.core.files import (
 from transduce.core.guarantee import Guarantee
 from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray, ColumnName
+from transduce.core.types import AnyArray
 from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
@@ -470,7 +470,9 @@ def draw_rows_of(
     new = pd.DataFrame(marks, index=source.frame.index)
     with stage("writing"), together():
         if given["list"] is not None:
-            _write_list(source, target, RowsToCheck(rows, new, ""), [], given["list"], force=force)
+            _write_list(
+                source, target, RowsToCheck(rows, new, ""), None, given["list"], force=force
+            )
         write(out, source, new, force=force)
     lacking = _what_draw_lacks(labels, rows, options)
     then = f"transduce fill {out} --target {target}"
@@ -495,7 +497,7 @@ def draw_rows_of(
 
 def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[str, Any]) -> Show:
     """Mark rows drawn at random from each predicted class, or from bands of uncertainty."""
-    from transduce.app.auditing.drawing import StrataRequest, draw_by_strata
+    from transduce.app.auditing.drawing import draw_by_strata
 
     if strata["seed"] is None:
         strata["seed"] = secrets.randbelow(2**31)
@@ -517,14 +519,15 @@ def draw_strata_of(table: str, target: str, strata: dict[str, Any], given: dict[
     drawn = draw_by_strata(source.frame, target, missing, request)
     with stage("writing"), together():
         if given["list"] is not None:
-            _write_list(source, target, drawn, request.columns, given["list"], force=force)
+            _write_list(source, target, drawn, request, given["list"], force=force)
         write(out, source, drawn.columns, force=force)
     written = [str(path) for path in (out, given["list"]) if path is not None]
 
     def show() -> None:
         tell(f"{drawn.statement} The seed is {request.seed}.", err=out == "-")
         tell(f"Written: {', '.join(written)}", err=out == "-")
-        then = f"transduce audit {out} --target {target} --predictions {request.by or 'COLUMN'}"
+        named = " ".join(f"--predictions {name}" for name in request.by or ("COLUMN",))
+        then = f"transduce audit {out} --target {target} {named}"
         if given["list"] is not None:
             then += f" --checks {given['list']}"
         say(f"Label them, then: {then}", err=out == "-")
@@ -536,7 +539,7 @@ def _write_list(
     source: Table,
     target: str,
     drawn: RowsToCheck,
-    hidden: list[ColumnName],
+    request: StrataRequest | None,
     path: Path,
     *,
     force: bool,
@@ -544,8 +547,12 @@ def _write_list(
     """Write the drawn rows alone, with the classes that a checker may choose from."""
     from transduce.app.auditing.drawing import classes_to_choose, list_to_check, write_list
 
+    hidden: list[ColumnName] = []
+    by: tuple[ColumnName, ...] = ()
+    if request is not None:
+        hidden, by = request.columns, request.by
     rows = list_to_check(source.frame, target, drawn, hidden)
-    classes = classes_to_choose(source.frame, [target, *hidden])
+    classes = classes_to_choose(source.frame, target, by)
     write_list(path, rows, classes, force=force, like=source.files)
 
 

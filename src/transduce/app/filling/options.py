@@ -109,8 +109,9 @@ HELP = {
         "spectral-graph, also in a blend.",
         "id": "The column that names the rows.",
         "predictions": "A column of predictions that were made elsewhere without the labels, "
-        "such as by a language model. Predicted numbers are corrected; predicted classes join "
-        "the blend as one more method. The column is also used as a feature.",
+        "such as by a language model; or several columns, each with the probability of one class "
+        "and named after it. Predicted numbers are corrected; predicted classes join the blend as "
+        "one more method. The column is also used as a feature.",
         "features": "Input for your own estimators: encoded features, or the raw columns.",
         "missing": "Values that mark an empty cell in any column, such as -999.",
         "keep": "Numbers such as 999 that are real values. Otherwise such a number counts as an "
@@ -246,6 +247,11 @@ def _views(name: str, value: object) -> None:
     read_views(value)
 
 
+def _predictions(name: str, value: object) -> None:
+    if isinstance(value, list) and len(set(value)) < len(value):
+        raise ValueError(f"{option(name)} names a column twice: {value!r}.")
+
+
 def _same(name: str, value: object) -> None:
     read_same(value)
 
@@ -283,6 +289,7 @@ SEED = Kind(int, "SEED", partial(checks.check_whole, least=0, most=checks.LARGES
 JOBS = Kind(int, "N", lambda name, value: checks.check_jobs(value))
 COLUMN = Kind(str, "COLUMN")
 SOME_COLUMNS = Kind(list, "COLUMN", checks.check_list)
+PREDICTIONS = Kind(list, "COLUMN", _predictions, words="column or list of columns")
 VALUES = Kind(list, "VALUE")
 DEVICE = Kind(str, "NAME", _name)
 FOLDER = Kind(str, "FOLDER", _name)
@@ -325,6 +332,18 @@ def _option(default: Any, kind: Kind) -> Any:
     return field(metadata={"kind": kind}, **usual)
 
 
+def read_predicted(value: Any) -> Any:
+    """Return one column of predictions as it is, and several as a list; none as an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple):
+        return value
+    columns = list(value)
+    if len(columns) == 1:
+        return columns[0]
+    return columns
+
+
 def _is_unset(name: str, value: Any) -> bool:
     """Return whether an option that is left out by default was left out."""
     default = DEFAULTS[name]
@@ -364,7 +383,7 @@ class Options:
     number: list[Any] = _option([], SOME_COLUMNS)
     views: list[Any] = _option([], VIEWS)
     id: Any = _option(None, COLUMN)
-    predictions: Any = _option(None, COLUMN)
+    predictions: Any = _option([], PREDICTIONS)
     features: str = _option("encoded", _one_of(("encoded", "columns")))
     missing: list[Any] = _option([], VALUES)
     keep: list[Any] = _option([], VALUES)
@@ -401,6 +420,8 @@ class Options:
             options["same"] = read_same(given["same"])
         if "confidence" in given:
             options["confidence"] = read_confidence(given["confidence"])
+        if "predictions" in given:
+            options["predictions"] = read_predicted(given["predictions"])
         for name in ("missing", "keep"):
             values = given.get(name, ())
             several = isinstance(values, list | tuple | set | frozenset)
@@ -420,6 +441,13 @@ class Options:
             low = option("minimum", self.minimum)
             high = option("maximum", self.maximum)
             raise OptionError(f"{low} is not below {high}.")
+
+    @property
+    def predicted(self) -> list[Any]:
+        """The columns of predictions made elsewhere: one, or one for each class."""
+        if isinstance(self.predictions, list):
+            return self.predictions
+        return [self.predictions]
 
     @property
     def design(self) -> Design:
@@ -497,7 +525,9 @@ class Options:
         A ValueError says which of them cannot be used like that.
         """
         design = self.design
-        named = [name for name in (self.id, self.predictions) if name is not None]
+        named = list(self.predicted)
+        if self.id is not None:
+            named.append(self.id)
         in_views = [column for view in self.views for column in view]
         numbers = [name for name in self.number if name != target]
         names = [*self.ignore, *self.text, *numbers, *in_views, *named, *design.columns]
@@ -780,7 +810,7 @@ class FillOptions(TypedDict, total=False):
     number: Sequence[ColumnName]
     views: Sequence[Sequence[Any]]
     id: ColumnName
-    predictions: ColumnName
+    predictions: ColumnName | Sequence[ColumnName]
     features: FeatureInput
     missing: Any
     keep: Any

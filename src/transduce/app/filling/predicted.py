@@ -104,7 +104,7 @@ def make_column(
     if options.id is not None:
         names = pd.Index(frame[options.id].astype(str))
     given = None
-    if options.predictions is not None and classes is not None:
+    if options.predicted and classes is not None:
         given = read_predictions(frame, result.labels, options).labels
     return PredictedColumn(
         target=result.labels,

@@ -129,6 +129,18 @@ class SessionSettings:
             )
 
 
+AND = ", "  # between the names of several columns of predictions
+
+
+def as_columns(predictions: str | Sequence[str] | None) -> list[str]:
+    """Return the columns that hold predictions: none, one, or one for each class."""
+    if predictions is None:
+        return []
+    if isinstance(predictions, str):
+        return [predictions]
+    return list(predictions)
+
+
 def journal_path(table: LabelTable) -> Path | None:
     """Return where the journal of a table lies: beside it; None for a frame."""
     if table.path is None:
@@ -274,8 +286,9 @@ class Session:
         File that everything is written to at once, and from which a session goes on; "auto" is
         ``NAME-TARGET-labels.jsonl`` beside the table. None, or "auto" for a frame: it is kept in
         memory only.
-    predictions : str, optional
-        A column of predictions made elsewhere that are checked blindly: it is neither shown nor
+    predictions : str or sequence of str, optional
+        A column of predictions made elsewhere, or one of probabilities for each class, whose
+        likeliest class is the prediction. They are checked blindly: no column of them is shown or
         learnt from, a prediction is told once its row has a label, rows are drawn at random, and
         certificates say how many predictions are wrong and how frequent each class is.
     settings : SessionSettings, optional
@@ -309,7 +322,7 @@ class Session:
         classes: Sequence[Label] = (),
         wanted: Label = None,
         journal: str | Path | None = "auto",
-        predictions: str | None = None,
+        predictions: str | Sequence[str] | None = None,
         settings: SessionSettings | None = None,
     ) -> None:
         self.settings = settings or SessionSettings()
@@ -327,14 +340,15 @@ class Session:
             task = "classes"
         if wanted is not None:
             wanted = as_class(wanted)
+        asked = as_columns(predictions)
         try:
-            if predictions is not None and task is None:
-                task = self._task_of_predictions(predictions, show)
+            if asked and task is None:
+                task = self._task_of_predictions(asked, show)
             self.state = open_state(self.table, self._journal, self.settings, task)
             self._notes = differing(self.state.header, self.settings)
             if self._journal.note:
                 self._notes.insert(0, self._journal.note)
-            self._check_predictions(predictions, named, wanted)
+            self._check_predictions(asked, named, wanted)
             self.preparation = Preparation(self._make_model, wait=self.settings.wait)
         except BaseException:
             self._journal.abandon()
@@ -343,38 +357,44 @@ class Session:
         self._proposal: Proposal | None = None
         self._recent: list[int] = []
 
-    def _task_of_predictions(self, column: str, show: Sequence[str]) -> str | None:
+    def _task_of_predictions(self, columns: Sequence[str], show: Sequence[str]) -> str | None:
         """Return what predictions are, where the table has no label that tells.
 
         None if the labels, or the settings, tell.
         """
-        if column in show:
-            raise OptionError(f"{column!r} is hidden until a row has a label: show other columns.")
+        for column in columns:
+            if column in show:
+                raise OptionError(
+                    f"{column!r} is hidden until a row has a label: show other columns."
+                )
         labels, _ = given_labels(self.table, self.settings.task)
         if labels or self.settings.task != "auto":
             return None
-        return read_predictions(self.table, column, "auto")[1]
+        return read_predictions(self.table, columns, "auto")[1]
 
     def _check_predictions(
-        self, asked: str | None, classes: Sequence[Label], wanted: Label
+        self, columns: Sequence[str], classes: Sequence[Label], wanted: Label
     ) -> None:
         """Name the classes, and begin to check predictions, or go on with it."""
         checked = self.state.predictions
-        if checked is not None and asked not in (None, checked.column):
+        asked = AND.join(columns)
+        if checked is not None and columns and asked != checked.column:
             raise ValueError(
                 f"The session checks the predictions of {checked.column!r}, not of {asked!r}: "
                 "give another target, or name another journal."
             )
-        if checked is not None:
-            asked = checked.column
-        if asked is None:
+        if checked is not None and not columns:
+            columns = [checked.column]
+            if checked.column not in self.table.frame.columns:
+                columns = checked.column.split(AND)
+        if not columns:
             self._name_classes(classes, wanted)
             return
-        self._hide(asked)
+        self._hide(columns)
         if checked is not None:
             self._name_classes(classes, wanted)
             return
-        predictions, _ = read_predictions(self.table, asked, self.task)
+        predictions, _ = read_predictions(self.table, columns, self.task)
         if self.task == "numbers":
             self._name_classes((), None)
             self._begin_check(asked, predictions)
@@ -388,11 +408,11 @@ class Session:
             self._record(Event("wanted", label=None))  # whoever checks searches for none
         self._begin_check(asked, predictions)
 
-    def _hide(self, column: str) -> None:
-        """Leave a column out of what is shown, searched and learnt from."""
-        shown = [name for name in self.table.show if name != column]
+    def _hide(self, columns: Sequence[str]) -> None:
+        """Leave columns out of what is shown, searched and learnt from."""
+        shown = [name for name in self.table.show if name not in columns]
         self.table = replace(self.table, show=shown)
-        self.settings = replace(self.settings, ignore=[*self.settings.ignore, column])
+        self.settings = replace(self.settings, ignore=[*self.settings.ignore, *columns])
 
     def _begin_check(self, column: str, predictions: Mapping[int, Label]) -> None:
         """Write the predictions to the journal, before any row is drawn to check them."""

@@ -30,6 +30,7 @@ from transduce.app.tables.numbers import (
     without,
 )
 from transduce.app.tables.pictures import content_of, file_below, holds_pictures, name_of, names_of
+from transduce.app.tables.probabilities import read_probabilities
 from transduce.app.tables.vectors import in_short, read_vectors
 from transduce.core.sample import PartlyLabelled, guess_task
 from transduce.core.words import OptionError, quoted, shortened
@@ -272,11 +273,23 @@ def given_labels(table: LabelTable, task: str) -> tuple[dict[int, Label], str]:
     }, task
 
 
-def read_predictions(table: LabelTable, column: str, task: str) -> tuple[dict[int, Label], str]:
-    """Return predictions made elsewhere, by row, and what they are: "classes" or "numbers"."""
-    if column == table.target:
-        raise OptionError(f"{column!r} is the column to be labelled: predictions are in another.")
-    check_columns(table.frame, [column])
+def read_predictions(
+    table: LabelTable, columns: Sequence[str], task: str
+) -> tuple[dict[int, Label], str]:
+    """Return predictions made elsewhere, by row, and what they are: "classes" or "numbers".
+
+    Several columns hold a probability for each class; the likeliest is the prediction.
+    """
+    if table.target in columns:
+        raise OptionError(
+            f"{table.target!r} is the column to be labelled: predictions are in another."
+        )
+    check_columns(table.frame, list(columns))
+    column = columns[0]
+    if len(columns) > 1:
+        probabilities = read_probabilities([table.frame[name] for name in columns])
+        likeliest = probabilities.likeliest.set_axis(table.frame.index)
+        table = replace(table, frame=table.frame.assign(**{column: likeliest}))
     predictions, task = given_labels(replace(table, target=column), task)
     if not predictions:
         raise ValueError(f"Column {column!r} is empty: there is no prediction to check.")
