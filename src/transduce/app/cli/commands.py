@@ -74,7 +74,7 @@ from transduce.core.files import (
 from transduce.core.guarantee import Guarantee
 from transduce.core.guarantee_sentences import level_sentences
 from transduce.core.ranks import fewest_calibration
-from transduce.core.types import AnyArray
+from transduce.core.types import AnyArray, ColumnName
 from transduce.core.words import OptionError, counted, flag, option, percent
 from transduce.datasets import load_houses
 from transduce.ensemble.blend import TransductiveBlend
