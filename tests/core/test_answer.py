@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import regions_pieces
-from transduce import Answer, Guarantee, Regions
+from transduce import Answer, Guarantee, Regions, RidgeConfidenceMachine
 
 PROMISE = Guarantee("exact", about="interval", confidence=0.9)
 
@@ -158,3 +158,12 @@ def test_the_least_confident_are_rejected():
     for rejected in (answer.reject(share=0.4), answer.reject(below=0.5)):
         assert rejected.status.tolist() == ["answered", "rejected", "answered"]
         assert rejected.values.tolist() == list("aba")
+
+
+def test_a_notebook_shows_the_answer_as_a_table_below_its_guarantee():
+    X = np.arange(30.0)[:, None]
+    y = np.where(np.arange(30) % 3 > 0, X[:, 0], np.nan)
+    page = RidgeConfidenceMachine(confidence=0.8).fit(X, y).answer_._repr_html_()
+    assert "Answer at 10 rows (10 answered)" in page
+    assert "at least 80 %" in page
+    assert page.count("<tr") == 11

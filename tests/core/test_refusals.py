@@ -8,7 +8,6 @@ from contextlib import nullcontext
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 
 from transduce import (
     BayesianTransducer,
@@ -303,10 +302,3 @@ def test_folds_without_labels_point_to_what_hides_labels():
     classes = np.where(np.arange(40) < 10, np.where(X[:, 0] < 5, "a", "b"), None)
     with pytest.raises(ValueError, match=r"None of these rows has a label.*TransductiveSearchCV"):
         TransductiveRidgeClassifier().fit(X, classes).score(X[20:], classes[20:])
-
-
-def test_sparse_rows_are_pointed_to_a_kernel():
-    X = scipy.sparse.random(20, 5, density=0.5, random_state=0, format="csr")
-    y = np.where(np.arange(20) < 10, np.arange(20.0), np.nan)
-    with pytest.raises(TypeError, match="set kernel='precomputed'"):
-        TransductiveRidge().fit(X, y)

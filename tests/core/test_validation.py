@@ -5,9 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
 
-from transduce import RidgeConfidenceMachine
+from transduce import (
+    BayesianTransducer,
+    ConformalTransducer,
+    RidgeConfidenceClassifier,
+    RidgeConfidenceMachine,
+    TransductiveGPClassifier,
+    TransductiveGPRegressor,
+    TransductiveRidge,
+    TransductiveRidgeClassifier,
+)
 from transduce.core.validation import read_rows
+
+FEATURES = np.random.default_rng(0).normal(size=(30, 3)).round(2)
+NUMBERS = np.where(np.arange(30) < 20, FEATURES[:, 0].round(1), np.nan)
+CLASSES = np.where(np.arange(30) < 20, np.where(FEATURES[:, 0] > 0, "up", "down"), None)
 
 
 def fitted(X):
@@ -48,3 +63,32 @@ def test_names_of_features_are_remembered():
     estimator = fitted(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
     with pytest.warns(UserWarning, match="valid feature names"):
         read_rows(estimator, np.ones((1, 2)), reset=False)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        (TransductiveRidge(), NUMBERS),
+        (TransductiveRidgeClassifier(), CLASSES),
+        (RidgeConfidenceMachine(), NUMBERS),
+        (RidgeConfidenceClassifier(), CLASSES),
+        (TransductiveGPRegressor(n_restarts=0, random_state=0), NUMBERS),
+        (TransductiveGPClassifier(n_restarts=0), CLASSES),
+        (BayesianTransducer(n_balls=2, random_state=0), CLASSES),
+        (ConformalTransducer(TransductiveRidge(), confidence=0.8, random_state=0), NUMBERS),
+    ],
+)
+def test_sparse_features_are_answered_like_dense_ones(estimator, y):
+    dense = clone(estimator).fit(FEATURES, y)
+    sparse = clone(estimator).fit(csr_array(FEATURES), y)
+    np.testing.assert_array_equal(sparse.transduction_, dense.transduction_)
+    new_rows = FEATURES[:3] + 0.5
+    np.testing.assert_array_equal(sparse.predict(csr_array(new_rows)), dense.predict(new_rows))
+
+
+def test_a_sparse_matrix_that_is_too_large_to_be_dense_is_refused():
+    X = csr_array((100_000, 100_000))
+    y = np.full(100_000, np.nan)
+    y[:5] = np.arange(5.0)
+    with pytest.raises(ValueError, match=r"dense: .* takes 75 GiB.*TruncatedSVD"):
+        TransductiveRidge().fit(X, y)

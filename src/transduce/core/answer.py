@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from transduce.core.validation import class_codes
 from transduce.core.words import counted
 
 STATUSES = ("answered", "below", "above", "unusual", "tied", "rejected", "unreached")
+N_PREVIEWED = 10  # rows that a notebook shows
 UNSEEN = "or a class that no label shows"  # what a set says where such a class is possible
 
 
@@ -378,9 +380,23 @@ class Answer:
         return len(self.rows)
 
     def __repr__(self) -> str:
+        return f"{self._counts_of_status()}\n{self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        """Return the answer for a notebook: counts, guarantee and first rows."""
+        first = self.at(np.arange(min(len(self), N_PREVIEWED))).to_frame()
+        return (
+            f"<p><strong>{escape(self._counts_of_status())}</strong></p>"
+            f"{self.guarantee._repr_html_()}{first.to_html()}"
+        )
+
+    def _counts_of_status(self) -> str:
+        """Return how many rows there are of each status, in words."""
         kinds, counts = np.unique(self.status, return_counts=True)
-        words = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
-        return f"Answer at {len(self)} rows ({words or 'no row is unlabelled'})\n{self.guarantee}"
+        words = [f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True)]
+        if not words:
+            words = ["no row is unlabelled"]
+        return f"Answer at {len(self)} rows ({', '.join(words)})"
 
     def at(self, places: AnyArray) -> Answer:
         """Return the answers at some of its rows, in the order of `places` (k,)."""

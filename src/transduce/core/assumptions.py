@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
+
+BETWEEN_CLAUSES = ", and "
 
 
 class Assumption(str):
@@ -17,6 +20,14 @@ class Assumption(str):
         assumption.condition = condition
         assumption.later = later
         return assumption
+
+
+def join_assumptions(assumptions: Iterable[str]) -> str:
+    """Return assumptions as one list of clauses, to stand behind “if” or “that”."""
+    clauses = [clause for one in assumptions for clause in one.split(BETWEEN_CLAUSES)]
+    if len(clauses) <= 2:
+        return BETWEEN_CLAUSES.join(clauses)
+    return f"{', '.join(clauses[:-1])}{BETWEEN_CLAUSES}{clauses[-1]}"
 
 
 # A part of every assumption: where a column is the truth at labelled rows and a guess elsewhere, 51

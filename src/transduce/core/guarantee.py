@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from transduce.core.assumptions import ALIKE, CHANCE, LATER, LATER_DRAWN, LIMITED, STILL
+from transduce.core.assumptions import (
+    ALIKE,
+    CHANCE,
+    LATER,
+    LATER_DRAWN,
+    LIMITED,
+    STILL,
+    join_assumptions,
+)
 from transduce.core.findings import Drift, Limits, Verdict
 from transduce.core.guarantee_sentences import (
     HOLDS,
@@ -163,6 +171,11 @@ class Guarantee:
             return f"if the odds of a label are off by no more than a factor of {self.factor:g}"
         conditions = (getattr(assumption, "condition", "") for assumption in self.assumptions)
         return next(filter(None, conditions), "")
+
+    @property
+    def conditions_in_words(self) -> str:
+        """The conditions as one list of clauses, to stand behind “if” or “that”."""
+        return join_assumptions(self.conditions)
 
     @property
     def conditions(self) -> tuple[str, ...]:

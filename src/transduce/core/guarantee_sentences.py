@@ -282,8 +282,7 @@ def _condition_sentence(guarantee: Guarantee) -> list[str]:
     nearly = ""
     if guarantee.kind == "approximate":
         nearly = " approximately,"
-    conditions = " and if ".join(guarantee.conditions)
-    return [f"It holds{nearly} for any distribution, if {conditions}."]
+    return [f"It holds{nearly} for any distribution, if {guarantee.conditions_in_words}."]
 
 
 def explain(guarantee: Guarantee) -> list[str]:

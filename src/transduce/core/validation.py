@@ -6,6 +6,7 @@ Methods see clean arrays only.
 from __future__ import annotations
 
 import datetime
+import math
 import numbers
 import warnings
 from collections import Counter
@@ -32,6 +33,7 @@ FEW_CLASSES = 20  # so few are quicker compared one after the other than looked 
 LONG_TEXT = 1000  # characters of a class label beyond which arrays of text take too much memory
 LARGEST_FLOAT = int(np.finfo(float).max)
 LARGEST_LABEL = 1e300
+LARGEST_DENSE = 2**31  # bytes of an array that a sparse matrix is turned into
 _TOO_LARGE = "The labels are too large for double precision: divide them by a constant first."
 _TOO_FEW_TO_SCORE = {
     True: "R² compares errors with the spread of labels: give at least two.",
@@ -61,11 +63,8 @@ def read_rows(
         return X
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise ValueError("X is a lazy frame: call its collect() first.")
-    if sp.issparse(X) and not sparse and hasattr(estimator, "kernel"):
-        raise TypeError(
-            "Sparse data was passed for X, but dense data is required: use X.toarray(), or compute "
-            "the kernel of all rows and set kernel='precomputed'."
-        )
+    if sp.issparse(X) and not sparse:
+        X = dense_rows(X)
     check_unique_names(X)
     if isinstance(X, np.ma.MaskedArray):
         X = without_mask(X)
@@ -79,6 +78,21 @@ def read_rows(
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise _in_words(error, X, getattr(estimator, "kernel", None) == "precomputed") from error
+
+
+def dense_rows(X: Any) -> Array:
+    """Return a sparse matrix as an array, if that takes no more memory than is allowed.
+
+    Distances and products of rows do not depend on how the rows are stored.
+    """
+    n_bytes = math.prod(X.shape) * np.dtype(float).itemsize
+    if n_bytes > LARGEST_DENSE:
+        raise ValueError(
+            "Sparse data was passed for X, and this method needs it dense: the shape "
+            f"{tuple(X.shape)} takes {n_bytes / 2**30:.0f} GiB. Reduce the features first, for "
+            "example with TruncatedSVD, or use SpectralGraphTransducer, which keeps X sparse."
+        )
+    return X.toarray()
 
 
 def check_unique_names(X: Rows) -> None:
@@ -638,6 +652,7 @@ class Transducer(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
+        tags.input_tags.sparse = True
         return tags
 
 

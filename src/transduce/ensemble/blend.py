@@ -285,7 +285,8 @@ class TransductiveBlend(Transducer, _BaseComposition):
         tags = super().__sklearn_tags__()
         members = [get_tags(member).input_tags for _, member in self._named()]
         tags.input_tags.pairwise = bool(members) and all(member.pairwise for member in members)
-        tags.input_tags.sparse = any(member.sparse for member in members)
+        of_default_members = self.estimators is None
+        tags.input_tags.sparse = of_default_members or any(member.sparse for member in members)
         kind = self._kind()
         if kind == "classification":
             tags.estimator_type = "classifier"

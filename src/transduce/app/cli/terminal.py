@@ -231,7 +231,7 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
     else:
         lines.append("For all rows: the total number outside is not bounded.")
     if guarantee.conditions:
-        lines.append(f"Condition: {' and '.join(guarantee.conditions)}.")
+        lines.append(f"Condition: {guarantee.conditions_in_words}.")
     return lines
 
 

@@ -37,7 +37,7 @@ from transduce.app.tables.columns import Target, check_names
 from transduce.app.tables.notes import About, Note
 from transduce.conformal import ClassShares, Exchangeability, Selection
 from transduce.conformal.miscoverage import Law
-from transduce.core.answer import Answer, Regions, level_name
+from transduce.core.answer import N_PREVIEWED, Answer, Regions, level_name
 from transduce.core.checks import check_type, check_whole
 from transduce.core.computing import stage
 from transduce.core.guarantee import Guarantee
@@ -53,7 +53,6 @@ else:
 
     Frame = TypeVar("Frame")
 
-PREVIEWED = 10  # rows that a notebook shows
 # What `dir(result)`, and an editor that completes names, shows.
 MAIN_NAMES = (
     "advice",
@@ -580,7 +579,7 @@ class FillResult(Generic[Frame]):
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: counts, guarantee and first filled rows."""
-        rows = self.answer.rows[:PREVIEWED]
+        rows = self.answer.rows[:N_PREVIEWED]
         first = pd.concat([self.seen.frame.iloc[rows], self.new.iloc[rows]], axis=1)
         filled, _, guarantee = repr(self).partition("\n")
         return (

@@ -58,6 +58,7 @@ from transduce.conformal.exchangeability import exchangeability_test
 from transduce.conformal.forecast import DRIFTING, SHIFTED, UNEVEN, GuaranteeForecast
 from transduce.conformal.selection import Judged, pick
 from transduce.core import checks
+from transduce.core.assumptions import join_assumptions
 from transduce.core.guarantee import Guarantee
 from transduce.core.types import AnyArray, Array, ColumnName, Mask
 from transduce.core.words import percent
@@ -605,7 +606,7 @@ def _exceptions(forecast: GuaranteeForecast, labels: Target, n_unlabelled: int) 
     """Return what will not be guaranteed, and what may turn out by the fit."""
     guarantee = forecast.guarantee
     plural = f"{guarantee.about}s"
-    exceptions = [f"Any of this, unless {' and '.join(guarantee.assumptions)}."]
+    exceptions = [f"Any of this, unless {join_assumptions(guarantee.assumptions)}."]
     if not forecast.bounds_column and n_unlabelled:
         exceptions.append(
             f"How many of the {n_unlabelled:,} rows together are outside their {plural}."

@@ -210,7 +210,7 @@ def who_was_labelled(context: ReportContext) -> list[str]:
             "other labels were chosen."
         )
     elif guarantee.assumptions:
-        sentences.append(f"This assumes that {' and that '.join(guarantee.conditions)}.")
+        sentences.append(f"This assumes that {guarantee.conditions_in_words}.")
     if guarantee.effective is not None:
         labels = counted(guarantee.n_calibration, "calibration label")
         worth = format_number(guarantee.effective, 0)
@@ -343,7 +343,7 @@ def _caution_on_labels(context: ReportContext) -> str:
         )
     if not guarantee.assumptions:
         return ""
-    conditions = " and that ".join(guarantee.conditions)
+    conditions = guarantee.conditions_in_words
     if CHANCE in guarantee.assumptions:
         return (
             f"The guarantee assumes that {conditions}. A test can find signs against this in the "
@@ -563,7 +563,7 @@ def _whether_to_trust(context: ReportContext) -> tuple[str, str, Tone]:
         return "guarantee: in doubt", f"{_how_rows_differ(context)}. {ALARM}.", "bad"
     if guarantee.kind == "approximate":
         return "guarantee: approximate", _why_approximate(context), "fair"
-    conditions = " and if ".join(guarantee.conditions)
+    conditions = guarantee.conditions_in_words
     if not conditions:
         return "guarantee: exact", "It holds for any distribution.", "good"
     if CHANCE not in guarantee.assumptions or guarantee.factor > 1.0:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 CHANCE_OF_GROUPS = Assumption(
-    f"groups, and the rows within them, were labelled at random, and {ALIKE}",
+    f"groups and the rows within them were labelled at random, and {ALIKE}",
     condition="if groups were labelled at random",
 )
 
