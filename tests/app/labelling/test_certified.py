@@ -152,7 +152,8 @@ def session_state(**changes):
         return np.full(21, 3 if kind == "wanted" else 1) + 7 * doubt
 
     usual = {
-        "header": SimpleNamespace(certainty=0.9, recall=0.8),
+        "certainty": 0.9,
+        "recall": 0.8,
         "wanted": "yes",
         "is_wanted": "wanted",
         "is_wrong": lambda freeze: "wrong",

@@ -1300,3 +1300,65 @@ def test_rows_that_cannot_be_compared_can_be_labelled():
     session.answer("yes", row=session.propose("audit").row)
     shown = view(session)
     assert (shown["progress"]["labelled"], shown["preparing"]["runs"]) == (1, False)
+
+
+# -------------------------------------------------------------------------------------------- goals
+
+
+def test_goals_are_changed_and_kept_in_the_journal(tmp_path):
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"size": np.random.default_rng(0).normal(size=300)}).to_csv(path, index=False)
+    with Session(path, "gold", classes=["yes", "no"], wanted="yes") as session:
+        session.answer("yes", row=3)
+        before = session.certificate().recall
+        session.set_goal("recall", 0.5)
+        session.set_goal("certainty", 0.8)
+        session.set_goal("wrong_share", 0.1)
+        session.set_goal("confidence", 0.8)
+        after = session.certificate().recall
+        assert after.draws_needed < before.draws_needed
+        assert (after.recall, after.certainty) == (0.5, 0.8)
+        n_events = session.state.n_events
+        session.set_goal("recall", 0.5)  # nothing changes
+        assert session.state.n_events == n_events
+    with Session(path, "gold") as again:
+        wanted = {"recall": 0.5, "certainty": 0.8, "wrong_share": 0.1, "confidence": 0.8}
+        assert again.goals == wanted
+        again.propose("audit")
+        assert again.state.plan is None or again.state.plan.level == 0.8
+        with pytest.raises(ValueError, match="cannot change after the first random draw"):
+            again.set_goal("certainty", 0.5)
+        again.set_goal("recall", 1.0)
+        assert again.certificate().recall.recall == 1.0
+        for name, value in (("recall", 0.0), ("confidence", 1.0), ("wrong_share", np.nan)):
+            with pytest.raises(ValueError, match=name):
+                again.set_goal(name, value)
+        with pytest.raises(ValueError, match="goal"):
+            again.set_goal("speed", 0.5)
+
+
+def test_a_journal_with_a_certainty_that_was_chosen_after_looking_is_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"size": np.random.default_rng(0).normal(size=300)}).to_csv(path, index=False)
+    with Session(path, "gold", classes=["yes", "no"]) as session:
+        session.propose("audit")
+        journal = session.journal
+    line = json.dumps({"kind": "goal", "mode": "certainty", "number": 0.5})
+    with journal.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(ValueError, match="first random draw"):
+        Session(path, "gold")
+
+
+def test_intervals_of_numbers_follow_the_level(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"size": rng.normal(size=200)})
+    truth = 3.0 * frame["size"] + rng.normal(size=200)
+    with Session(frame, "price", settings=SessionSettings(task="numbers")) as session:
+        for row in range(40):
+            session.answer(float(truth[row]), row=row)
+        wide = session.answers(everywhere=True)
+        session.set_goal("confidence", 0.5)
+        narrow = session.answers(everywhere=True)
+        rows = np.arange(40, 200)
+        assert np.all((narrow.upper - narrow.lower)[rows] < (wide.upper - wide.lower)[rows])

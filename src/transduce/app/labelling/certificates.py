@@ -498,14 +498,14 @@ def certify(state: State, wrong_share: float) -> Certificates:
     answers_curve: list[tuple[int, int]] = []
     if state.freezes:
         # Each freeze has its own part of the level: answers can be frozen again and again.
-        level = (1.0 - state.header.certainty) * share_of_level(len(state.freezes))
+        level = (1.0 - state.certainty) * share_of_level(len(state.freezes))
         answers, answers_curve = _certify_frozen(state, state.freezes[-1], level, wrong_share)
     certificates = Certificates(
         recall, answers, intervals(state), recall_curve, answers_curve, share
     )
     if state.predictions is None:
         return replace(certificates, ahead=_recall_ahead(state))
-    level = 1.0 - state.header.certainty
+    level = 1.0 - state.certainty
     predictions, curve = _certify_frozen(state, state.predictions, level, wrong_share)
     return replace(
         certificates,
@@ -529,7 +529,7 @@ def _certify_class(state: State, wanted: Label) -> ShareInterval:
     """Return between which shares a class lies, whether it is the wanted one or another."""
     of_class = state.audit(lambda row, label: label == wanted)
     of_others = state.audit(lambda row, label: label != wanted)
-    return certify_share(of_class, of_others, certainty=state.header.certainty)
+    return certify_share(of_class, of_others, certainty=state.certainty)
 
 
 def _recall_ahead(state: State) -> list[tuple[int, float]]:
@@ -537,7 +537,7 @@ def _recall_ahead(state: State) -> list[tuple[int, float]]:
     if state.wanted is None:
         return []
     audit = state.audit(state.is_wanted)
-    level = 1.0 - state.header.certainty
+    level = 1.0 - state.certainty
     ahead = []
     for count in MORE_DRAWS:
         if count < audit.pool:
@@ -565,10 +565,10 @@ def _wrong_ahead(state: State, level: float) -> list[tuple[int, float]]:
 
 def _certify_wanted(state: State) -> tuple[RecallCertificate, list[tuple[int, float]]]:
     """Return what is certain about the wanted rows, now and after earlier draws."""
-    certainty = state.header.certainty
+    certainty = state.certainty
     audit = state.audit(state.is_wanted)
     hits = state.outside(state.is_wanted, doubt=False)
-    recall = certify_recall(audit, recall=state.header.recall, certainty=certainty)
+    recall = certify_recall(audit, recall=state.recall, certainty=certainty)
     curve = []
     *earlier, (last_draw, _) = bound_curve(audit, 1.0 - certainty)
     for draw, total in earlier:
@@ -586,7 +586,7 @@ def _certify_share(state: State) -> ShareInterval | None:
     if not len(wanted.draws):
         return None
     others = state.audit(lambda row, label: not state.is_wanted(row, label))
-    return certify_share(wanted, others, certainty=state.header.certainty)
+    return certify_share(wanted, others, certainty=state.certainty)
 
 
 def _certify_frozen(
@@ -597,7 +597,7 @@ def _certify_frozen(
     audit = state.audit(is_wrong, freeze.first_draw)
     wrong = state.outside(is_wrong, doubt=False)[freeze.first_draw :]
     certified = certify_answers(audit, share=wrong_share, certainty=1.0 - level)
-    answers = replace(certified, certainty=state.header.certainty)
+    answers = replace(certified, certainty=state.certainty)
     *earlier, (last_draw, _) = bound_curve(audit, level)
     curve = [(draw, max(total - int(wrong[draw]), 0)) for draw, total in earlier]
     curve.append((last_draw, answers.wrong_at_most))

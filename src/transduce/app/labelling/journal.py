@@ -27,6 +27,7 @@ VERSION = 1
 KINDS = (
     *("draw", "answer", "skip", "change", "undo", "mode", "wanted", "class", "freeze", "plan"),
     "check",  # of predictions made elsewhere
+    "goal",  # that was changed on the page; `mode` says which
 )
 DECISION = (
     "kind",
@@ -68,11 +69,11 @@ class Event:
     kind: str  # one of `KINDS`
     row: int = -1  # the row, counted from 0; -1 if it is about none
     label: Label = None  # the label given; the class for "wanted" and "class"
-    mode: str = ""  # how the row came up: "find", "learn", "audit", "chosen"; or the new mode
+    mode: str = ""  # how the row came up: "find", "learn", "audit", "chosen"; the new mode; a goal
     random: bool = False  # whether the row was a random draw
     unlabelled: int = 0  # rows that could be drawn before it happened
     hits: int = 0  # wanted rows known before it happened
-    number: float = 0.0  # draws planned, or the tolerance of frozen numbers
+    number: float = 0.0  # draws planned, the tolerance of frozen numbers, or a goal
     data: str = ""  # frozen answers, or predictions made elsewhere, packed
     level: float = 0.0  # of the intervals or sets that planned draws calibrate; 0 in old journals
     proposed: Label = None  # what was predicted elsewhere for this row

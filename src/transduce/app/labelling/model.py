@@ -34,8 +34,14 @@ class Model:
             self._answers = NumberAnswers(prepared, confidence, seed)
         else:
             self._answers = ClassAnswers(prepared)
+        self._task = task
         self._ranking = ClassRanking(prepared.unit, prepared.graph)
         self._teaching = Teaching(prepared.graph)
+
+    def set_confidence(self, confidence: float, seed: int) -> None:
+        """Give the intervals of numbers another level."""
+        if self._task == "numbers":
+            self._answers = NumberAnswers(self.prepared, confidence, seed)
 
     def answer(self, codes: Codes, shares: Array | None, *, everywhere: bool = False) -> Answers:
         """Return the answers; `everywhere`, also of numbers at all rows of the largest table."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from transduce.app.labelling.state import State
 
 MANY_MISSES = 30  # proposals of a search in a row that were no hits: it has found what it can
+MANY_DRAWS = 300  # beyond which their number helps nobody; what 100 and 300 bring is shown
 HARDLY_ANY = 1.5  # rows left, by an estimate, below which no number is given
 VALIDITY = (
     "Each certificate is wrong with at most the stated probability, "
@@ -64,6 +65,8 @@ def about_recall(certificate: RecallCertificate, wanted: Label) -> tuple[str, st
         return headline, f"{rows}. Random draws that you skipped may be the missing rows."
     needed = counted(certificate.draws_needed, "more random draw")
     ahead = f"{needed} without another “{wanted}” would make {goal} certain."
+    if certificate.draws_needed > MANY_DRAWS:
+        ahead = f"To make {goal} certain takes more than {MANY_DRAWS} further random draws."
     if certificate.n_draws > 0:
         return f"At least {least} are found.", f"{rows}. {bound}. {ahead}"
     headline = "Nothing is certain yet."

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from transduce.app.labelling.certificates import Certificates, certify
-from transduce.app.labelling.journal import Event, Header, Journal, Label, now, pack
-from transduce.app.labelling.state import MODES, Answers, Proposal, open_state
+from transduce.app.labelling.journal import Event, Journal, Label, now, pack
+from transduce.app.labelling.state import MODES, Answers, Proposal, State, check_goal, open_state
 from transduce.app.labelling.table import (
     LabelTable,
     as_class,
@@ -153,14 +153,15 @@ def journal_path(table: LabelTable) -> Path | None:
     return table.path.with_name(f"{'-'.join(words)}-labels.jsonl")
 
 
-def differing(header: Header, settings: SessionSettings) -> list[str]:
+def differing(state: State, settings: SessionSettings) -> list[str]:
     """Return, as sentences, which settings a session cannot take: it was begun with others."""
     # A level that is chosen after looking would not be the level of the certificate.
     levels = [
-        (name, getattr(header, name), getattr(settings, name)) for name in ("recall", "certainty")
+        (name, getattr(state, name), getattr(settings, name)) for name in ("recall", "certainty")
     ]
     words = "The session was begun with {}={:g} and keeps it; {:g} was asked for."
     notes = [words.format(name, begun, asked) for name, begun, asked in levels if begun != asked]
+    header = state.header
     if settings.task not in ("auto", header.task):
         notes.append(
             f"The session was begun with {header.task} and keeps them; "
@@ -345,7 +346,8 @@ class Session:
             if asked and task is None:
                 task = self._task_of_predictions(asked, show)
             self.state = open_state(self.table, self._journal, self.settings, task)
-            self._notes = differing(self.state.header, self.settings)
+            self._notes = differing(self.state, self.settings)
+            self._follow_goals()
             if self._journal.note:
                 self._notes.insert(0, self._journal.note)
             self._check_predictions(asked, named, wanted)
@@ -714,6 +716,40 @@ class Session:
             )
         if label != self.state.wanted:
             self._record(Event("wanted", label=label))
+
+    def set_goal(self, name: str, value: float) -> None:
+        """Change what is to be reached: recall, certainty, wrong_share or confidence.
+
+        Certificates hold at every look for all shares at once, so that only their certainty must
+        not change once a row was drawn at random.
+        """
+        check_goal(self.state, name, value)
+        if value == self.goals[name]:
+            return
+        self._record(Event("goal", mode=name, number=float(value)))
+        self._follow_goals()
+        if name == "confidence" and self.model is not None:
+            self.model.set_confidence(value, self.state.header.seed)
+            self._answers = None
+
+    @property
+    def goals(self) -> dict[str, float]:
+        """What is to be reached, by name."""
+        return {
+            "recall": self.state.recall,
+            "certainty": self.state.certainty,
+            "wrong_share": self.settings.wrong_share,
+            "confidence": self.settings.confidence,
+        }
+
+    def _follow_goals(self) -> None:
+        """Take the goals that the journal has."""
+        goals = self.state.goals
+        self.settings = replace(
+            self.settings,
+            wrong_share=goals.get("wrong_share", self.settings.wrong_share),
+            confidence=goals.get("confidence", self.settings.confidence),
+        )
 
     def freeze(self, tolerance: float | None = None) -> None:
         """Freeze the current answers.

@@ -18,6 +18,7 @@ import numpy as np
 from transduce.app.labelling.certificates import Audit, Draws
 from transduce.app.labelling.journal import Event, Header, Journal, Label, unpack
 from transduce.app.labelling.table import LabelTable, given_labels
+from transduce.core import checks
 from transduce.core.ranks import fewest_calibration
 from transduce.core.types import AnyArray, Array
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from transduce.app.labelling.session import SessionSettings
 
 MODES = ("find", "learn", "audit")
+GOALS = ("recall", "certainty", "wrong_share", "confidence")
 ENOUGH_DRAWS = 10
 LATE = 20
 TEACHING = 10  # labels that a fit needs before draws can calibrate it
@@ -162,6 +164,7 @@ class State:
     n_blocks: int = 0  # begun
     n_events: int = 0
     version: int = 0  # of the labels
+    goals: dict[str, float] = field(default_factory=dict)  # those changed since the session began
 
     def __post_init__(self) -> None:
         self.pool = np.ones(self.header.n_rows, dtype=bool)  # rows that can be drawn
@@ -182,6 +185,16 @@ class State:
         if row in self.labels:
             return self.labels[row]
         return self.given.get(row)
+
+    @property
+    def recall(self) -> float:
+        """The share of the wanted rows that is to be found."""
+        return self.goals.get("recall", self.header.recall)
+
+    @property
+    def certainty(self) -> float:
+        """The probability that no certificate, at any time, is wrong."""
+        return self.goals.get("certainty", self.header.certainty)
 
     @property
     def numbers(self) -> bool:
@@ -254,6 +267,13 @@ class State:
         The first of all, and the first after rows were labelled on purpose.
         """
         return self.plan is None or self.plan.spoilt or self.plan.searched
+
+    @property
+    def saw_draws(self) -> bool:
+        """Whether a random draw was judged or skipped, even if that was taken back."""
+        if self.drawn in ([], [self.pending]):
+            return any(row in self.first_answers for row in self.drawn)
+        return True
 
     def count(self, is_hit: Callable[[int, Label], bool]) -> int:
         """Return how many labelled rows are hits."""
@@ -461,6 +481,8 @@ class State:
                 self.revisit = None
             case "wanted":
                 self.wanted = event.label
+            case "goal":
+                self.goals[event.mode] = event.number
             case "class":
                 self.classes.append(event.label)
             case "freeze":
@@ -587,10 +609,25 @@ def _check_event(state: State, event: Event) -> None:
         raise ValueError(f"the table has no row {event.row!r}")
     if event.row < 0 and event.kind in ("draw", "answer", "skip", "change", "undo"):
         raise ValueError("it names no row")
+    if event.kind == "goal":
+        check_goal(state, event.mode, event.number)
     if event.kind in ("answer", "change"):
         number = isinstance(event.label, int | float)
         if not (number if state.numbers else event.label in state.classes):
             raise ValueError(f"{event.label!r} is no label here")
+
+
+def check_goal(state: State, name: str, value: float) -> None:
+    """Raise a ValueError if a goal cannot be changed to a value, or no more."""
+    checks.check_choice("goal", name, GOALS)
+    if name == "recall" and value == 1.0:
+        return
+    checks.check_share(name, value)
+    if name == "certainty" and state.saw_draws:
+        raise ValueError(
+            "The certainty cannot change after the first random draw was judged: a level that is chosen after "
+            "looking would not be that of the certificates."
+        )
 
 
 def open_state(

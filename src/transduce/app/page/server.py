@@ -212,6 +212,7 @@ class Server:
             "mode": lambda body: self._session.propose(_read(body, "mode", "a short text")),
             "want": lambda body: self._session.want(self._class(body)),
             "class": lambda body: self._session.add_class(_read(body, "name", "a short text")),
+            "goal": self._goal,
             "freeze": lambda body: self._session.freeze(_read(body, "tolerance", "a number")),
             "plan": lambda body: self._session.plan_draws(_read(body, "count", "a whole number")),
             "export": self._export,
@@ -292,6 +293,12 @@ class Server:
         if not 0 <= code < len(classes):
             raise ValueError(f"There is no class number {code}.")
         return classes[code]
+
+    def _goal(self, body: Body) -> None:
+        value = _read(body, "value", "a number")
+        if value is None:
+            raise ValueError("Type a number from 0 to 100.")
+        self._session.set_goal(_read(body, "name", "a short text"), value)
 
     def _export(self, body: Body) -> Json:
         try:

@@ -57,6 +57,7 @@ def view(session: Session) -> dict[str, Json]:
         "classes": _classes(session, answers),
         "wanted": state.places.get(state.wanted),
         "can_want": not state.drawn,
+        "goals": {**session.goals, "may_change_certainty": not state.saw_draws},
         "proposal": shown_proposal,
         "progress": {
             "labelled": len(state.labels),
@@ -326,6 +327,7 @@ def checked(session: Session, certified: Certificates) -> Json:
         "curve": [list(point) for point in certified.predictions_curve],
         "ahead": certificate.draws_needed or None,
         "more": [list(point) for point in certified.ahead],
+        "left": certificate.remaining,
         "agreed": len(session.state.labelled) - wrong,
         "differed": wrong,
         "changed": session.state.n_changed,

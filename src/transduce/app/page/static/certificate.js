@@ -6,9 +6,11 @@ import { count, words as plain } from "/page/locale.js";
 const WIDTH = 340, HEIGHT = 124, LEFT = 36, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const opened = new Set(); // parts that the reader opened
 
-function curve(points, { top, goal, ahead, ticks, word, describe, falling = false }) {
+// The line is what was certain so far; dashed is what more draws would bring at the present rate.
+function curve(points, { top, goal, more: further = [], ticks, word, describe, falling = false }) {
   const [end, height] = points[points.length - 1];
-  const last = Math.max(end + (ahead ?? 0), 10);
+  const ahead = further.length ? further[further.length - 1][0] : 0;
+  const last = Math.max(end + ahead, 10);
   const x = (draws) => LEFT + ((WIDTH - LEFT - RIGHT) * draws) / last;
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.min(value, top) / top);
   const line = points.map(([draws, value], i) => `${i ? "L" : "M"}${x(draws).toFixed(1)} ${y(value).toFixed(1)}`).join("");
@@ -18,9 +20,11 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
     parts.push(drawing("text", { x: LEFT - 6, y: y(value) + 3.5, "text-anchor": "end", text }));
   }
   parts.push(drawing("line", { class: "goal", x1: LEFT, x2: WIDTH - RIGHT, y1: y(goal), y2: y(goal) }));
-  parts.push(drawing("text", { class: "goal-word", x: falling ? (LEFT + WIDTH) / 2 : LEFT + 4, y: y(goal) + (falling ? -4 : 11), "text-anchor": falling ? "middle" : "start", text: word }));
+  parts.push(drawing("text", { class: "goal-word", x: falling ? WIDTH - RIGHT : LEFT + 4, y: falling ? TOP + 12 : y(goal) + 11, "text-anchor": falling ? "end" : "start", text: word }));
   parts.push(drawing("path", { class: "area", d: `${line}L${x(end).toFixed(1)} ${y(0)}L${x(points[0][0])} ${y(0)}Z` }));
-  if (ahead) parts.push(drawing("line", { class: "ahead", x1: x(end), y1: y(height), x2: x(end + ahead), y2: y(goal) }));
+  const dashed = [[0, height], ...further].map(([draws, value], i) => `${i ? "L" : "M"}${x(end + draws).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  if (ahead) parts.push(drawing("path", { class: "ahead", d: dashed }));
+  for (const [draws, value] of further) parts.push(drawing("circle", { class: "then", cx: x(end + draws), cy: y(value), r: 2.4 }));
   parts.push(drawing("path", { class: "line", d: line }));
   parts.push(drawing("circle", { class: "end", cx: x(end), cy: y(height), r: 3.8 }));
   parts.push(drawing("text", { x: LEFT, y: HEIGHT - 4, text: "0" }));
@@ -32,8 +36,8 @@ function curve(points, { top, goal, ahead, ticks, word, describe, falling = fals
 
 function recall(found, { estimate, hint, share }, act, mode, left) {
   const plot = curve(found.curve, {
-    top: 1, goal: found.goal, ahead: found.ahead, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
-    describe: `Share of the wanted rows that is certainly found, draw by draw; dashed: if further draws find no other. ${plain(found.headline)}`,
+    top: 1, goal: found.goal, more: found.reached ? [] : found.more, word: `goal ${Math.round(found.goal * 1000) / 10} %`,
+    describe: `Share of the wanted rows that is certainly found, draw by draw; dashed: with more draws, at the present rate. ${plain(found.headline)}`,
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]],
   });
   const audit = !found.reached && mode !== "audit" && ((found.ahead && found.ahead <= left / 2) || hint)
@@ -54,12 +58,15 @@ function more(points, words) {
 
 const inPercent = (value) => `${(100 * value).toLocaleString(undefined, { maximumFractionDigits: 1 })} %`;
 
+// Bounds on shares as numbers of the rows that are left then.
+const inRows = (found) => (found.reached ? [] : found.more.map(([draws, share]) => [draws, share * Math.max(found.left - draws, 0)]));
+
 // Predictions made elsewhere that are checked: how many are wrong, and how frequent each class is.
 function check(found) {
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
-    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
-    describe: `Upper bound on wrong predictions, draw by draw. ${plain(found.headline)}`,
+    top: most, goal: found.goal, more: inRows(found), word: `goal ${count(found.goal)}`, falling: true,
+    describe: `Upper bound on wrong predictions, draw by draw; dashed: with more draws, at the present rate. ${plain(found.headline)}`,
     ticks: [[0, "0"], [most, count(most)]],
   });
   const seen = found.changed ? ` ${count(found.changed)} of your labels ${found.changed === 1 ? "was" : "were"} changed after the prediction was seen.` : "";
@@ -95,7 +102,7 @@ function answers(found, missing, about, act) {
   }
   const most = Math.max(...found.curve.map(([, wrong]) => wrong), 1);
   const plot = curve(found.curve, {
-    top: most, goal: found.goal, ahead: found.ahead, word: `goal ${count(found.goal)}`, falling: true,
+    top: most, goal: found.goal, word: `goal ${count(found.goal)}`, falling: true,
     describe: `Upper bound on wrong predictions, draw by draw. ${plain(found.headline)}`,
     ticks: [[0, "0"], [most, count(most)]],
   });
@@ -116,14 +123,34 @@ function intervals(found, about, act) {
   return shown;
 }
 
-export function showCertificates(found, about, { mode, progress, check: checked }, act) {
+// What is to be reached. All but the certainty may change at any time: certificates hold for all shares at once.
+const GOALS = {
+  recall: "of wanted rows to be found",
+  wrong_share: "of predictions may be wrong",
+  certainty: "certainty of certificates",
+  confidence: "confidence of intervals, sets",
+};
+
+function goals(found, names, act) {
+  const rows = names.map((name) => {
+    const field = make("input", { type: "number", min: "0", max: "100", step: "any", id: `goal-${name}`, value: `${Number((100 * found[name]).toFixed(6))}` });
+    field.disabled = name === "certainty" && !found.may_change_certainty;
+    if (field.disabled) field.title = "It cannot change after the first random draw was judged.";
+    field.addEventListener("change", () => act("goal", { name, value: field.value === "" ? null : Number(field.value) / 100 }));
+    return make("div", { class: "row goal-row" }, field, make("label", { for: `goal-${name}`, text: `% ${GOALS[name]}` }));
+  });
+  return part("goals", "Goals", "what is to be reached", false, ...rows);
+}
+
+export function showCertificates(found, about, { mode, progress, check: checked, goals: wanted }, act) {
   const left = progress.unlabelled;
   const before = $("plan-count"), focused = document.activeElement?.id;
   fill($("certificate"),
     checked ? check(checked) : null,
     found.recall ? recall(found.recall, found, act, mode, left) : null,
     answers(found.answers, found.no_answers, about, act),
-    intervals(found.intervals, about, act));
+    intervals(found.intervals, about, act),
+    goals(wanted, ["recall", "wrong_share", "certainty", "confidence"].filter((name) => name !== "recall" || found.recall), act));
   if (before?.dataset.typed && $("plan-count")) $("plan-count").value = before.value;
   if (focused === "plan-count") $("plan-count")?.focus();
 }
